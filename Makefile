@@ -1,0 +1,63 @@
+# Needs Node 20 or newer and npm; Bun comes from the npm registry, like everything else.
+# Each target is one command; what it does is written in the file it calls.
+
+BUN := node_modules/.bin/bun
+SHELL := /bin/bash
+
+.DEFAULT_GOAL := help
+
+##@ Use
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Install, build, and serve the sample fixtures
+	dist/postern serve --fixtures fixtures
+
+.PHONY: build
+build: dist/postern ## Build the executable dist/postern
+
+dist/postern: node_modules/.installed package.json $(shell find src fixtures -type f)
+	$(BUN) src/build.ts $@
+
+##@ Develop
+
+.PHONY: install
+install: node_modules/.installed ## Install what the build and the tests need
+
+# The second line is for an npm that does not run install scripts: Bun's package unpacks itself in one.
+node_modules/.installed: package.json package-lock.json
+	npm ci --no-audit --no-fund
+	$(BUN) --version >/dev/null 2>&1 || node node_modules/bun/install.js
+	@touch $@
+
+.PHONY: test
+test: install build typecheck lint ## Check types and style, and run every test, on the executable too
+	$(BUN) test
+
+.PHONY: typecheck
+typecheck: install
+	node_modules/.bin/tsc --noEmit
+
+.PHONY: lint
+lint: install
+	node_modules/.bin/biome ci .
+
+.PHONY: format
+format: install ## Put the source in the house's format
+	node_modules/.bin/biome check --write .
+
+.PHONY: generated
+generated: install ## Write the generated files again: the fixtures' JSON Schema, the licences
+	$(BUN) src/generate.ts
+
+.PHONY: bench
+bench: install build ## Measure speed against peers in the same run (several minutes)
+	cd test/bench && npm ci --no-audit --no-fund
+	$(BUN) test/bench/run.ts
+
+.PHONY: clean
+clean: ## Remove what was built and installed
+	rm -rf dist node_modules test/bench/node_modules

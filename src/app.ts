@@ -1,0 +1,85 @@
+/**
+ * The application: every route, behind one guard and one error boundary. It does not listen and opens
+ * nothing; what varies comes in, so tests run it on a store in memory and a clock that stands still.
+ */
+
+import { Elysia } from 'elysia'
+import { createAuthenticator } from './auth/authenticate.ts'
+import type { Secrets } from './auth/secrets.ts'
+import type { KeyRing } from './auth/signing-keys.ts'
+import { createConnectionLists } from './connections/list.ts'
+import { connectionRoutes } from './connections/routes.ts'
+import { notFound, PlatformError } from './errors.ts'
+import type { Guard } from './http/guard.ts'
+import { pathOf } from './http/path.ts'
+import { asPlatformError, errorResponse, jsonResponse } from './http/respond.ts'
+import type { Log } from './log.ts'
+import { createRegistry } from './registry/registry.ts'
+import { serverRoutes } from './servers/routes.ts'
+import { type Store, StoreError } from './storage/store.ts'
+import { tokenRoutes } from './tokens/routes.ts'
+
+export interface AppDeps {
+  readonly store: Store
+  readonly secrets: Secrets
+  readonly keys: () => KeyRing
+  /** The base URL: issuer and audience of tokens. */
+  readonly issuer: string
+  readonly guard: Guard
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  readonly log: Log
+}
+
+export function createApp({ store, secrets, keys, issuer, guard, now, log }: AppDeps) {
+  const registry = createRegistry(store)
+  const authenticator = createAuthenticator({ registry, keys, pepper: secrets.apiKeyPepper, issuer, now })
+  const lists = createConnectionLists(store, secrets.cursorKey)
+
+  // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's
+  // settings count. The error boundary stands before the routes, because it covers what is mounted after it.
+  return new Elysia({ normalize: false, aot: true, precompile: true, systemRouter: false })
+    .onRequest(({ request, set }) => {
+      guard.check(request.headers)
+      if (request.headers.has('origin')) Object.assign(set.headers, guard.corsHeaders(request.headers))
+      return guard.preflight(request)
+    })
+    .onError(({ request, error, code }) => {
+      const path = pathOf(request.url)
+      const answer = code === 'NOT_FOUND' ? unknownRoute(path) : boundary(error)
+      if (answer.code === 'internal')
+        log.error('request failed', { method: request.method, route: routeOf(path), error: detail(error) })
+      return errorResponse(path, answer)
+    })
+    .use(tokenRoutes({ authenticator, keys, issuer, now }))
+    .use(connectionRoutes({ authenticator, lists }))
+    .use(serverRoutes({ authenticator }))
+    .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
+}
+
+function boundary(thrown: unknown): PlatformError {
+  if (thrown instanceof StoreError)
+    return new PlatformError('unavailable', 'The store cannot be written right now', { cause: thrown })
+  return asPlatformError(thrown)
+}
+
+const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
+  [/^\/tokens\/?$/, 'POST'],
+  [/^\/(?:connect\/[^/]+|servers\/.+|health|\.well-known\/jwks\.json)\/?$/, 'GET'],
+]
+
+/** A path that exists under another method says so. */
+function unknownRoute(path: string): PlatformError {
+  const allowed = methods.find(([pattern]) => pattern.test(path))?.[1]
+  if (allowed === undefined) return notFound()
+  return new PlatformError('method_not_allowed', `This path answers ${allowed} only`)
+}
+
+/** The first part only: the rest names things of the caller's. */
+function routeOf(path: string): string {
+  return `/${path.split('/')[1] ?? ''}`
+}
+
+function detail(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
+}

@@ -1,0 +1,136 @@
+/**
+ * From a credential to a caller. Roles, memberships and the key's status are looked up at every use, in
+ * the registry's current generation: a demoted admin's organization token and every token of a revoked key
+ * stop working at once (contract 2).
+ */
+
+import { unauthorized } from '../errors.ts'
+import type { ApiKey, Namespace } from '../model/registry.ts'
+import type { ServiceTokenClaims } from '../model/token.ts'
+import { type Block, readConstraint } from '../policy/block.ts'
+import type { Registry, RegistrySnapshot } from '../registry/registry.ts'
+import { apiKeyDigest } from './api-key.ts'
+import { clockRefusal, verifyToken } from './service-token.ts'
+import type { KeyRing } from './signing-keys.ts'
+
+export interface Caller {
+  readonly userId: string
+  readonly keyId: string
+  /** An operator key reaches everything; so does a plain token that one minted. */
+  readonly operator: boolean
+  /** Of a token minted with organization context: it reaches that organization's namespaces and no others. */
+  readonly organizationId: string | undefined
+  /** The token's policy; empty for an API key and for a token without one. */
+  readonly blocks: readonly Block[]
+  /** What the metadata constraints say, as text: two callers with the same text see the same rows. */
+  readonly rowScope: string
+  /** Present when the credential is a service token. */
+  readonly token: ServiceTokenClaims | undefined
+}
+
+export interface Authenticator {
+  /** Throws `unauthorized`, always with the same words. */
+  authenticate(credential: string): Promise<{ caller: Caller; registry: RegistrySnapshot }>
+}
+
+export interface AuthenticatorOptions {
+  readonly registry: Registry
+  readonly keys: () => KeyRing
+  readonly pepper: Buffer
+  readonly issuer: string
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
+
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  return {
+    async authenticate(credential) {
+      const registry = await options.registry.current()
+      const nowSeconds = Math.floor(options.now() / 1000)
+      let caller = registry.derived.get(credential) as Caller | undefined
+      if (caller === undefined) {
+        if (credential.includes('.')) caller = await tokenCaller(credential, nowSeconds, registry, options)
+        caller ??= await keyCaller(credential, registry, options)
+        if (caller === undefined) throw unauthorized()
+        registry.derived.set(credential, caller)
+      } else if (caller.token !== undefined && clockRefusal(caller.token, nowSeconds) !== undefined) {
+        throw unauthorized()
+      }
+      return { caller, registry }
+    },
+  }
+}
+
+/** Does the caller's user or organization reach this namespace at all? Its blocks are asked afterwards. */
+export async function reaches(caller: Caller, namespace: Namespace, registry: RegistrySnapshot): Promise<boolean> {
+  if (caller.organizationId !== undefined) {
+    return 'organizationId' in namespace && namespace.organizationId === caller.organizationId
+  }
+  if (caller.operator) return true
+  if ('userId' in namespace) return namespace.userId === caller.userId
+  return (await registry.role(namespace.organizationId, caller.userId)) !== undefined
+}
+
+/** Admin or owner; an operator leads every organization that exists (spec 2.1; contract 2). */
+export async function leads(
+  { userId, operator }: Pick<Caller, 'userId' | 'operator'>,
+  organizationId: string,
+  registry: RegistrySnapshot,
+): Promise<boolean> {
+  if (operator) return registry.hasOrganization(organizationId)
+  const role = await registry.role(organizationId, userId)
+  return role === 'owner' || role === 'admin'
+}
+
+async function keyCaller(
+  credential: string,
+  registry: RegistrySnapshot,
+  { pepper }: AuthenticatorOptions,
+): Promise<Caller | undefined> {
+  const key = await registry.apiKeyByDigest(apiKeyDigest(pepper, credential))
+  if (!isLive(key)) return undefined
+  return {
+    userId: key.userId,
+    keyId: key.keyId,
+    operator: key.operator,
+    organizationId: undefined,
+    blocks: [],
+    rowScope: '',
+    token: undefined,
+  }
+}
+
+async function tokenCaller(
+  credential: string,
+  nowSeconds: number,
+  registry: RegistrySnapshot,
+  { keys, issuer }: AuthenticatorOptions,
+): Promise<Caller | undefined> {
+  const verified = verifyToken(credential, { keys: keys(), issuer, nowSeconds })
+  if ('refused' in verified) return undefined
+  const { claims } = verified
+  const key = await registry.apiKey(claims.key)
+  if (!isLive(key) || key.userId !== claims.sub) return undefined
+  if (claims.org !== undefined && !(await leads(key, claims.org, registry))) return undefined
+  const blocks: Block[] = []
+  for (const constraint of claims.policy) {
+    const read = readConstraint(constraint)
+    // A constraint that is no longer understood restricts to nothing.
+    if ('problem' in read) return undefined
+    blocks.push(read.block)
+  }
+  const rowSets = blocks.flatMap(({ metadata }) => (metadata === undefined ? [] : [metadata]))
+  return {
+    userId: claims.sub,
+    keyId: claims.key,
+    operator: key.operator,
+    organizationId: claims.org,
+    blocks,
+    rowScope: rowSets.length === 0 ? '' : JSON.stringify(rowSets),
+    token: claims,
+  }
+}
+
+function isLive(key: ApiKey | undefined): key is ApiKey {
+  return key !== undefined && key.revokedAt === null
+}

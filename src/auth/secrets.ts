@@ -1,0 +1,54 @@
+/**
+ * The instance secret: 32 random bytes in the data folder, from which the keys for other purposes are
+ * derived (HKDF-SHA256), so that one file is all there is to keep safe. It never leaves the process.
+ */
+
+import { hkdfSync, randomBytes } from 'node:crypto'
+import { lstatSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { CommandError } from '../errors.ts'
+
+export interface Secrets {
+  /** Keys the hash of an API key that the store keeps. */
+  readonly apiKeyPepper: Buffer
+  /** Seals list cursors. */
+  readonly cursorKey: Buffer
+}
+
+/** Reads the secret of a data folder, making one when there is none. Throws CommandError. */
+export function openSecrets(folder: string): Secrets {
+  const secret = readOrCreate(join(folder, 'instance-secret'), () => randomBytes(32).toString('base64url'))
+  const bytes = Buffer.from(secret, 'base64url')
+  if (bytes.length !== 32)
+    throw new CommandError(`${join(folder, 'instance-secret')} is damaged: restore it from a backup`)
+  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', bytes, '', `postern ${purpose}`, 32))
+  return { apiKeyPepper: derive('api-key pepper'), cursorKey: derive('cursor key') }
+}
+
+/**
+ * A private file's text; `create` makes it when it is missing. Only its owner may read it: anything
+ * looser is refused, because nobody knows who has read it already.
+ */
+export function readOrCreate(path: string, create: () => string): string {
+  try {
+    // wx: whoever comes second reads what the first wrote.
+    writeFileSync(path, `${create()}\n`, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
+      throw new CommandError(`cannot write ${path}: ${(error as Error).message}`, 1, { cause: error })
+    }
+  }
+  let text: string
+  try {
+    const { mode, uid } = lstatSync(path)
+    if ((mode & 0o077) !== 0) throw new CommandError(`${path} can be read by others: run  chmod 600 ${path}`)
+    if (process.getuid !== undefined && uid !== process.getuid()) {
+      throw new CommandError(`${path} belongs to another user: run postern as its owner, or change the owner`)
+    }
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error instanceof CommandError) throw error
+    throw new CommandError(`cannot read ${path}: ${(error as Error).message}`, 1, { cause: error })
+  }
+  return text.trim()
+}

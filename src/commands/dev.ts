@@ -1,0 +1,85 @@
+/** `postern dev`: the platform on a developer's laptop, with fixtures that reload and nothing kept. */
+
+import { watch } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ServeConfig } from '../config.ts'
+import { CommandError } from '../errors.ts'
+import { findFixtureFiles, readFixtures, readSource, type SourceFile } from '../fixtures/read.ts'
+import { sampleSources } from '../fixtures/sample.ts'
+import { type Running, signalled, start } from './serve.ts'
+import type { Terminal } from './terminal.ts'
+
+/** A file is written in several steps; they count as one change. */
+const settleMs = 100
+
+export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
+  const data = await mkdtemp(join(tmpdir(), 'postern-dev-'))
+  try {
+    const own = config.fixtures.length > 0
+    const sources = own ? findFixtureFiles(config.fixtures).map(readSource) : sampleSources()
+    const running = await start({ ...config, fixtures: [] }, data, terminal)
+    try {
+      await running.load(sources)
+      terminal.stdout(`postern listening on ${running.url}\n`)
+      terminal.stdout(greeting(running, sources, config))
+      using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
+      await signalled()
+    } finally {
+      await running.stop()
+    }
+    return 0
+  } finally {
+    await rm(data, { recursive: true, force: true })
+  }
+}
+
+/** A change that does not check out is told, and what was loaded stays. */
+function reloadOnChange(running: Running, folders: readonly string[]): Disposable {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const reload = async () => {
+    try {
+      const loaded = await running.load(findFixtureFiles(folders).map(readSource))
+      if (loaded === 'unchanged') return
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error
+      running.log.warn('fixtures were not reloaded', { problems: error.message })
+    }
+  }
+  const watchers = folders.map((folder) =>
+    watch(folder, () => {
+      clearTimeout(timer)
+      timer = setTimeout(() => void reload(), settleMs)
+    }),
+  )
+  return {
+    [Symbol.dispose]() {
+      clearTimeout(timer)
+      for (const watcher of watchers) watcher.close()
+    },
+  }
+}
+
+/** Lines to paste: a list with a key of the fixtures, and a token that sees less. */
+function greeting(
+  { url, operatorKey }: Running,
+  sources: readonly SourceFile[],
+  { operatorKey: given }: ServeConfig,
+): string {
+  const { fixtures } = readFixtures(sources)
+  const [first] = fixtures.connections
+  const namespace = first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
+  const key = fixtures.apiKeys[0]?.key ?? given ?? operatorKey ?? 'KEY'
+  return [
+    '',
+    'Nothing is kept: the data folder goes when this stops. Try:',
+    '',
+    `  curl -s -H 'Authorization: Bearer ${key}' '${url}/connect/${namespace}?limit=2'`,
+    '',
+    `  curl -s -X POST -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\`,
+    `    -d '{"policy":[{"namespaces":"${namespace}","operations":"read","ttl":"10m"}]}' '${url}/tokens'`,
+    '',
+    '',
+  ].join('\n')
+}

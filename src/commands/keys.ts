@@ -1,0 +1,79 @@
+/** `postern keys create | list | revoke`: API keys, while the server runs or not. */
+
+import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
+import { openDataFolder, openExistingDataFolder } from '../data-folder.ts'
+import { CommandError } from '../errors.ts'
+import { problemText, shapeOf } from '../model/check.ts'
+import { ApiKey } from '../model/registry.ts'
+import type { Terminal } from './terminal.ts'
+
+const userShape = shapeOf(ApiKey.properties.userId)
+const nameShape = shapeOf(ApiKey.properties.name)
+
+export interface CreateFlags {
+  readonly data: string
+  readonly user: string
+  readonly name?: string
+  readonly operator?: boolean
+}
+
+/** Prints the key, alone, on stdout. */
+export async function createKey(
+  { data, user, name, operator = false }: CreateFlags,
+  terminal: Terminal,
+): Promise<void> {
+  for (const [flag, shape, value] of [
+    ['--user', userShape, user],
+    ['--name', nameShape, name ?? null],
+  ] as const) {
+    const [problem] = shape.accepts(value) ? [] : shape.problems(value, 1)
+    if (problem !== undefined) throw new CommandError(`${flag}: ${problemText(problem)}`, 2)
+  }
+  const { store, secrets } = await openDataFolder(data)
+  const { key, record } = await createApiKey(store, secrets.apiKeyPepper, {
+    userId: user,
+    name: name ?? null,
+    operator,
+    now: new Date(),
+  })
+  await store.close()
+  terminal.stdout(`${key}\n`)
+  terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. It is not shown again.\n`)
+}
+
+export async function listKeys({ data }: { readonly data: string }, { stdout }: Terminal): Promise<void> {
+  const { store } = await openExistingDataFolder(data)
+  const keys = await listApiKeys(store)
+  await store.close()
+  const rows = keys.map(({ keyId, userId, name, operator, createdAt, revokedAt }) => [
+    keyId,
+    userId,
+    operator ? 'operator' : 'user',
+    createdAt,
+    revokedAt === null ? 'active' : `revoked ${revokedAt}`,
+    name ?? '',
+  ])
+  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows]))
+}
+
+export async function revokeKey(
+  keyId: string,
+  { data }: { readonly data: string },
+  { stdout }: Terminal,
+): Promise<void> {
+  const { store } = await openExistingDataFolder(data)
+  const found = await revokeApiKey(store, keyId, new Date())
+  await store.close()
+  if (!found) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see  postern keys list`)
+  stdout(`${keyId} is revoked, and every token minted with it\n`)
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd()
+  return `${rows.map(line).join('\n')}\n`
+}

@@ -1,0 +1,157 @@
+/** `postern serve`: opens the data folder, loads fixtures, listens, and stops in good order. */
+
+import { networkInterfaces } from 'node:os'
+import { createApp } from '../app.ts'
+import { createApiKey } from '../auth/api-key.ts'
+import { type ServeConfig, urlOf } from '../config.ts'
+import { type DataFolder, lockForServing, openDataFolder } from '../data-folder.ts'
+import { CommandError } from '../errors.ts'
+import { isLoaded, type Loaded, loadFixtures } from '../fixtures/load.ts'
+import { digestOf, findFixtureFiles, readFixtures, readSource, type SourceFile } from '../fixtures/read.ts'
+import { createGuard } from '../http/guard.ts'
+import { idleTimeoutSeconds } from '../limits.ts'
+import { createLog, type Log } from '../log.ts'
+import { startedKey } from '../storage/keys.ts'
+import { fixtureProblemsText } from './check.ts'
+import { createProgress } from './progress.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface Running {
+  readonly url: string
+  readonly folder: DataFolder
+  readonly log: Log
+  /** The operator key that this start made, if it did. */
+  readonly operatorKey: string | undefined
+  /** Loads these fixtures now. Throws CommandError when they have problems; then nothing has changed. */
+  load(sources: readonly SourceFile[]): Promise<Loaded | 'unchanged'>
+  /** Finishes the requests in flight and closes the store. */
+  stop(): Promise<void>
+}
+
+/** Starts a server that answers; throws CommandError with a line that says what to do. */
+export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
+  const log = createLog({ write: terminal.stderr, now: () => new Date() })
+  const folder = await openDataFolder(dataPath)
+  const { store, secrets } = folder
+  using cleanup = new DisposableStack()
+  cleanup.use(lockForServing(dataPath))
+  const server = listen(config)
+  cleanup.defer(() => void server.stop(true))
+
+  const load = async (sources: readonly SourceFile[]) => {
+    const digest = digestOf(sources)
+    if (await isLoaded(store, digest)) return 'unchanged' as const
+    const progress = createProgress(log, process.stderr)
+    const { fixtures, problems } = readFixtures(sources, (done) => progress.step('reading fixtures', done))
+    if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
+    const onProgress = (done: number, total: number) => progress.step('loading fixtures', done, total)
+    const loaded = await loadFixtures(store, fixtures, digest, {
+      pepper: secrets.apiKeyPepper,
+      now: new Date(),
+      log,
+      onProgress,
+    })
+    progress.end()
+    log.info('fixtures loaded', { ...loaded })
+    return loaded
+  }
+  if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(readSource))
+
+  const url = config.baseUrl ?? urlOf(config.host, server.port ?? 0)
+  const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
+  const guard = createGuard({ host: config.host, baseUrl: url, corsOrigins: config.corsOrigins, localAddresses })
+  const app = createApp({ store, secrets, keys: () => folder.keys, issuer: url, guard, now: Date.now, log }).compile()
+  // Last of all: a start that fails has not made a key that nobody saw.
+  const operatorKey = await firstStart(folder, config.operatorKey, log)
+  server.reload({ fetch: app.fetch })
+
+  const held = cleanup.move()
+  return {
+    url: urlOf(config.host, server.port ?? 0),
+    folder,
+    log,
+    operatorKey,
+    load,
+    async stop() {
+      await server.stop()
+      await store.close()
+      held.dispose()
+    },
+  }
+}
+
+/** Bound before anything is loaded, so that a busy port is told at once; answers "not yet" until then. */
+function listen({ host, port }: ServeConfig) {
+  try {
+    return Bun.serve({
+      hostname: host,
+      port,
+      reusePort: false,
+      development: false,
+      idleTimeout: idleTimeoutSeconds,
+      // Bodies are bounded where they are read, with an answer that says so; the runtime's would be empty.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      fetch: () => Response.json({ error: 'unavailable', message: 'The server is starting' }, { status: 503 }),
+    })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const busy = code === 'EADDRINUSE'
+    throw new CommandError(
+      busy
+        ? `port ${port} on ${host} is taken: stop what uses it, or choose another with --port (0 picks a free one)`
+        : `cannot listen on ${host}:${port}: ${message}; choose with --host and --port`,
+      1,
+      { cause: error },
+    )
+  }
+}
+
+/** The first start of a data folder makes one operator key. Undefined later, and where the environment brought it. */
+async function firstStart(
+  { store, secrets }: DataFolder,
+  operatorKey: string | undefined,
+  log: Log,
+): Promise<string | undefined> {
+  if ((await store.get(startedKey)) !== undefined) {
+    if (operatorKey !== undefined)
+      log.info('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create`')
+    return undefined
+  }
+  const { key } = await createApiKey(store, secrets.apiKeyPepper, {
+    userId: 'operator',
+    name: 'first start',
+    operator: true,
+    now: new Date(),
+    ...(operatorKey !== undefined && { key: operatorKey }),
+  })
+  await store.commit({ puts: [{ key: startedKey, value: Buffer.from(new Date().toISOString()) }] })
+  return operatorKey === undefined ? key : undefined
+}
+
+/** Serves until a signal asks to stop. Resolves with the exit code. */
+export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {
+  const running = await start(config, dataPath, terminal)
+  if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
+  terminal.stdout(`postern listening on ${running.url}\n`)
+  await signalled()
+  await running.stop()
+  return 0
+}
+
+/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
+export async function signalled(): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const stop = () => {
+      process.on('SIGINT', () => process.exit(130))
+      process.on('SIGTERM', () => process.exit(143))
+      resolve()
+    }
+    process.once('SIGINT', stop)
+    process.once('SIGTERM', stop)
+  })
+}
+
+function operatorKeyBlock(key: string): string {
+  const line = '─'.repeat(72)
+  return `${line}\n  Operator key, shown this once. It reaches everything: keep it safe.\n\n  ${key}\n${line}\n`
+}

@@ -1,0 +1,155 @@
+/** `postern token explain`: a token's blocks in words, and what they say of one described request. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
+import { openKeyRing } from '../auth/signing-keys.ts'
+import { CommandError } from '../errors.ts'
+import { jsonDepthMax } from '../limits.ts'
+import { placeOf } from '../model/check.ts'
+import { operationKinds, resourceTypes } from '../model/constraint.ts'
+import { decodeUtf8, readJson } from '../model/json.ts'
+import type { ServiceTokenClaims } from '../model/token.ts'
+import { type Block, readConstraint } from '../policy/block.ts'
+import { type Access, allows, decide, fields } from '../policy/decide.ts'
+import { connectionIdFact } from '../policy/metadata.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface ExplainFlags {
+  readonly data: string
+  readonly namespace?: string
+  readonly resource?: string
+  readonly operation?: string
+  readonly metadata?: readonly string[]
+  readonly rpc?: string
+}
+
+export function explainToken(token: string, flags: ExplainFlags, now: Date, { stdout }: Terminal): void {
+  const claims = unverifiedClaims(token.trim())
+  if (claims === undefined)
+    throw new CommandError('this is not a service token of postern: expected three parts with dots between them')
+  const blocks = claims.policy.map((constraint, index) => {
+    const read = readConstraint(constraint)
+    if ('problem' in read)
+      throw new CommandError(
+        `policy[${index}] cannot be read, so the token is refused everywhere: ${read.problem.message}`,
+      )
+    return read.block
+  })
+  const lines = [...tokenLines(claims, token.trim(), flags.data, now), ...blocks.flatMap(blockLines)]
+  if (blocks.length === 0) lines.push('No policy: it may do all that its user may.')
+  const asked = [flags.namespace, flags.resource, flags.operation, flags.metadata, flags.rpc].some(
+    (flag) => flag !== undefined,
+  )
+  if (asked) lines.push('', ...requestLines(blocks, readAccess(flags)))
+  stdout(`${lines.join('\n')}\n`)
+}
+
+function tokenLines(claims: ServiceTokenClaims, token: string, data: string, now: Date): string[] {
+  const { sub, key, org, jti, par = [], iat, exp } = claims
+  const time = (seconds: number) => new Date(seconds * 1000).toISOString()
+  const left = exp - Math.floor(now.getTime() / 1000)
+  return [
+    `Token ${jti} acts for ${sub} (${key})${org === undefined ? '' : ` within ${org}`}`,
+    ...par.map((parent) => `  minted with ${parent}`),
+    `  issued  ${time(iat)} by ${claims.iss}`,
+    `  expires ${time(exp)} ${left > 0 ? `(${left} seconds left)` : '(expired)'}`,
+    `  ${signatureLine(claims, token, data)}`,
+    '',
+  ]
+}
+
+/** Only looks: a folder that is not there is not made. Revocation is the server's to know. */
+function signatureLine(claims: ServiceTokenClaims, token: string, data: string): string {
+  if (!existsSync(join(data, 'signing-keys.json')))
+    return `signature not checked: ${data} is no data folder (name one with --data)`
+  const verified = verifyToken(token, { keys: openKeyRing(data), issuer: claims.iss, nowSeconds: claims.iat })
+  return 'claims' in verified
+    ? `signature is of a key in ${data}`
+    : `signature is NOT of a key in ${data}: do not trust what stands here`
+}
+
+function blockLines(block: Block, index: number): string[] {
+  const words: string[] = []
+  if (block.namespaces) words.push(`namespaces: ${block.namespaces.join(' or ')}`)
+  if (block.resources) words.push(`resources: ${block.resources.join(' or ')}`)
+  if (block.operations) words.push(`operations: ${block.operations.join(' or ')}`)
+  if (block.metadata) {
+    const sets = block.metadata.map((set) =>
+      set.map(([key, value]) => `${key} = ${JSON.stringify(value)}`).join(' and '),
+    )
+    words.push(`metadata: ${sets.join(', or ')}`)
+  }
+  for (const { path, pattern } of block.rpc ?? []) words.push(`rpcReqMatch: ${path} contains a match of ${pattern}`)
+  if (block.ttlSeconds !== undefined) words.push(`ttl: ${block.ttlSeconds} seconds (already in the expiry)`)
+  return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
+}
+
+function requestLines(blocks: readonly Block[], access: Access): string[] {
+  const { namespace, resource, operation } = access
+  const lines = [`Request: ${operation} ${resource} in ${namespace}`]
+  for (const [index, block] of blocks.entries()) {
+    const present = fields.filter((field) => (field === 'rpcReqMatch' ? block.rpc : block[field]) !== undefined)
+    for (const field of present) {
+      lines.push(`  ${placeOf(['policy', index, field])} ${allows[field](block, access) ? 'allows it' : 'REFUSES it'}`)
+    }
+  }
+  const decision = decide(blocks, access)
+  if (decision.allowed) {
+    lines.push('Allowed by the token; whether its user reaches the namespace is not asked here.')
+    if (access.metadata === 'narrowed' && blocks.some(({ metadata }) => metadata)) {
+      lines.push('A list is narrowed to the connections whose metadata every block allows.')
+    }
+  } else {
+    const status = decision.visible ? '403' : '404, as if the namespace did not exist'
+    lines.push(`Refused by policy[${decision.block}].${decision.field}: ${status}.`)
+  }
+  return lines
+}
+
+/** Throws CommandError 2 for a flag that describes nothing. */
+function readAccess({
+  namespace = '',
+  resource = 'connections',
+  operation = 'read',
+  metadata,
+  rpc,
+}: ExplainFlags): Access {
+  const resourceType = resourceTypes.find((type) => type === resource)
+  const operationKind = operationKinds.find((kind) => kind === operation)
+  if (namespace === '') throw new CommandError('--namespace: say which namespace the request is about', 2)
+  if (resourceType === undefined) throw new CommandError(`--resource: must be one of ${resourceTypes.join(', ')}`, 2)
+  if (operationKind === undefined) throw new CommandError(`--operation: must be one of ${operationKinds.join(', ')}`, 2)
+  const list = resourceType === 'connections' && operationKind === 'read' ? 'narrowed' : 'none'
+  return {
+    namespace,
+    resource: resourceType,
+    operation: operationKind,
+    metadata: metadata === undefined ? list : readFacts(metadata),
+    ...(rpc !== undefined && { rpc: readBody(rpc) }),
+  }
+}
+
+function readFacts(pairs: readonly string[]) {
+  const metadata: Record<string, string> = Object.create(null)
+  for (const pair of pairs) {
+    const equals = pair.indexOf('=')
+    if (equals < 1) throw new CommandError(`--metadata ${pair}: must be key=value`, 2)
+    metadata[pair.slice(0, equals)] = pair.slice(equals + 1)
+  }
+  return { connectionId: metadata[connectionIdFact] ?? '', metadata }
+}
+
+function readBody(file: string): unknown {
+  let bytes: Uint8Array
+  try {
+    bytes = readFileSync(file === '-' ? 0 : file)
+  } catch (error) {
+    throw new CommandError(`--rpc ${file}: ${(error as Error).message}`, 1, { cause: error })
+  }
+  const text = decodeUtf8(bytes)
+  const read = text === undefined ? undefined : readJson(text, jsonDepthMax)
+  if (read === undefined || 'problem' in read)
+    throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
+  return read.value
+}

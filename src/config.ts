@@ -1,0 +1,58 @@
+/** Settings of `serve` and `dev`: text from flags and the environment in, checked values out. */
+
+import { chosenKeyProblem } from './auth/api-key.ts'
+import { CommandError } from './errors.ts'
+
+/** As the command line and the environment give them. */
+export interface ServeFlags {
+  readonly host: string
+  readonly port: string
+  readonly fixtures: readonly string[]
+  readonly baseUrl?: string
+  readonly corsOrigin: readonly string[]
+}
+
+export interface ServeConfig {
+  readonly host: string
+  readonly port: number
+  readonly fixtures: readonly string[]
+  /** Without a slash at the end; undefined: made from host and port once the port is known. */
+  readonly baseUrl: string | undefined
+  readonly corsOrigins: readonly string[]
+  /** The first operator key, where the environment brings it. */
+  readonly operatorKey: string | undefined
+}
+
+/** Throws CommandError (2, wrong usage) that lists every complaint. */
+export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, string | undefined>>): ServeConfig {
+  const complaints: string[] = []
+  const port = /^\d{1,5}$/.test(flags.port) ? Number(flags.port) : Number.NaN
+  if (!(port <= 65_535)) complaints.push(`--port ${flags.port}: must be a number from 0 to 65535`)
+  if (!/^[A-Za-z0-9.:_-]+$/.test(flags.host)) complaints.push(`--host ${flags.host}: must be an address or a name`)
+  const baseUrl = flags.baseUrl?.replace(/\/+$/, '')
+  if (baseUrl !== undefined && !isPlainUrl(baseUrl)) {
+    complaints.push(`--base-url ${flags.baseUrl}: must be an http or https URL without user, query or fragment`)
+  }
+  for (const origin of flags.corsOrigin) {
+    if (!isPlainUrl(origin) || new URL(origin).origin !== origin) {
+      complaints.push(`--cors-origin ${origin}: must be an origin like https://app.example.com`)
+    }
+  }
+  const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
+  const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
+  if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
+  if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
+  const { host, fixtures, corsOrigin: corsOrigins } = flags
+  return { host, port, fixtures, baseUrl, corsOrigins, operatorKey }
+}
+
+function isPlainUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, username, password, search, hash } = new URL(text)
+  return /^https?:$/.test(protocol) && username + password + search + hash === ''
+}
+
+/** `http://HOST:PORT`, with brackets around an IPv6 address. */
+export function urlOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}

@@ -1,0 +1,94 @@
+/**
+ * The data folder: the store, the instance secret and the signing keys. Commands and the server open it
+ * alike, and may do so at the same time; serving is for one process only.
+ */
+
+import { Database } from 'bun:sqlite'
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { openSecrets, type Secrets } from './auth/secrets.ts'
+import { type KeyRing, openKeyRing } from './auth/signing-keys.ts'
+import { CommandError } from './errors.ts'
+import { formatKey } from './storage/keys.ts'
+import { openLmdbStore } from './storage/lmdb.ts'
+import { type Store, StoreError } from './storage/store.ts'
+
+/** The layout of keys and records; a store says which one it has. */
+const format = 'postern 1'
+
+export interface DataFolder {
+  readonly path: string
+  readonly store: Store
+  readonly secrets: Secrets
+  readonly keys: KeyRing
+}
+
+/** Opens a data folder that must be there: for commands that have nothing to say of an empty one. */
+export async function openExistingDataFolder(path: string): Promise<DataFolder> {
+  if (!existsSync(join(path, 'store'))) {
+    throw new CommandError(`there is no data folder at ${path}: name it with --data, or run postern serve first`)
+  }
+  return openDataFolder(path)
+}
+
+/** Opens a data folder, making it when it is missing. Throws CommandError with one line that says what to do. */
+export async function openDataFolder(path: string): Promise<DataFolder> {
+  // Whatever is written from here on is for its owner only, the store's files included.
+  process.umask(0o077)
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    throw new CommandError(
+      `cannot use the data folder ${path}: ${(error as Error).message}; choose another with --data`,
+      1,
+      { cause: error },
+    )
+  }
+  if ((statSync(path).mode & 0o077) !== 0) {
+    throw new CommandError(`the data folder ${path} is open to others: run  chmod 700 ${path}`)
+  }
+  const secrets = openSecrets(path)
+  const keys = openKeyRing(path)
+  const store = await openStore(join(path, 'store'))
+  return { path, store, secrets, keys }
+}
+
+async function openStore(path: string): Promise<Store> {
+  try {
+    const store = openLmdbStore(path)
+    const stored = await store.get(formatKey)
+    if (stored === undefined) await store.commit({ puts: [{ key: formatKey, value: Buffer.from(format) }] })
+    else if (Buffer.from(stored).toString() !== format) {
+      await store.close()
+      throw new CommandError(
+        `the store in ${path} was written by another version of postern (${Buffer.from(stored)}): use that version`,
+      )
+    }
+    return store
+  } catch (error) {
+    if (error instanceof StoreError) throw new CommandError(error.message, 1, { cause: error })
+    throw error
+  }
+}
+
+/**
+ * Takes the folder for serving, until the process ends however it ends. Throws CommandError when another
+ * server has it. An SQLite lock, because it is the one lock of the operating system that the runtime
+ * offers: it needs no cleaning up after a crash.
+ */
+export function lockForServing(path: string): Disposable {
+  const lock = new Database(join(path, 'server.lock'))
+  try {
+    lock.run('PRAGMA locking_mode = EXCLUSIVE')
+    lock.run('BEGIN EXCLUSIVE')
+  } catch (error) {
+    lock.close()
+    throw new CommandError(
+      `another postern serves the data folder ${path}: stop it, or choose another folder with --data`,
+      1,
+      { cause: error },
+    )
+  }
+  return { [Symbol.dispose]: () => lock.close() }
+}

@@ -1,0 +1,55 @@
+/**
+ * What a caller can be told. A `PlatformError` is an answer: its message is written for the person
+ * who sent the request. Every other throw is a bug: it is logged and answered with a fixed text.
+ */
+
+export type ErrorCode =
+  | 'invalid_request'
+  | 'policy_too_large'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'unavailable'
+  | 'internal'
+
+export class PlatformError extends Error {
+  override readonly name = 'PlatformError'
+  readonly code: ErrorCode
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/** One wording for all of them: which of the many ways a credential failed is nobody's business. */
+export function unauthorized(): PlatformError {
+  return new PlatformError('unauthorized', 'The API key or token is missing or invalid')
+}
+
+/** The same bytes for what does not exist and for what the caller may not see (contract 4). */
+export function notFound(): PlatformError {
+  return new PlatformError('not_found', 'The resource was not found')
+}
+
+/** For something that the caller can see: says which constraint refused, so that its owner can tell why. */
+export function forbidden({ block, field }: { readonly block: number; readonly field: string }): PlatformError {
+  return new PlatformError('forbidden', `The token does not allow this: policy[${block}].${field}`)
+}
+
+export function invalidRequest(message: string): PlatformError {
+  return new PlatformError('invalid_request', message)
+}
+
+/** A command could not do its work: one line for the person at the terminal, and an exit code. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+  /** 1: the work failed. 2: wrong usage. */
+  readonly exitCode: 1 | 2
+
+  constructor(message: string, exitCode: 1 | 2 = 1, options?: ErrorOptions) {
+    super(message, options)
+    this.exitCode = exitCode
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * A request's JSON body, read strictly: a body that could not be read is always an error and never "no
+ * body" (contract 3).
+ */
+
+import { invalidRequest } from '../errors.ts'
+import { jsonDepthMax, requestBodyBytesMax } from '../limits.ts'
+import { problemText } from '../model/check.ts'
+import { decodeUtf8, readJson } from '../model/json.ts'
+
+/** The body's value, or undefined for zero bytes. Throws `invalid_request`. */
+export async function readJsonBody(request: Request): Promise<unknown> {
+  const bytes = await readBytes(request)
+  if (bytes.length === 0) return undefined
+  if (!isJson(request.headers.get('content-type'))) {
+    throw invalidRequest('content-type: must be application/json for a request with a body')
+  }
+  const text = decodeUtf8(bytes)
+  if (text === undefined) throw invalidRequest('the body is not UTF-8')
+  const read = readJson(text, jsonDepthMax)
+  if ('problem' in read) {
+    const { problem } = read
+    throw invalidRequest(problem.place === '' ? `the body ${problem.message}` : problemText(problem))
+  }
+  return read.value
+}
+
+/** Reads no more than may be kept, whatever length was announced or not. */
+async function readBytes(request: Request): Promise<Uint8Array> {
+  const tooLarge = () => invalidRequest(`the body is too large: at most ${requestBodyBytesMax} bytes are read`)
+  if (Number(request.headers.get('content-length') ?? 0) > requestBodyBytesMax) throw tooLarge()
+  if (request.body === null) return new Uint8Array(0)
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of request.body) {
+    length += chunk.length
+    if (length > requestBodyBytesMax) throw tooLarge()
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Parameters after the media type are fine; UTF-8 is what JSON is, so no other charset is. */
+function isJson(contentType: string | null): boolean {
+  if (contentType === null) return false
+  const [mediaType = '', ...parameters] = contentType.toLowerCase().split(';')
+  if (mediaType.trim() !== 'application/json') return false
+  const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('charset='))
+  return charset === undefined || /^charset="?utf-?8"?$/.test(charset)
+}

@@ -1,0 +1,42 @@
+/** Query strings, read strictly: every parameter is known and given once (contract 5). */
+
+import { invalidRequest } from '../errors.ts'
+
+/**
+ * The decoded pairs of a request's query, in order. Throws `invalid_request` for a bad escape, a lone
+ * surrogate, or a name given twice.
+ */
+export function readQuery(url: string): Map<string, string> {
+  const pairs = new Map<string, string>()
+  const start = url.indexOf('?')
+  if (start < 0) return pairs
+  const hash = url.indexOf('#', start)
+  for (const part of url.slice(start + 1, hash < 0 ? undefined : hash).split('&')) {
+    if (part === '') continue
+    const equals = part.indexOf('=')
+    const name = decode(equals < 0 ? part : part.slice(0, equals))
+    const value = equals < 0 ? '' : decode(part.slice(equals + 1))
+    if (pairs.has(name)) throw invalidRequest(`${name}: is given twice`)
+    pairs.set(name, value)
+  }
+  return pairs
+}
+
+/** For operations that take no parameters. Throws `invalid_request`. */
+export function refuseQuery(url: string): void {
+  for (const name of readQuery(url).keys()) throw unknownParameter(name, 'none')
+}
+
+export function unknownParameter(name: string, known: string): Error {
+  return invalidRequest(`${name}: unknown parameter; known are ${known}`)
+}
+
+function decode(text: string): string {
+  try {
+    const decoded = decodeURIComponent(text.replaceAll('+', ' '))
+    if (decoded.includes('\ufffd')) throw new URIError('a character that did not arrive whole')
+    return decoded
+  } catch {
+    throw invalidRequest(`${text.slice(0, 100)}: is not percent-encoded UTF-8`)
+  }
+}

@@ -1,0 +1,163 @@
+/** The command line: the only reader of arguments, environment and signals. */
+
+import { Command, CommanderError, Option } from 'commander'
+import { readServeConfig, type ServeFlags } from './config.ts'
+import { CommandError } from './errors.ts'
+import { version } from './version.ts'
+
+const terminal = {
+  stdout: (text: string) => void process.stdout.write(text),
+  stderr: (text: string) => void process.stderr.write(text),
+}
+
+const dataOption = () =>
+  new Option('--data <dir>', 'data folder, made when it is missing').env('POSTERN_DATA').default('./postern-data')
+
+const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
+
+function withServeOptions(command: Command): Command {
+  return command
+    .addOption(new Option('--host <address>', 'address to listen on').env('POSTERN_HOST').default('127.0.0.1'))
+    .addOption(
+      new Option('--port <number>', 'port to listen on; 0 picks a free one').env('POSTERN_PORT').default('8787'),
+    )
+    .addOption(
+      new Option('--fixtures <dir>', 'folder of fixtures to load; may be given again')
+        .env('POSTERN_FIXTURES')
+        .argParser(collect)
+        .default([], 'none'),
+    )
+    .addOption(
+      new Option(
+        '--base-url <url>',
+        'what clients call this server; also the issuer of its tokens (default: http://HOST:PORT)',
+      ).env('POSTERN_BASE_URL'),
+    )
+    .addOption(
+      new Option('--cors-origin <origin>', 'a web page that may call from a browser; may be given again')
+        .argParser(collect)
+        .default([], 'none'),
+    )
+}
+
+function program(exit: (code: number) => void): Command {
+  const postern = new Command('postern')
+    .description('An MCP platform in one executable: servers, connections and scoped service tokens.')
+    .version(version, '--version', 'print the version')
+    .helpOption('--help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    .showHelpAfterError('(see: postern --help)')
+    .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
+    .exitOverride()
+
+  withServeOptions(postern.command('serve').description('serve the platform from a data folder'))
+    .addOption(dataOption())
+    .addHelpText('after', serveHelp)
+    .action(async (flags: ServeFlags & { data: string }) => {
+      const config = readServeConfig(flags, process.env)
+      const { serve } = await import('./commands/serve.ts')
+      exit(await serve(config, flags.data, terminal))
+    })
+
+  withServeOptions(
+    postern
+      .command('dev')
+      .description('serve sample or own fixtures from a temporary data folder, reloading on change'),
+  )
+    .addHelpText('after', devHelp)
+    .action(async (flags: ServeFlags) => {
+      const config = readServeConfig(flags, process.env)
+      const { dev } = await import('./commands/dev.ts')
+      exit(await dev(config, terminal))
+    })
+
+  const keys = postern.command('keys').description('create, list and revoke API keys, while the server runs or not')
+  keys
+    .command('create')
+    .description('make a key and print it once, alone, on stdout')
+    .requiredOption('--user <id>', 'the user it belongs to')
+    .option('--name <name>', 'what it is for')
+    .option('--operator', 'reaches everything and may mint for any organization')
+    .addOption(dataOption())
+    .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
+    .action(async (flags) => (await import('./commands/keys.ts')).createKey(flags, terminal))
+  keys
+    .command('list')
+    .description('list all keys, the revoked ones too')
+    .addOption(dataOption())
+    .action(async (flags) => (await import('./commands/keys.ts')).listKeys(flags, terminal))
+  keys
+    .command('revoke')
+    .argument('<id>', 'the id of the key, as `keys list` shows it')
+    .description('revoke a key and every token minted with it')
+    .addOption(dataOption())
+    .action(async (id: string, flags) => (await import('./commands/keys.ts')).revokeKey(id, flags, terminal))
+
+  postern
+    .command('check')
+    .argument('<dir...>', 'folders of fixtures, checked as one set')
+    .description('check fixtures and print every problem as file: path: what is wrong')
+    .action(async (folders: string[]) => (await import('./commands/check.ts')).check(folders, terminal))
+
+  postern
+    .command('token')
+    .description('look at service tokens')
+    .command('explain')
+    .argument('<token>', 'the token')
+    .description("show a token's blocks in words, and which of them allow or refuse a described request")
+    .option('--namespace <name>', 'the namespace of the request')
+    .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
+    .option('--operation <kind>', 'read, write or execute (default: read)')
+    .addOption(new Option('--metadata <key=value>', 'a fact of the connection; may be given again').argParser(collect))
+    .option('--rpc <file>', 'a JSON-RPC request to match; - reads stdin')
+    .addOption(dataOption())
+    .addHelpText('after', explainHelp)
+    .action(async (token: string, flags) =>
+      (await import('./commands/token-explain.ts')).explainToken(token, flags, new Date(), terminal),
+    )
+  return postern
+}
+
+const serveHelp = `
+The first start prints one operator key; POSTERN_API_KEY (at least 32 characters) supplies it instead.
+Logs are JSON lines on stderr. SIGINT and SIGTERM finish the requests in flight; a second one exits at once.
+
+Example:
+  postern serve --data ./platform --fixtures ./fixtures --base-url https://mcp.example.com`
+
+const devHelp = `
+Examples:
+  postern dev
+  postern dev --fixtures ./fixtures --port 0`
+
+const explainHelp = `
+Example:
+  postern token explain "$TOKEN" --namespace northwind --metadata team=store-ops`
+
+/** Exit codes: 0 fine, 1 the work failed, 2 wrong usage. */
+async function main(argv: readonly string[]): Promise<number> {
+  let code = 0
+  try {
+    await program((exit) => {
+      code = exit
+    }).parseAsync(argv, { from: 'user' })
+    return code
+  } catch (error) {
+    if (error instanceof CommanderError)
+      return error.exitCode === 0 || error.code === 'commander.help' ? helpCode(error) : 2
+    if (error instanceof CommandError) {
+      terminal.stderr(`${error.message}\n`)
+      return error.exitCode
+    }
+    terminal.stderr(`postern failed: ${error instanceof Error ? error.message : String(error)}\n`)
+    return 1
+  }
+}
+
+/** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */
+function helpCode(error: CommanderError): number {
+  return error.code === 'commander.help' && error.exitCode !== 0 ? 2 : 0
+}
+
+process.exitCode = 0
+process.exit(await main(process.argv.slice(2)))

@@ -1,0 +1,181 @@
+/**
+ * Checks a value against a shape and says in words where and how it fails. The check itself is compiled;
+ * the words are only looked for when it fails.
+ */
+
+import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
+import { type ValueError, ValueErrorType } from '@sinclair/typebox/value'
+
+/** `place` is like `policy[0].ttl`, or '' for the value itself; `message` completes the sentence. */
+export interface Problem {
+  readonly place: string
+  readonly message: string
+}
+
+export interface Shape<T> {
+  readonly accepts: (value: unknown) => value is T
+  /** The problems of a value that was not accepted, at most `limit`, in the order of the document. */
+  readonly problems: (value: unknown, limit?: number) => Problem[]
+}
+
+FormatRegistry.Set('date-time', (text) => isoDateTime.test(text) && !Number.isNaN(Date.parse(text)))
+const isoDateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
+
+/** Compiles when first used: most commands never check most shapes. */
+export function shapeOf<S extends TSchema>(schema: S): Shape<Static<S>> {
+  let compiled: TypeCheck<S> | undefined
+  const check = () => {
+    compiled ??= TypeCompiler.Compile(schema)
+    return compiled
+  }
+  return {
+    accepts: (value): value is Static<S> => check().Check(value),
+    problems(value, limit = 20) {
+      const problems: Problem[] = []
+      const seen = new Set<string>()
+      for (const error of check().Errors(value)) {
+        const problem = inWords(narrowest(error))
+        // A missing field is also reported as a field of the wrong type; the first report says it best.
+        if (!seen.has(problem.place)) problems.push(problem)
+        seen.add(problem.place)
+        if (problems.length >= limit) break
+      }
+      return problems
+    },
+  }
+}
+
+/** One line for one problem: `policy[0].ttl: at most 24 hours`. */
+export function problemText(problem: Problem): string {
+  return problem.place === '' ? problem.message : `${problem.place}: ${problem.message}`
+}
+
+/** `['policy', 0, 'a b']` -> `policy[0]["a b"]`. */
+export function placeOf(parts: readonly (string | number)[]): string {
+  let place = ''
+  for (const part of parts) {
+    if (typeof part === 'number') place += `[${part}]`
+    else if (/^[A-Za-z_$][\w$-]*$/.test(part)) place += place === '' ? part : `.${part}`
+    else place += `[${JSON.stringify(part)}]`
+  }
+  return place
+}
+
+/** In a choice between variants, the error of the variant that the value was meant to be. */
+function narrowest(error: ValueError): ValueError {
+  if (error.type !== ValueErrorType.Union) return error
+  const variants: TSchema[] = error.schema['anyOf'] ?? []
+  const literals = variants.filter((variant) => 'const' in variant)
+  if (literals.length === variants.length) return error
+  let best: ValueError | undefined
+  let bestScore = -1
+  for (const [index, candidates] of error.errors.entries()) {
+    const variant = variants[index]
+    if (variant === undefined) continue
+    const errors = [...candidates].map(narrowest)
+    const first = errors[0]
+    if (first === undefined) continue
+    // A wrong discriminator (`type`, `state`) or a wrong JSON type means another variant was meant.
+    const meant = !errors.some((e) => e.type === ValueErrorType.Literal && e.path !== error.path)
+    const score = (sameJsonType(variant, error.value) ? 2 : 0) + (meant ? 1 : 0)
+    if (score > bestScore) {
+      best = meant ? first : (errors.find((e) => e.type === ValueErrorType.Literal) ?? first)
+      bestScore = score
+    }
+  }
+  return bestScore >= 2 && best !== undefined ? best : error
+}
+
+function sameJsonType(schema: TSchema, value: unknown): boolean {
+  if (schema['anyOf'] !== undefined) return schema['anyOf'].some((variant: TSchema) => sameJsonType(variant, value))
+  switch (schema['type']) {
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value)
+    case 'array':
+      return Array.isArray(value)
+    case 'integer':
+      return typeof value === 'number'
+    case 'null':
+      return value === null
+    default:
+      return typeof value === schema['type']
+  }
+}
+
+function inWords(error: ValueError): Problem {
+  const { schema, type } = error
+  const parts = pointerParts(error.path)
+  const name = parts.at(-1)
+  if (type === ValueErrorType.ObjectAdditionalProperties) {
+    if (schema['keyMessage'] !== undefined) return { place: placeOf(parts), message: schema['keyMessage'] }
+    const known = Object.keys(schema['properties'] ?? {}).join(', ')
+    return { place: placeOf(parts.slice(0, -1)), message: `unknown field ${JSON.stringify(name)}; known are ${known}` }
+  }
+  return { place: placeOf(parts), message: complaint(error) }
+}
+
+function complaint({ schema, type, value }: ValueError): string {
+  switch (type) {
+    case ValueErrorType.ObjectRequiredProperty:
+      return 'is missing'
+    case ValueErrorType.ObjectMinProperties:
+      return 'is empty: leave it out, or say what it restricts'
+    case ValueErrorType.ObjectMaxProperties:
+      return `at most ${schema['maxProperties']} entries`
+    case ValueErrorType.ArrayMinItems:
+      return 'is an empty list: leave it out, or give at least one item'
+    case ValueErrorType.ArrayMaxItems:
+      return `at most ${schema['maxItems']} items`
+    case ValueErrorType.StringMaxLength:
+      return `at most ${schema['maxLength']} characters`
+    case ValueErrorType.StringMinLength:
+      return 'is empty'
+    default:
+      break
+  }
+  if (value === undefined) return 'is missing'
+  if (typeof schema['errorMessage'] === 'string') return schema['errorMessage']
+  switch (type) {
+    case ValueErrorType.StringFormat:
+      return 'must be a date and time like 2026-03-02T09:14:07.000Z'
+    case ValueErrorType.Literal:
+      return `must be ${JSON.stringify(schema['const'])}`
+    case ValueErrorType.Union:
+      return `must be ${choices(schema)}`
+    default:
+      return `must be ${kind(schema)}`
+  }
+}
+
+function choices(schema: TSchema): string {
+  const variants: TSchema[] = schema['anyOf'] ?? []
+  const words = variants.map((variant) => ('const' in variant ? JSON.stringify(variant['const']) : kind(variant)))
+  return [...new Set(words)].join(' or ')
+}
+
+function kind(schema: TSchema): string {
+  switch (schema['type']) {
+    case 'object':
+      return 'an object'
+    case 'array':
+      return 'a list'
+    case 'integer':
+      return 'a whole number'
+    case 'null':
+      return 'null'
+    case undefined:
+      return 'something else'
+    default:
+      return `a ${schema['type']}`
+  }
+}
+
+/** JSON pointer -> parts; digits are taken as list positions. */
+function pointerParts(pointer: string): (string | number)[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((part) => (/^(?:0|[1-9]\d*)$/.test(part) ? Number(part) : part))
+}

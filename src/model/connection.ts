@@ -1,0 +1,105 @@
+/** A connection as the list answers it (spec 2.5, 2.6; contract 5). */
+
+import { type Static, Type } from '@sinclair/typebox'
+import { connectionMetadataPairsMax, connectionNameCharsMax, urlCharsMax } from '../limits.ts'
+import { ConnectionId } from './names.ts'
+
+const closed = { additionalProperties: false } as const
+
+export const Url = Type.String({
+  pattern: '^https?://[^\\s\\u0000-\\u001f]+$',
+  maxLength: urlCharsMax,
+  errorMessage: 'must be an http or https URL',
+})
+
+export const Icon = Type.Object(
+  {
+    src: Type.String(),
+    mimeType: Type.Optional(Type.String()),
+    sizes: Type.Optional(Type.Array(Type.String())),
+    theme: Type.Optional(Type.Union([Type.Literal('light'), Type.Literal('dark')])),
+  },
+  closed,
+)
+
+export const ServerInfo = Type.Object(
+  {
+    name: Type.String(),
+    version: Type.String(),
+    title: Type.Optional(Type.String()),
+    icons: Type.Optional(Type.Array(Icon)),
+    websiteUrl: Type.Optional(Type.String()),
+    description: Type.Optional(Type.String()),
+  },
+  closed,
+)
+
+const InputField = Type.Object(
+  { label: Type.String(), description: Type.Optional(Type.String()), required: Type.Optional(Type.Boolean()) },
+  closed,
+)
+const InputFields = Type.Record(Type.String({ pattern: '^[^]+$' }), InputField, closed)
+
+/** Contract 5: five states, each with what a person needs to leave it. */
+export const ConnectionStatus = Type.Union([
+  Type.Object({ state: Type.Literal('connected') }, closed),
+  Type.Object({ state: Type.Literal('disconnected') }, closed),
+  Type.Object(
+    {
+      state: Type.Literal('auth_required'),
+      setupUrl: Type.Optional(Type.String()),
+      authorizationUrl: Type.Optional(Type.String()),
+    },
+    closed,
+  ),
+  Type.Object(
+    {
+      state: Type.Literal('input_required'),
+      http: Type.Object({ headers: Type.Optional(InputFields), query: Type.Optional(InputFields) }, closed),
+      missing: Type.Object({ headers: Type.Array(Type.String()), query: Type.Array(Type.String()) }, closed),
+      setupUrl: Type.Optional(Type.String()),
+    },
+    closed,
+  ),
+  Type.Object({ state: Type.Literal('error'), message: Type.String() }, closed),
+])
+export type ConnectionStatus = Static<typeof ConnectionStatus>
+
+/** Values of any JSON type are kept; how they compare is said in `policy/metadata.ts`. */
+export const ConnectionMetadata = Type.Record(Type.String({ pattern: '^[^]+$' }), Type.Unknown(), {
+  additionalProperties: false,
+  maxProperties: connectionMetadataPairsMax,
+  keyMessage: 'is not a metadata key: it is empty',
+})
+export type ConnectionMetadata = Static<typeof ConnectionMetadata>
+
+export const Transport = Type.Union([Type.Literal('http'), Type.Literal('uplink')])
+
+export const Mock = Type.Object({ enabled: Type.Boolean(), scenario: Type.Optional(Type.String()) }, closed)
+
+export const connectionName = Type.String({ minLength: 1, maxLength: connectionNameCharsMax })
+
+/** Spec 2.5. `mcpUrl` is null for an uplink, `metadata` is null when there is none; the first four are always there. */
+export const Connection = Type.Object(
+  {
+    connectionId: ConnectionId,
+    name: connectionName,
+    mcpUrl: Type.Union([Url, Type.Null()]),
+    metadata: Type.Union([ConnectionMetadata, Type.Null()]),
+    transport: Transport,
+    mock: Type.Optional(Mock),
+    iconUrl: Type.Optional(Type.String()),
+    createdAt: Type.String({ format: 'date-time' }),
+    status: ConnectionStatus,
+    serverInfo: Type.Optional(ServerInfo),
+  },
+  closed,
+)
+export type Connection = Static<typeof Connection>
+
+/** Spec 4.2; `nextCursor` is null on the last page (contract 5). */
+export const ConnectionPage = Type.Object(
+  { connections: Type.Array(Connection), nextCursor: Type.Union([Type.String(), Type.Null()]) },
+  closed,
+)
+export type ConnectionPage = Static<typeof ConnectionPage>

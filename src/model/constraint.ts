@@ -1,0 +1,77 @@
+/** A token's policy as it is written in a request and in a token (spec 2.2). */
+
+import { type Static, type TLiteral, type TSchema, Type } from '@sinclair/typebox'
+import {
+  constraintListMax,
+  constraintMetadataKeyCharsMax,
+  constraintMetadataPairsMax,
+  constraintMetadataValueCharsMax,
+  constraintRpcEntriesMax,
+  policyConstraintsMax,
+  rpcKeyCharsMax,
+  rpcPatternCharsMax,
+} from '../limits.ts'
+import { Slug } from './names.ts'
+
+export const resourceTypes = ['connections', 'servers', 'namespaces', 'skills'] as const
+export type ResourceType = (typeof resourceTypes)[number]
+
+export const operationKinds = ['read', 'write', 'execute'] as const
+export type OperationKind = (typeof operationKinds)[number]
+
+function oneOf<const T extends readonly string[]>(values: T) {
+  const literals = values.map((value) => Type.Literal(value)) as { [I in keyof T]: TLiteral<T[I]> }
+  return Type.Union(literals as unknown as [TLiteral<T[number]>], {
+    errorMessage: `must be one of ${values.join(', ')}`,
+  })
+}
+
+function oneOrMany<T extends TSchema>(item: T) {
+  return Type.Union([item, Type.Array(item, { minItems: 1, maxItems: constraintListMax })])
+}
+
+/** Pairs that must all match. The key bound is a pattern, because a record's key schema checks nothing else. */
+const MetadataPairs = Type.Record(
+  Type.String({ pattern: `^[^]{1,${constraintMetadataKeyCharsMax}}$` }),
+  Type.String({ maxLength: constraintMetadataValueCharsMax }),
+  {
+    additionalProperties: false,
+    minProperties: 1,
+    maxProperties: constraintMetadataPairsMax,
+    keyMessage: `is not a metadata key: 1 to ${constraintMetadataKeyCharsMax} characters`,
+  },
+)
+
+/** Spec 2.2. Every field restricts; an absent one does not; an empty constraint is a mistake, not a freedom. */
+export const Constraint = Type.Object(
+  {
+    namespaces: Type.Optional(oneOrMany(Slug)),
+    resources: Type.Optional(oneOrMany(oneOf(resourceTypes))),
+    operations: Type.Optional(oneOrMany(oneOf(operationKinds))),
+    metadata: Type.Optional(oneOrMany(MetadataPairs)),
+    ttl: Type.Optional(
+      Type.Union([
+        Type.String({ pattern: '^[0-9]{1,9}[smh]$', errorMessage: 'must be digits and one of s, m, h, like 30m' }),
+        Type.Integer({ errorMessage: 'must be a whole number of seconds, or a duration like 30m' }),
+      ]),
+    ),
+    rpcReqMatch: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: `^[^]{1,${rpcKeyCharsMax}}$` }),
+        Type.String({ minLength: 1, maxLength: rpcPatternCharsMax }),
+        {
+          additionalProperties: false,
+          minProperties: 1,
+          maxProperties: constraintRpcEntriesMax,
+          keyMessage: `is not a path: 1 to ${rpcKeyCharsMax} characters`,
+        },
+      ),
+    ),
+  },
+  { additionalProperties: false, minProperties: 1 },
+)
+export type Constraint = Static<typeof Constraint>
+
+/** Spec 2.1: at least one item when present. */
+export const Policy = Type.Array(Constraint, { minItems: 1, maxItems: policyConstraintsMax })
+export type Policy = Static<typeof Policy>

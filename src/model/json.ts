@@ -1,0 +1,96 @@
+/**
+ * Strict JSON: what two readers could understand differently is refused. Grammar is the runtime's own
+ * parser; on top of it come valid UTF-8, no byte order mark, no key twice in an object, no half of a
+ * surrogate pair, and a bound on depth. No I/O.
+ */
+
+import { type Problem, placeOf } from './check.ts'
+
+export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The text of some bytes, or undefined when they are not UTF-8 or begin with a byte order mark. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return undefined
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+export function readJson(text: string, depthMax: number): JsonResult {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    const detail = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
+    return { problem: { place: '', message: `is not JSON: ${detail}` } }
+  }
+  const problem = scan(text, depthMax)
+  return problem === undefined ? { value } : { problem }
+}
+
+interface Open {
+  /** Keys seen in an object; undefined in a list. */
+  readonly keys: Set<string> | undefined
+  /** The key or position being read. */
+  at: string | number
+}
+
+/** Walks text that the parser has accepted, so only strings and brackets need a look. */
+function scan(text: string, depthMax: number): Problem | undefined {
+  const stack: Open[] = []
+  let keyNext = false
+  const unicodeEscapes = text.includes('\\u')
+  const here = () => placeOf(stack.map((open) => open.at))
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text.charCodeAt(i)
+    const open = stack[stack.length - 1]
+    if (c === 0x22) {
+      const end = stringEnd(text, i)
+      const isKey = keyNext && open?.keys !== undefined
+      if (isKey || unicodeEscapes) {
+        const raw = text.slice(i, end + 1)
+        const escaped = raw.includes('\\')
+        const string: string = escaped ? JSON.parse(raw) : raw.slice(1, -1)
+        if (escaped && !string.isWellFormed()) return { place: here(), message: 'has half of a surrogate pair' }
+        if (isKey) {
+          if (open.keys.has(string)) {
+            open.at = string
+            return { place: here(), message: 'is given twice' }
+          }
+          open.keys.add(string)
+          open.at = string
+          keyNext = false
+        }
+      }
+      i = end
+    } else if (c === 0x7b || c === 0x5b) {
+      if (stack.length >= depthMax) return { place: here(), message: `is nested deeper than ${depthMax} levels` }
+      stack.push(c === 0x7b ? { keys: new Set(), at: '' } : { keys: undefined, at: 0 })
+      keyNext = c === 0x7b
+    } else if (c === 0x7d || c === 0x5d) {
+      stack.pop()
+      keyNext = false
+    } else if (c === 0x2c && open !== undefined) {
+      if (open.keys === undefined) open.at = (open.at as number) + 1
+      else keyNext = true
+    }
+  }
+  return undefined
+}
+
+function stringEnd(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1)
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return end
+}
+
+/** A quote after an odd number of backslashes belongs to the string. */
+function isEscaped(text: string, quote: number): boolean {
+  let backslashes = 0
+  while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes += 1
+  return backslashes % 2 === 1
+}

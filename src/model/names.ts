@@ -1,0 +1,50 @@
+/** The names of things: what they are made of (contract 2) and how a qualifiedName splits. */
+
+import { type Static, Type } from '@sinclair/typebox'
+import { connectionIdCharsMax, organizationIdCharsMax, slugCharsMax, userIdCharsMax } from '../limits.ts'
+
+const slugPattern = `[A-Za-z0-9](?:[A-Za-z0-9._-]{0,${slugCharsMax - 2}}[A-Za-z0-9])?`
+const slugWords = `1 to ${slugCharsMax} letters, digits, ".", "_" or "-", beginning and ending with a letter or digit`
+
+/** A namespace, or the server part of a qualifiedName. */
+export const Slug = Type.String({ pattern: `^${slugPattern}$`, errorMessage: `must be ${slugWords}` })
+
+/** Spec 2.7: `<namespace>/<server>`, or `<namespace>` alone for a namespace-only server. */
+export const QualifiedName = Type.String({
+  pattern: `^${slugPattern}(?:/${slugPattern})?$`,
+  errorMessage: `must be <namespace>/<server> or <namespace>, each ${slugWords}`,
+})
+export type QualifiedName = Static<typeof QualifiedName>
+
+export const ConnectionId = Type.String({
+  pattern: `^[A-Za-z0-9_-][A-Za-z0-9._-]{0,${connectionIdCharsMax - 1}}$`,
+  errorMessage: `must be 1 to ${connectionIdCharsMax} letters, digits, ".", "_" or "-", not beginning with "."`,
+})
+
+export const OrganizationId = Type.String({
+  pattern: `^[A-Za-z0-9][A-Za-z0-9._-]{0,${organizationIdCharsMax - 1}}$`,
+  errorMessage: `must be 1 to ${organizationIdCharsMax} letters, digits, ".", "_" or "-", beginning with a letter or digit`,
+})
+
+/** Whoever runs the platform names its users; only what could break a storage key or a log is kept out. */
+export const UserId = Type.String({
+  pattern: `^[^\\u0000-\\u001f\\u007f]{1,${userIdCharsMax}}$`,
+  errorMessage: `must be 1 to ${userIdCharsMax} characters without control characters`,
+})
+
+const slug = new RegExp(`^${slugPattern}$`)
+const qualifiedName = new RegExp(`^${slugPattern}(?:/${slugPattern})?$`)
+
+export function isSlug(text: string): boolean {
+  return slug.test(text)
+}
+
+export function isQualifiedName(text: string): boolean {
+  return qualifiedName.test(text)
+}
+
+/** The part before `/`, or all of it for a namespace-only server (contract 4). */
+export function namespaceOf(name: QualifiedName): string {
+  const slash = name.indexOf('/')
+  return slash < 0 ? name : name.slice(0, slash)
+}

@@ -1,0 +1,34 @@
+/** Who there is and what they own: organizations, namespaces, API keys (contract 2). */
+
+import { type Static, Type } from '@sinclair/typebox'
+import { apiKeyNameCharsMax } from '../limits.ts'
+import { OrganizationId, Slug, UserId } from './names.ts'
+
+const closed = { additionalProperties: false } as const
+
+export const Role = Type.Union([Type.Literal('owner'), Type.Literal('admin'), Type.Literal('member')])
+export type Role = Static<typeof Role>
+
+export const Organization = Type.Object({ organizationId: OrganizationId, name: Type.String() }, closed)
+export type Organization = Static<typeof Organization>
+
+/** Owned by an organization or by a user, never by both. */
+export const Namespace = Type.Union([
+  Type.Object({ namespace: Slug, organizationId: OrganizationId }, closed),
+  Type.Object({ namespace: Slug, userId: UserId }, closed),
+])
+export type Namespace = Static<typeof Namespace>
+
+/** What is known of a key. The key itself is not: the store finds the record by a keyed hash of it. */
+export const ApiKey = Type.Object(
+  {
+    keyId: Type.String(),
+    name: Type.Union([Type.String({ minLength: 1, maxLength: apiKeyNameCharsMax }), Type.Null()]),
+    userId: UserId,
+    operator: Type.Boolean(),
+    createdAt: Type.String(),
+    revokedAt: Type.Union([Type.String(), Type.Null()]),
+  },
+  closed,
+)
+export type ApiKey = Static<typeof ApiKey>

@@ -1,0 +1,15 @@
+/** A constraint's ttl, in words or seconds, as whole seconds (spec 2.2; contract 3). */
+
+import { tokenLifetimeMaxSeconds } from '../limits.ts'
+
+const unitSeconds = { s: 1, m: 60, h: 3600 } as const
+
+/** Whole seconds from 1 to 24 hours, or what is wrong with it. The shape has been checked before. */
+export function readTtl(ttl: string | number): { seconds: number } | { message: string } {
+  const seconds =
+    typeof ttl === 'number' ? ttl : Number(ttl.slice(0, -1)) * unitSeconds[ttl.slice(-1) as keyof typeof unitSeconds]
+  if (!Number.isInteger(seconds)) return { message: 'must be a whole number of seconds, or a duration like 30m' }
+  if (seconds < 1) return { message: 'at least 1 second' }
+  if (seconds > tokenLifetimeMaxSeconds) return { message: 'at most 24 hours' }
+  return { seconds }
+}

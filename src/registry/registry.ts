@@ -1,0 +1,88 @@
+/**
+ * The registry: organizations, members, namespaces, API keys and servers. They change rarely and every
+ * request asks for some, so what was read is kept, all of it valid for one generation: a value in the
+ * store that every write to the registry replaces in its own commit. A request reads the generation first,
+ * so a revocation, a demotion or a new server counts from the next request on, by whichever process.
+ */
+
+import { LRUCache } from 'lru-cache'
+import { callersCachedMax, registryCacheBytesMax } from '../limits.ts'
+import type { ApiKey, Namespace, Role } from '../model/registry.ts'
+import {
+  apiKeyDigestKey,
+  apiKeyKey,
+  memberKey,
+  namespaceKey,
+  organizationKey,
+  registryGenerationKey,
+  serverKey,
+} from '../storage/keys.ts'
+import type { Key, Store } from '../storage/store.ts'
+
+export interface Registry {
+  /** The registry as it is now; ask once a request and use it for that request. */
+  current(): Promise<RegistrySnapshot>
+}
+
+export interface RegistrySnapshot {
+  /** A place for what was derived from this generation alone: callers by credential. Bounded. */
+  readonly derived: LRUCache<string, object>
+  apiKeyByDigest(digest: string): Promise<ApiKey | undefined>
+  apiKey(keyId: string): Promise<ApiKey | undefined>
+  hasOrganization(organizationId: string): Promise<boolean>
+  role(organizationId: string, userId: string): Promise<Role | undefined>
+  namespace(namespace: string): Promise<Namespace | undefined>
+  /** The server's details as JSON, ready to be answered. */
+  serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
+}
+
+export function createRegistry(store: Pick<Store, 'get'>): Registry {
+  let generation: Uint8Array | undefined
+  let snapshot = createSnapshot(store)
+  return {
+    async current() {
+      const stored = await store.get(registryGenerationKey)
+      if (generation === undefined || stored === undefined || Buffer.compare(stored, generation) !== 0) {
+        generation = stored
+        // What an earlier request still holds stays as it was for that request; nothing is shared with it.
+        snapshot = createSnapshot(store)
+      }
+      return snapshot
+    },
+  }
+}
+
+/** Each record is read at most once a generation: an entry can be newer than the generation, never older. */
+function createSnapshot(store: Pick<Store, 'get'>): RegistrySnapshot {
+  const records = new LRUCache<string, { value: unknown }>({
+    maxSize: registryCacheBytesMax,
+    sizeCalculation: ({ value }) => (value instanceof Uint8Array ? value.length + 256 : 512),
+  })
+
+  async function read<T>(key: Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
+    const name = Buffer.from(key.buffer, key.byteOffset, key.length).toString('latin1')
+    const known = records.get(name)
+    if (known !== undefined) return known.value as T | undefined
+    const bytes = await store.get(key)
+    const value = bytes === undefined ? undefined : decode(bytes)
+    // Absence is not remembered: made-up names would push out what is real.
+    if (value !== undefined) records.set(name, { value })
+    return value
+  }
+  const json = <T>(bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString()) as T
+  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
+  const apiKey = (keyId: string) => read(apiKeyKey(keyId), json<ApiKey>)
+
+  return {
+    derived: new LRUCache({ max: callersCachedMax }),
+    apiKey,
+    async apiKeyByDigest(digest) {
+      const keyId = await read(apiKeyDigestKey(digest), text)
+      return keyId === undefined ? undefined : apiKey(keyId)
+    },
+    hasOrganization: async (organizationId) => (await read(organizationKey(organizationId), () => true)) === true,
+    role: (organizationId, userId) => read(memberKey(organizationId, userId), (bytes) => text(bytes) as Role),
+    namespace: (namespace) => read(namespaceKey(namespace), json<Namespace>),
+    serverJson: (qualifiedName) => read(serverKey(qualifiedName), (bytes) => bytes),
+  }
+}

@@ -1,0 +1,45 @@
+/** `GET /servers/{qualifiedName}` (spec 4.3). */
+
+import { bearer } from '@elysiajs/bearer'
+import { Elysia } from 'elysia'
+import type { Authenticator } from '../auth/authenticate.ts'
+import { readCredential } from '../auth/credential.ts'
+import { forbidden, notFound } from '../errors.ts'
+import { nameAfter } from '../http/path.ts'
+import { refuseQuery } from '../http/query.ts'
+import { jsonResponse } from '../http/respond.ts'
+import { isQualifiedName, namespaceOf } from '../model/names.ts'
+import { decide } from '../policy/decide.ts'
+
+export interface ServerDeps {
+  readonly authenticator: Authenticator
+}
+
+export function serverRoutes({ authenticator }: ServerDeps) {
+  // A wildcard: the slash of a qualifiedName may come encoded or plain.
+  return new Elysia({ name: 'servers' }).use(bearer()).get('/servers/*', async ({ request, bearer }) => {
+    const credential = readCredential(request.headers.get('authorization'), bearer) // 401
+    const { caller, registry } = await authenticator.authenticate(credential) // 401
+
+    const qualifiedName = readQualifiedName(request.url)
+    if (qualifiedName === undefined) throw notFound()
+    const namespace = namespaceOf(qualifiedName)
+    const decision = decide(caller.blocks, { namespace, resource: 'servers', operation: 'read', metadata: 'none' })
+    if (!decision.allowed && !decision.visible) throw notFound()
+    // Registered servers are visible to every caller, so absence is told before a missing permission.
+    const json = await registry.serverJson(qualifiedName)
+    if (json === undefined) throw notFound()
+    if (!decision.allowed) throw forbidden(decision) // 403
+    refuseQuery(request.url) // 400
+    return jsonResponse(json, { 'cache-control': 'private, no-cache', vary: 'authorization' })
+  })
+}
+
+/** `ns/server`, or `ns` for a namespace-only server, which may keep its slash: `/servers/ns%2F`. */
+function readQualifiedName(url: string): string | undefined {
+  const name = nameAfter('/servers/', url)
+  const trimmed = name?.endsWith('/') === true ? name.slice(0, -1) : name
+  if (trimmed === undefined || !isQualifiedName(trimmed)) return undefined
+  // Only a namespace-only name may end in a slash.
+  return trimmed !== name && trimmed.includes('/') ? undefined : trimmed
+}

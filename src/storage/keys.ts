@@ -1,0 +1,81 @@
+/**
+ * The key layout: the only place that joins and splits keys (table in `storage/README.md`). A key is one
+ * letter for its kind, then its parts with a NUL between them: names hold no control characters, so the
+ * parts cannot run into each other.
+ */
+
+import { createHash } from 'node:crypto'
+import type { Key, Range } from './store.ts'
+
+function key(kind: string, ...parts: readonly string[]): Key {
+  return Buffer.from(kind + parts.join('\0'))
+}
+
+/** All keys that begin with these bytes: up to the prefix with its last byte raised. */
+export function under(prefix: Key): Omit<Range, 'limit'> {
+  let end = prefix.length
+  while (prefix[end - 1] === 0xff) end -= 1
+  if (end === 0) throw new Error('a prefix of 0xff bytes has no end')
+  const lt = Uint8Array.prototype.slice.call(prefix, 0, end)
+  lt[end - 1] = (prefix[end - 1] as number) + 1
+  return { gte: prefix, lt }
+}
+
+export const formatKey = key('v')
+/** Changes with every write to the registry: organizations, members, namespaces, keys, servers. */
+export const registryGenerationKey = key('G')
+/** Set by the first start, which makes the operator key. */
+export const startedKey = key('B')
+/** What the loaded fixtures were, so that the same ones need no second load. */
+export const fixturesDigestKey = key('F')
+
+export const organizationKey = (organizationId: string): Key => key('o', organizationId)
+export const memberKey = (organizationId: string, userId: string): Key => key('m', organizationId, userId)
+export const membersOf = (organizationId: string): Key => key('m', organizationId, '')
+export const namespaceKey = (namespace: string): Key => key('n', namespace)
+export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
+export const apiKeyKey = (keyId: string): Key => key('k', keyId)
+export const apiKeys = key('k')
+/** From the keyed hash of an API key (hex) to its id. */
+export const apiKeyDigestKey = (digest: string): Key => key('h', digest)
+export const mockKey = (server: string, position: string): Key => key('a', server, position)
+
+export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
+export const connectionsOf = (namespace: string): Key => key('c', namespace, '')
+/** What a connection has beside its public record. */
+export const connectionPrivateKey = (namespace: string, connectionId: string): Key => key('p', namespace, connectionId)
+/** Changes with every write to the namespace's connections. */
+export const pageGenerationKey = (namespace: string): Key => key('g', namespace)
+
+/** Marks a record that came from a fixture, by the record's own key; its value is the file. */
+export function originKey(record: Key): Key {
+  return Buffer.concat([key('f'), record])
+}
+export const origins = key('f')
+export function originOf(marker: Key): Key {
+  return marker.slice(1)
+}
+
+/** Bytes of a term's digest: long enough that nobody finds two values with the same one. */
+const termBytes = 16
+
+/**
+ * One searchable fact of a connection, as 16 bytes: values of any length make keys of one length. `kind`
+ * keeps apart a string and the JSON text of another value, which compare alike to a filter only.
+ */
+export function termDigest(kind: 'name' | 'mcpUrl' | 'string' | 'json', name: string, value: string): Uint8Array {
+  return createHash('sha256').update(`${kind}\0${name.length}\0${name}${value}`).digest().subarray(0, termBytes)
+}
+
+/** All connections of a namespace with a term, in the order of their ids. */
+export function termEntries(namespace: string, term: Uint8Array): Key {
+  return Buffer.concat([key('x', namespace, ''), term])
+}
+export function termKey(namespace: string, term: Uint8Array, connectionId: string): Key {
+  return Buffer.concat([key('x', namespace, ''), term, Buffer.from(connectionId)])
+}
+
+/** The connection's id at the end of a connection's or a term's key. */
+export function idAfter(prefix: Key, key: Key): string {
+  return Buffer.from(key.buffer, key.byteOffset + prefix.length, key.length - prefix.length).toString('latin1')
+}

@@ -1,0 +1,98 @@
+/** The store in memory: keeps the contract honest in tests, and says in 100 lines what it means. */
+
+import {
+  type Committed,
+  checkKey,
+  copyBytes,
+  type Entry,
+  type Joined,
+  type Key,
+  type Range,
+  type Store,
+  StoreError,
+  sameBytes,
+  type Write,
+} from './store.ts'
+
+export function openMemoryStore(): Store {
+  /** Sorted by key. */
+  let entries: Entry[] = []
+  let closed = false
+
+  function position(key: Key): { at: number; found: boolean } {
+    let low = 0
+    let high = entries.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const order = Buffer.compare((entries[middle] as Entry).key, key)
+      if (order === 0) return { at: middle, found: true }
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return { at: low, found: false }
+  }
+
+  function find(key: Key): Uint8Array | undefined {
+    if (closed) throw new StoreError('fatal', 'the store is closed')
+    const { at, found } = position(key)
+    return found ? entries[at]?.value : undefined
+  }
+
+  function slice({ gte, lt, limit }: Range): { taken: Entry[]; more: boolean } {
+    if (closed) throw new StoreError('fatal', 'the store is closed')
+    const from = position(gte).at
+    const to = Math.max(from, position(lt).at)
+    const until = Math.min(to, from + limit)
+    return { taken: entries.slice(from, until), more: until < to }
+  }
+
+  async function commit(write: Write): Promise<Committed> {
+    if (closed) throw new StoreError('fatal', 'the store is closed')
+    const deletes = [...(write.deletes ?? [])]
+    const puts = [...(write.puts ?? [])]
+    for (const key of deletes) checkKey(key)
+    for (const { key } of puts) checkKey(key)
+    const conflicts = (write.checks ?? [])
+      .filter(({ key, value }) => !sameBytes(find(key), value))
+      .map(({ key }) => key)
+    if (conflicts.length > 0) return { ok: false, conflicts }
+    // Into a copy first, so that a reader between two steps sees all of the write or none.
+    const changed = new Map<string, Entry | undefined>()
+    for (const key of deletes) changed.set(Buffer.from(key).toString('latin1'), undefined)
+    for (const { key, value } of puts) {
+      changed.set(Buffer.from(key).toString('latin1'), { key: copyBytes(key), value: copyBytes(value) })
+    }
+    const kept = entries.filter(({ key }) => !changed.has(Buffer.from(key).toString('latin1')))
+    const added = [...changed.values()].filter((entry) => entry !== undefined)
+    entries = [...kept, ...added].sort((a, b) => Buffer.compare(a.key, b.key))
+    return { ok: true }
+  }
+
+  return {
+    get: async (key) => copyOf(find(key)),
+    getMany: async (keys) => keys.map((key) => copyOf(find(key))),
+    async range(range) {
+      const { taken, more } = slice(range)
+      return { entries: taken.map(({ key, value }) => ({ key: copyBytes(key), value: copyBytes(value) })), more }
+    },
+    async keys(range) {
+      const { taken, more } = slice(range)
+      return { keys: taken.map(({ key }) => copyBytes(key)), more }
+    },
+    async join(range, separator): Promise<Joined> {
+      const { taken, more } = slice(range)
+      const parts = taken.flatMap(({ value }, index) => (index === 0 ? [value] : [Uint8Array.of(separator), value]))
+      return { bytes: Buffer.concat(parts), count: taken.length, last: taken.at(-1)?.key, more }
+    },
+    commit,
+    load: commit,
+    async close() {
+      closed = true
+      entries = []
+    },
+  }
+}
+
+function copyOf(bytes: Uint8Array | undefined): Uint8Array | undefined {
+  return bytes === undefined ? undefined : copyBytes(bytes)
+}

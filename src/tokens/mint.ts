@@ -1,0 +1,79 @@
+/** Minting: what a new token's claims are (spec 4.1; contract 3). No I/O but the caller's own look-ups, no clock. */
+
+import { randomBytes } from 'node:crypto'
+import { type Caller, leads } from '../auth/authenticate.ts'
+import { invalidRequest, PlatformError } from '../errors.ts'
+import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../limits.ts'
+import { problemText, shapeOf } from '../model/check.ts'
+import { CreateTokenRequest, type ServiceTokenClaims } from '../model/token.ts'
+import { readPolicy } from '../policy/block.ts'
+import type { RegistrySnapshot } from '../registry/registry.ts'
+
+const requestShape = shapeOf(CreateTokenRequest)
+
+export interface MintOptions {
+  readonly caller: Caller
+  readonly registry: RegistrySnapshot
+  readonly issuer: string
+  readonly nowSeconds: number
+  /** Signs the claims into a token. */
+  readonly sign: (claims: ServiceTokenClaims) => string
+}
+
+/** Throws `invalid_request`, `policy_too_large` and `forbidden`. `body` is undefined when there was none. */
+export async function mint(body: unknown, { caller, registry, issuer, nowSeconds, sign }: MintOptions) {
+  const { policy = [], organizationId } = readCreateTokenRequest(body)
+  const blocks = readBlocks(policy)
+  const parent = caller.token
+  const org = organizationId ?? parent?.org
+  if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, registry))) {
+    throw new PlatformError('forbidden', 'organizationId: the caller is not an owner or admin of such an organization')
+  }
+  const ttls = blocks.flatMap(({ ttlSeconds }) => (ttlSeconds === undefined ? [] : [ttlSeconds]))
+  const lifetime = ttls.length > 0 ? Math.min(...ttls) : tokenLifetimeDefaultSeconds
+  // A child never outlives its parent.
+  const exp = Math.min(nowSeconds + lifetime, parent?.exp ?? Number.POSITIVE_INFINITY)
+  const claims: ServiceTokenClaims = {
+    iss: issuer,
+    aud: issuer,
+    sub: caller.userId,
+    key: caller.keyId,
+    ...(org !== undefined && { org }),
+    jti: `tok_${randomBytes(16).toString('base64url')}`,
+    ...(parent !== undefined && { par: [...(parent.par ?? []), parent.jti] }),
+    iat: nowSeconds,
+    exp,
+    policy: [...(parent?.policy ?? []), ...policy],
+  }
+  const token = sign(claims)
+  if (token.length > tokenCharsMax) {
+    throw new PlatformError(
+      'policy_too_large',
+      `policy: the token would have ${token.length} characters; at most ${tokenCharsMax} fit a request header`,
+    )
+  }
+  return { claims, token, expiresAt: new Date(exp * 1000).toISOString() }
+}
+
+/** The same refusal for an organization that is not the caller's to lead and for one that does not exist. */
+async function mayScopeTo(organizationId: string, caller: Caller, registry: RegistrySnapshot): Promise<boolean> {
+  if (caller.organizationId !== undefined && caller.organizationId !== organizationId) return false
+  return leads(caller, organizationId, registry)
+}
+
+/** Zero bytes, `{}` and `null` mean "no policy"; `null` is what the official client sends (contract 3). */
+function readCreateTokenRequest(body: unknown): CreateTokenRequest {
+  if (body === undefined || body === null) return {}
+  if (!requestShape.accepts(body)) {
+    const [problem = { place: '', message: 'is not a request for a token' }] = requestShape.problems(body, 1)
+    throw invalidRequest(problem.place === '' ? `the body: ${problem.message}` : problemText(problem))
+  }
+  return body
+}
+
+function readBlocks(policy: CreateTokenRequest['policy'] & object) {
+  if (policy.length === 0) return []
+  const read = readPolicy(policy)
+  if ('problem' in read) throw invalidRequest(problemText(read.problem))
+  return read.blocks
+}
