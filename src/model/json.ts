@@ -33,8 +33,8 @@ export function readJson(text: string, depthMax: number): JsonResult {
 }
 
 interface Open {
-  /** Keys seen in an object; undefined in a list. */
-  readonly keys: Set<string> | undefined
+  /** Keys seen in an object; undefined in a list. Most objects have few, and a list of few is the fastest set. */
+  keys: string[] | Set<string> | undefined
   /** The key or position being read. */
   at: string | number
 }
@@ -57,19 +57,15 @@ function scan(text: string, depthMax: number): Problem | undefined {
         const string: string = escaped ? JSON.parse(raw) : raw.slice(1, -1)
         if (escaped && !string.isWellFormed()) return { place: here(), message: 'has half of a surrogate pair' }
         if (isKey) {
-          if (open.keys.has(string)) {
-            open.at = string
-            return { place: here(), message: 'is given twice' }
-          }
-          open.keys.add(string)
           open.at = string
+          if (!addKey(open, string)) return { place: here(), message: 'is given twice' }
           keyNext = false
         }
       }
       i = end
     } else if (c === 0x7b || c === 0x5b) {
       if (stack.length >= depthMax) return { place: here(), message: `is nested deeper than ${depthMax} levels` }
-      stack.push(c === 0x7b ? { keys: new Set(), at: '' } : { keys: undefined, at: 0 })
+      stack.push(c === 0x7b ? { keys: [], at: '' } : { keys: undefined, at: 0 })
       keyNext = c === 0x7b
     } else if (c === 0x7d || c === 0x5d) {
       stack.pop()
@@ -80,6 +76,21 @@ function scan(text: string, depthMax: number): Problem | undefined {
     }
   }
   return undefined
+}
+
+const fewKeys = 12
+
+/** False when the object has the key already. */
+function addKey(open: Open, key: string): boolean {
+  if (Array.isArray(open.keys)) {
+    if (open.keys.includes(key)) return false
+    open.keys.push(key)
+    if (open.keys.length > fewKeys) open.keys = new Set(open.keys)
+    return true
+  }
+  if (open.keys?.has(key) === true) return false
+  open.keys?.add(key)
+  return true
 }
 
 function stringEnd(text: string, start: number): number {

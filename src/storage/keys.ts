@@ -4,11 +4,18 @@
  * parts cannot run into each other.
  */
 
-import { createHash } from 'node:crypto'
 import type { Key, Range } from './store.ts'
 
 function key(kind: string, ...parts: readonly string[]): Key {
   return Buffer.from(kind + parts.join('\0'))
+}
+
+/** A prefix and, after it, ASCII text. */
+function extended(prefix: Key, text: string): Key {
+  const bytes = Buffer.allocUnsafe(prefix.length + text.length)
+  bytes.set(prefix)
+  bytes.write(text, prefix.length, 'latin1')
+  return bytes
 }
 
 /** All keys that begin with these bytes: up to the prefix with its last byte raised. */
@@ -41,38 +48,53 @@ export const apiKeyDigestKey = (digest: string): Key => key('h', digest)
 export const mockKey = (server: string, position: string): Key => key('a', server, position)
 
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
+/** The parts of a connection's key; undefined for a key of another kind. */
+export function connectionOf(key: Key): { namespace: string; connectionId: string } | undefined {
+  const [namespace, connectionId] = Buffer.from(key).toString('latin1', 1).split('\0')
+  if (key[0] !== 0x63 || namespace === undefined || connectionId === undefined) return undefined
+  return { namespace, connectionId }
+}
 export const connectionsOf = (namespace: string): Key => key('c', namespace, '')
 /** What a connection has beside its public record. */
 export const connectionPrivateKey = (namespace: string, connectionId: string): Key => key('p', namespace, connectionId)
 /** Changes with every write to the namespace's connections. */
 export const pageGenerationKey = (namespace: string): Key => key('g', namespace)
 
-/** Marks a record that came from a fixture, by the record's own key; its value is the file. */
-export function originKey(record: Key): Key {
-  return Buffer.concat([key('f'), record])
-}
-export const origins = key('f')
-export function originOf(marker: Key): Key {
-  return marker.slice(1)
-}
+/** The keys of the records that the loaded fixtures brought, in parts of some hundred, one key a line. */
+export const manifestKey = (part: number): Key => key('f', String(part).padStart(6, '0'))
+export const manifest = key('f')
 
 /** Bytes of a term's digest: long enough that nobody finds two values with the same one. */
-const termBytes = 16
+export const termBytes = 16
 
 /**
  * One searchable fact of a connection, as 16 bytes: values of any length make keys of one length. `kind`
  * keeps apart a string and the JSON text of another value, which compare alike to a filter only.
  */
 export function termDigest(kind: 'name' | 'mcpUrl' | 'string' | 'json', name: string, value: string): Uint8Array {
-  return createHash('sha256').update(`${kind}\0${name.length}\0${name}${value}`).digest().subarray(0, termBytes)
+  Bun.SHA256.hash(`${kind}\0${name.length}\0${name}${value}`, digest)
+  return Uint8Array.prototype.slice.call(digest, 0, termBytes)
 }
+const digest = new Uint8Array(32)
 
 /** All connections of a namespace with a term, in the order of their ids. */
 export function termEntries(namespace: string, term: Uint8Array): Key {
   return Buffer.concat([key('x', namespace, ''), term])
 }
 export function termKey(namespace: string, term: Uint8Array, connectionId: string): Key {
-  return Buffer.concat([key('x', namespace, ''), term, Buffer.from(connectionId)])
+  return extended(termEntries(namespace, term), connectionId)
+}
+/** The same for many entries of one namespace: `terms` holds the digest at `at`. */
+export function termKeyMaker(namespace: string): (terms: Buffer, at: number, connectionId: string) => Key {
+  const prefix = key('x', namespace, '')
+  return (terms, at, connectionId) => {
+    const start = prefix.length
+    const bytes = Buffer.allocUnsafe(start + termBytes + connectionId.length)
+    bytes.set(prefix)
+    terms.copy(bytes, start, at, at + termBytes)
+    bytes.write(connectionId, start + termBytes, 'latin1')
+    return bytes
+  }
 }
 
 /** The connection's id at the end of a connection's or a term's key. */
