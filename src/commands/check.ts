@@ -1,14 +1,14 @@
 /** `postern check DIR`: every problem of a fixture folder, a line each. */
 
 import { CommandError } from '../errors.ts'
-import { type FixtureProblem, findFixtureFiles, readFixtures, readSource } from '../fixtures/read.ts'
+import { type FixtureProblem, findFixtureFiles, readFixtures, sourceFile } from '../fixtures/read.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Resolves when the fixtures can be loaded; throws CommandError with the list otherwise. */
 export async function check(folders: readonly string[], { stdout }: Terminal): Promise<void> {
   const files = findFixtureFiles(folders)
   if (files.length === 0) throw new CommandError(`there is no *.json file in ${folders.join(', ')}`)
-  const { fixtures, problems } = readFixtures(files.map(readSource))
+  const { fixtures, problems } = readFixtures(files.map(sourceFile))
   if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
   const counts = Object.entries(fixtures)
     .filter(([, items]) => items.length > 0)

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
 import { CommandError } from '../errors.ts'
-import { findFixtureFiles, readFixtures, readSource, type SourceFile } from '../fixtures/read.ts'
+import { findFixtureFiles, readFixtures, type SourceFile, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
 import { type Running, signalled, start } from './serve.ts'
 import type { Terminal } from './terminal.ts'
@@ -18,7 +18,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   const data = await mkdtemp(join(tmpdir(), 'postern-dev-'))
   try {
     const own = config.fixtures.length > 0
-    const sources = own ? findFixtureFiles(config.fixtures).map(readSource) : sampleSources()
+    const sources = own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources()
     const running = await start({ ...config, fixtures: [] }, data, terminal)
     try {
       await running.load(sources)
@@ -40,7 +40,7 @@ function reloadOnChange(running: Running, folders: readonly string[]): Disposabl
   let timer: ReturnType<typeof setTimeout> | undefined
   const reload = async () => {
     try {
-      const loaded = await running.load(findFixtureFiles(folders).map(readSource))
+      const loaded = await running.load(findFixtureFiles(folders).map(sourceFile))
       if (loaded === 'unchanged') return
     } catch (error) {
       if (!(error instanceof CommandError)) throw error

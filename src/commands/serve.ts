@@ -7,7 +7,7 @@ import { type ServeConfig, urlOf } from '../config.ts'
 import { type DataFolder, lockForServing, openDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { isLoaded, type Loaded, loadFixtures } from '../fixtures/load.ts'
-import { digestOf, findFixtureFiles, readFixtures, readSource, type SourceFile } from '../fixtures/read.ts'
+import { digestOf, findFixtureFiles, readFixtures, type SourceFile, sourceFile } from '../fixtures/read.ts'
 import { createGuard } from '../http/guard.ts'
 import { idleTimeoutSeconds } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
@@ -55,7 +55,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     log.info('fixtures loaded', { ...loaded })
     return loaded
   }
-  if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(readSource))
+  if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(sourceFile))
 
   const url = config.baseUrl ?? urlOf(config.host, server.port ?? 0)
   const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])

@@ -7,6 +7,7 @@ import { listFiltersMax, pageItemsDefault, pageItemsMax } from '../limits.ts'
 export interface ListQuery {
   readonly limit: number
   readonly filters: readonly Filter[]
+  /** Undefined for the first page; an empty one is a cursor too, and a bad one. */
   readonly cursor: string | undefined
 }
 

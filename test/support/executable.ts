@@ -1,0 +1,111 @@
+/** The compiled executable, started in an empty directory of its own. */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+export const executable = resolve(import.meta.dir, '../../dist/postern')
+export const sampleFolder = resolve(import.meta.dir, '../../fixtures')
+
+export interface Workplace extends Disposable {
+  /** An empty directory; the data folder is made in it. */
+  readonly folder: string
+  readonly data: string
+}
+
+export function workplace(): Workplace {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-test-'))
+  return {
+    folder,
+    data: join(folder, 'data'),
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+const environment = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' }
+
+export interface Ran {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a command to its end. */
+export async function run(place: Workplace, args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+  const child = Bun.spawn([executable, ...args], {
+    cwd: place.folder,
+    env: { ...environment, ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { code, stdout, stderr }
+}
+
+export interface Server extends AsyncDisposable {
+  readonly url: string
+  readonly pid: number
+  readonly stdout: () => string
+  readonly stderr: () => string
+  /** Resolves with the exit code. */
+  kill(signal: NodeJS.Signals): Promise<number>
+  readonly exited: Promise<number>
+}
+
+/** Starts `serve` or `dev` on a free port; resolves when it says that it listens. */
+export async function startServer(
+  place: Workplace,
+  args: readonly string[] = ['--fixtures', sampleFolder],
+  { command = 'serve', env = {} }: { command?: 'serve' | 'dev'; env?: Record<string, string> } = {},
+): Promise<Server> {
+  const data = command === 'serve' ? ['--data', place.data] : []
+  const port = args.includes('--port') ? [] : ['--port', '0']
+  const child = Bun.spawn([executable, command, ...data, ...port, ...args], {
+    cwd: place.folder,
+    env: { ...environment, ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  let stdout = ''
+  let stderr = ''
+  const listening = Promise.withResolvers<string>()
+  const collect = async (stream: ReadableStream<Uint8Array>, add: (text: string) => void) => {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) add(decoder.decode(chunk, { stream: true }))
+  }
+  const ended = Promise.all([
+    collect(child.stdout, (text) => {
+      stdout += text
+      const url = /^postern listening on (\S+)$/m.exec(stdout)?.[1]
+      if (url !== undefined) listening.resolve(url)
+    }),
+    collect(child.stderr, (text) => {
+      stderr += text
+    }),
+  ])
+  void child.exited.then((code) => ended.then(() => listening.reject(new Error(`exited with ${code}: ${stderr}`))))
+  const url = await listening.promise
+  const kill = async (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    const code = await child.exited
+    await ended
+    return code
+  }
+  return {
+    url,
+    pid: child.pid,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    kill,
+    exited: child.exited,
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null) await kill('SIGKILL')
+    },
+  }
+}

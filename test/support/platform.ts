@@ -1,0 +1,81 @@
+/** A platform for tests: the whole application on a store in memory, a clock that stands still, keys that are always the same. */
+
+import { createHash } from 'node:crypto'
+import { createApp } from '../../src/app.ts'
+import { type KeyRing, keyRing } from '../../src/auth/signing-keys.ts'
+import { loadFixtures } from '../../src/fixtures/load.ts'
+import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
+import { sampleSources } from '../../src/fixtures/sample.ts'
+import { createGuard } from '../../src/http/guard.ts'
+import type { Log } from '../../src/log.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
+import type { Store } from '../../src/storage/store.ts'
+
+export const issuer = 'http://localhost:8787'
+export const startOfTime = Date.parse('2026-03-02T09:00:00.000Z')
+
+export interface TestPlatform {
+  readonly store: Store
+  readonly pepper: Buffer
+  readonly logged: string[]
+  keys: KeyRing
+  /** Milliseconds; move it by assigning. */
+  now: number
+  fetch(path: string, init?: RequestInit): Promise<Response>
+}
+
+export const silent: Log = { info() {}, warn() {}, error() {} }
+
+export function seed(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+export interface TestPlatformOptions {
+  readonly store?: Store
+  /** The sample fixtures by default. */
+  readonly sources?: readonly SourceFile[]
+  readonly corsOrigins?: readonly string[]
+}
+
+export async function createTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
+  const store = options.store ?? openMemoryStore()
+  const pepper = seed('pepper')
+  const logged: string[] = []
+  const note = (event: string, fields: object = {}) => void logged.push(JSON.stringify({ event, ...fields }))
+  const log: Log = { info: note, warn: note, error: note }
+  const { fixtures, problems } = readFixtures(options.sources ?? sampleSources())
+  if (problems.length > 0) throw new Error(JSON.stringify(problems))
+  await loadFixtures(store, fixtures, 'test', { pepper, now: new Date(startOfTime), log })
+  const platform: TestPlatform = {
+    store,
+    pepper,
+    logged,
+    keys: keyRing([seed('signing key')]),
+    now: startOfTime,
+    async fetch(path, init = {}) {
+      const headers = new Headers(init.headers)
+      if (!headers.has('host')) headers.set('host', 'localhost:8787')
+      return app.fetch(new Request(`${issuer}${path}`, { ...init, headers }))
+    },
+  }
+  const app = createApp({
+    store,
+    secrets: { apiKeyPepper: pepper, cursorKey: seed('cursor key') },
+    keys: () => platform.keys,
+    issuer,
+    guard: createGuard({
+      host: '127.0.0.1',
+      baseUrl: issuer,
+      corsOrigins: options.corsOrigins ?? [],
+      localAddresses: [],
+    }),
+    now: () => platform.now,
+    log,
+  }).compile()
+  return platform
+}
+
+/** The fixture text of a document, as a source. */
+export function source(file: string, document: unknown): SourceFile {
+  return { file, read: () => Buffer.from(typeof document === 'string' ? document : JSON.stringify(document)) }
+}
