@@ -56,7 +56,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
       const stored = await store.get(pageGenerationKey(namespace))
       const generation = stored === undefined ? '' : Buffer.from(stored).toString('base64url')
       const binding = JSON.stringify([namespace, spelling(query.filters)])
-      const name = `${generation} ${query.limit} ${query.cursor ?? 'first'} ${binding} ${rowScope}`
+      const name = `${generation} ${query.limit} ${query.cursor === undefined ? '-' : `=${query.cursor}`} ${binding} ${rowScope}`
       const known = pages.get(name)
       if (known !== undefined) return known
 

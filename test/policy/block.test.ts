@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'bun:test'
+import { readPolicy } from '../../src/policy/block.ts'
+import { readTtl } from '../../src/policy/duration.ts'
+
+describe('readPolicy()', () => {
+  test('makes lists of one-or-many fields and seconds of a ttl', () => {
+    const read = readPolicy([
+      { namespaces: 'a', resources: ['servers'], metadata: { k: 'v' }, ttl: '2m', rpcReqMatch: { 'a.b': 'x' } },
+    ])
+    expect(read).toEqual({
+      blocks: [
+        {
+          namespaces: ['a'],
+          resources: ['servers'],
+          metadata: [[['k', 'v']]],
+          ttlSeconds: 120,
+          rpc: [{ path: 'a.b', pattern: 'x' }],
+        },
+      ],
+    })
+  })
+
+  test('keeps a key called __proto__ as a key', () => {
+    const read = readPolicy(JSON.parse('[{"metadata":{"__proto__":"x"}}]'))
+    expect(read).toEqual({ blocks: [{ metadata: [[['__proto__', 'x']]] }] })
+    expect(({} as Record<string, unknown>)['x']).toBeUndefined()
+  })
+
+  const bounds: [what: string, within: unknown, beyond: unknown][] = [
+    ['constraints', Array(16).fill({ ttl: 1 }), Array(17).fill({ ttl: 1 })],
+    ['namespaces', [{ namespaces: Array(64).fill('a') }], [{ namespaces: Array(65).fill('a') }]],
+    ['metadata objects', [{ metadata: Array(64).fill({ a: 'b' }) }], [{ metadata: Array(65).fill({ a: 'b' }) }]],
+    ['metadata pairs', [{ metadata: pairs(16) }], [{ metadata: pairs(17) }]],
+    ['metadata key', [{ metadata: { ['k'.repeat(64)]: '' } }], [{ metadata: { ['k'.repeat(65)]: '' } }]],
+    ['metadata value', [{ metadata: { k: 'v'.repeat(256) } }], [{ metadata: { k: 'v'.repeat(257) } }]],
+    ['rpcReqMatch entries', [{ rpcReqMatch: pairs(32) }], [{ rpcReqMatch: pairs(33) }]],
+    [
+      'rpcReqMatch path parts',
+      [{ rpcReqMatch: { [Array(16).fill('a').join('.')]: 'x' } }],
+      [{ rpcReqMatch: { [Array(17).fill('a').join('.')]: 'x' } }],
+    ],
+  ]
+  for (const [what, within, beyond] of bounds) {
+    test(`bounds ${what}`, () => {
+      expect(readPolicy(within)).toHaveProperty('blocks')
+      expect(readPolicy(beyond)).toHaveProperty('problem')
+    })
+  }
+})
+
+describe('readTtl()', () => {
+  const seconds: [string | number, number][] = [
+    [1, 1],
+    ['1s', 1],
+    ['20s', 20],
+    ['30m', 1800],
+    ['1h', 3600],
+    ['24h', 86_400],
+    [86_400, 86_400],
+    ['1440m', 86_400],
+    ['007s', 7],
+  ]
+  for (const [ttl, expected] of seconds)
+    test(`${ttl} is ${expected} seconds`, () => expect(readTtl(ttl)).toEqual({ seconds: expected }))
+})
+
+function pairs(count: number): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, 'v']))
+}

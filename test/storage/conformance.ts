@@ -1,0 +1,205 @@
+/** What every engine must do: the storage contract, promise by promise. */
+
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { under } from '../../src/storage/keys.ts'
+import { type Entry, type Range, type Store, StoreError } from '../../src/storage/store.ts'
+
+const bytes = (text: string) => Buffer.from(text)
+const entry = (key: string, value: string): Entry => ({ key: bytes(key), value: bytes(value) })
+const text = (value: Uint8Array | undefined) => (value === undefined ? undefined : Buffer.from(value).toString())
+const texts = (entries: readonly Entry[]) => entries.map(({ key, value }) => `${text(key)}=${text(value)}`)
+const between = (gte: string, lt: string, limit = 100): Range => ({ gte: bytes(gte), lt: bytes(lt), limit })
+
+export function storeConformance(name: string, open: () => Promise<Store> | Store): void {
+  describe(`${name} keeps the storage contract`, () => {
+    let store: Store
+    beforeEach(async () => {
+      store = await open()
+    })
+    afterEach(() => store.close())
+
+    const put = (...pairs: readonly (readonly [string, string])[]) =>
+      store.commit({ puts: pairs.map(([key, value]) => entry(key, value)) })
+
+    test('get() gives what was put, and undefined for what was not', async () => {
+      await put(['a', '1'])
+      expect(text(await store.get(bytes('a')))).toBe('1')
+      expect(await store.get(bytes('b'))).toBeUndefined()
+    })
+
+    test('values of any length come back whole, the empty one too', async () => {
+      const lengths = [0, 1, 7, 4095, 4096, 4097, 100_000, 1024 * 1024]
+      for (const length of lengths) {
+        const value = Buffer.alloc(length, length % 251)
+        await store.commit({ puts: [{ key: bytes(`k${length}`), value }] })
+      }
+      for (const length of lengths) {
+        expect(
+          Buffer.compare((await store.get(bytes(`k${length}`))) ?? bytes('x'), Buffer.alloc(length, length % 251)),
+        ).toBe(0)
+      }
+    })
+
+    test("what comes out is the caller's to keep", async () => {
+      await put(['a', '1'], ['b', '2'])
+      const first = await store.get(bytes('a'))
+      const page = await store.join(between('a', 'c'), 0x2c)
+      await store.get(bytes('b'))
+      await store.join(between('b', 'c'), 0x2c)
+      expect([text(first), text(page.bytes)]).toEqual(['1', '1,2'])
+      first?.fill(0x78)
+      expect(text(await store.get(bytes('a')))).toBe('1')
+    })
+
+    test('getMany() keeps the order of the keys', async () => {
+      await put(['a', '1'], ['b', '2'])
+      const values = await store.getMany([bytes('b'), bytes('x'), bytes('a'), bytes('b')])
+      expect(values.map(text)).toEqual(['2', undefined, '1', '2'])
+      expect(await store.getMany([])).toEqual([])
+    })
+
+    test('keys are ordered by unsigned bytes, a prefix first', async () => {
+      const keys = ['', '\0', '\0\0', '\x7f', '\x80', '\xff', '\xff\xff'].map((tail) =>
+        Buffer.from(`k${tail}`, 'latin1'),
+      )
+      await store.commit({ puts: keys.toReversed().map((key) => ({ key, value: key })) })
+      const { entries } = await store.range({ gte: bytes('k'), lt: bytes('l'), limit: 100 })
+      expect(entries.map(({ key }) => Buffer.from(key).toString('hex'))).toEqual(keys.map((key) => key.toString('hex')))
+    })
+
+    test('range() takes from gte to before lt, and says whether there is more', async () => {
+      await put(['a', '1'], ['b', '2'], ['c', '3'], ['d', '4'])
+      const cases: [Range, string[], boolean][] = [
+        [between('a', 'e'), ['a=1', 'b=2', 'c=3', 'd=4'], false],
+        [between('b', 'd'), ['b=2', 'c=3'], false],
+        [between('a', 'd', 3), ['a=1', 'b=2', 'c=3'], false],
+        [between('a', 'e', 3), ['a=1', 'b=2', 'c=3'], true],
+        [between('a', 'e', 4), ['a=1', 'b=2', 'c=3', 'd=4'], false],
+        [between('aa', 'bb'), ['b=2'], false],
+        [between('e', 'f'), [], false],
+        [between('c', 'b'), [], false],
+        [between('b', 'b'), [], false],
+      ]
+      for (const [range, expected, more] of cases) {
+        const found = await store.range(range)
+        expect({ entries: texts(found.entries), more: found.more }).toEqual({ entries: expected, more })
+        const keys = await store.keys(range)
+        expect({ keys: keys.keys.map(text), more: keys.more }).toEqual({
+          keys: expected.map((e) => e.slice(0, e.indexOf('='))),
+          more,
+        })
+        const joined = await store.join(range, 0x2c)
+        const values = expected.map((e) => e.slice(e.indexOf('=') + 1))
+        const last = expected.at(-1)?.split('=')[0]
+        expect({ ...joined, bytes: text(joined.bytes), last: text(joined.last) }).toEqual({
+          bytes: values.join(','),
+          count: values.length,
+          last,
+          more,
+        })
+      }
+    })
+
+    test('join() of values that outgrow its buffer', async () => {
+      const value = 'v'.repeat(60_000)
+      await put(...Array.from({ length: 20 }, (_, i) => [`k${String(i).padStart(2, '0')}`, value] as const))
+      const { bytes: joined, count, last, more } = await store.join(between('k', 'l', 19), 0x2c)
+      expect({ length: joined.length, count, last: text(last), more }).toEqual({
+        length: 19 * 60_000 + 18,
+        count: 19,
+        last: 'k18',
+        more: true,
+      })
+    })
+
+    test('under() a prefix is everything that begins with it, whatever its last byte', async () => {
+      const prefix = Buffer.from([0x78, 0xff, 0xff])
+      const inside = [prefix, Buffer.concat([prefix, bytes('a')]), Buffer.concat([prefix, Buffer.from([0xff])])]
+      const outside = [Buffer.from([0x78, 0xff, 0xfe, 0xff]), bytes('y')]
+      await store.commit({ puts: [...inside, ...outside].map((key) => ({ key, value: bytes('') })) })
+      const { keys } = await store.keys({ ...under(prefix), limit: 100 })
+      expect(keys.length).toBe(inside.length)
+    })
+
+    test('a commit with a check that fails writes nothing and names the key', async () => {
+      await put(['a', '1'])
+      const result = await store.commit({
+        checks: [
+          { key: bytes('a'), value: bytes('1') },
+          { key: bytes('b'), value: bytes('2') },
+          { key: bytes('a'), value: null },
+        ],
+        puts: [entry('c', '3')],
+        deletes: [bytes('a')],
+      })
+      expect(result.ok ? [] : result.conflicts.map(text)).toEqual(['b', 'a'])
+      expect([text(await store.get(bytes('a'))), await store.get(bytes('c'))]).toEqual(['1', undefined])
+    })
+
+    test('null checks that nothing is there', async () => {
+      const create = () => store.commit({ checks: [{ key: bytes('a'), value: null }], puts: [entry('a', '1')] })
+      expect((await create()).ok).toBe(true)
+      expect((await create()).ok).toBe(false)
+    })
+
+    test('of twenty racing creates one wins; of twenty racing increments none is lost', async () => {
+      const creates = Array.from({ length: 20 }, (_, i) =>
+        store.commit({ checks: [{ key: bytes('a'), value: null }], puts: [entry('a', String(i))] }),
+      )
+      expect((await Promise.all(creates)).filter(({ ok }) => ok).length).toBe(1)
+      await put(['n', '0'])
+      const increment = async (): Promise<void> => {
+        const value = await store.get(bytes('n'))
+        const next = entry('n', String(Number(text(value)) + 1))
+        const { ok } = await store.commit({ checks: [{ key: bytes('n'), value: value ?? null }], puts: [next] })
+        if (!ok) await increment()
+      }
+      await Promise.all(Array.from({ length: 20 }, increment))
+      expect(text(await store.get(bytes('n')))).toBe('20')
+    })
+
+    test('deletes come before puts, and deleting what is not there is fine', async () => {
+      await put(['a', '1'], ['b', '2'])
+      expect((await store.commit({ deletes: [bytes('a'), bytes('b'), bytes('x')], puts: [entry('a', '3')] })).ok).toBe(
+        true,
+      )
+      expect([text(await store.get(bytes('a'))), await store.get(bytes('b'))]).toEqual(['3', undefined])
+    })
+
+    test('a commit that throws on its way writes nothing', async () => {
+      const failing = function* () {
+        yield entry('a', '1')
+        throw new Error('in the middle')
+      }
+      expect(store.load({ puts: failing() })).rejects.toThrow('in the middle')
+      expect(store.commit({ puts: [entry('a', '1'), { key: Buffer.alloc(1025), value: bytes('') }] })).rejects.toThrow(
+        StoreError,
+      )
+      expect(store.commit({ puts: [entry('a', '1'), { key: bytes(''), value: bytes('') }] })).rejects.toThrow(
+        StoreError,
+      )
+      await put(['z', '1'])
+      expect(await store.get(bytes('a'))).toBeUndefined()
+    })
+
+    test('load() takes more than fits a request, checks included', async () => {
+      const many = function* () {
+        for (let i = 0; i < 5000; i += 1) yield entry(`k${String(i).padStart(5, '0')}`, String(i))
+      }
+      expect((await store.load({ checks: [{ key: bytes('x'), value: bytes('y') }], puts: many() })).ok).toBe(false)
+      expect(await store.get(bytes('k00000'))).toBeUndefined()
+      expect((await store.load({ puts: many() })).ok).toBe(true)
+      const { entries, more } = await store.range(between('k04990', 'l', 5))
+      expect({ entries: texts(entries), more }).toEqual({
+        entries: ['k04990=4990', 'k04991=4991', 'k04992=4992', 'k04993=4993', 'k04994=4994'],
+        more: true,
+      })
+    })
+
+    test('a key of 1,024 bytes is kept', async () => {
+      const key = Buffer.alloc(1024, 0x61)
+      await store.commit({ puts: [{ key, value: bytes('1') }] })
+      expect(text(await store.get(key))).toBe('1')
+    })
+  })
+}

@@ -1,0 +1,86 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { openLmdbStore } from '../../src/storage/lmdb.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
+import type { Range, Store, Write } from '../../src/storage/store.ts'
+import { workplace } from '../support/executable.ts'
+import { type Random, random } from '../support/random.ts'
+
+/** Replays one seed with `SEED=n bun test test/storage/simulation.test.ts`. */
+const seeds =
+  process.env['SEED'] === undefined ? Array.from({ length: 12 }, (_, i) => i + 1) : [Number(process.env['SEED'])]
+const steps = 400
+
+for (const seed of seeds) {
+  test(`LMDB does what memory does, whatever is asked (seed ${seed})`, async () => {
+    using place = workplace()
+    const folder = join(place.folder, 'store')
+    const chance = random(seed)
+    const memory = openMemoryStore()
+    let lmdb = openLmdbStore(folder)
+    for (let step = 0; step < steps; step += 1) {
+      if (chance.chance(0.02)) {
+        await lmdb.close()
+        lmdb = openLmdbStore(folder)
+      }
+      const operation = pickOperation(chance)
+      expect({ step, result: await outcome(operation, lmdb) }).toEqual({
+        step,
+        result: await outcome(operation, memory),
+      })
+    }
+    const everything = (store: Store) => store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff, 0xff), limit: 100_000 })
+    expect(plain(await everything(lmdb))).toEqual(plain(await everything(memory)))
+    await lmdb.close()
+  })
+}
+
+type Operation = (store: Store) => Promise<unknown>
+
+function pickOperation(chance: Random): Operation {
+  const kind = chance.int(7)
+  if (kind < 3) {
+    const write = pickWrite(chance)
+    return kind === 0 ? (store) => store.load(write) : (store) => store.commit(write)
+  }
+  if (kind === 3) {
+    const keys = Array.from({ length: chance.int(6) }, () => pickKey(chance))
+    return (store) => store.getMany(keys)
+  }
+  const range: Range = { gte: pickKey(chance), lt: pickKey(chance), limit: 1 + chance.int(12) }
+  if (kind === 4) return (store) => store.range(range)
+  if (kind === 5) return (store) => store.keys(range)
+  return (store) => store.join(range, 0x2c)
+}
+
+function pickWrite(chance: Random): Write {
+  const some = <T>(most: number, make: () => T) => Array.from({ length: chance.int(most + 1) }, make)
+  return {
+    checks: chance.chance(0.7)
+      ? []
+      : some(2, () => ({ key: pickKey(chance), value: chance.chance(0.5) ? null : pickValue(chance) })),
+    puts: some(8, () => ({ key: pickKey(chance), value: pickValue(chance) })),
+    deletes: some(3, () => pickKey(chance)),
+  }
+}
+
+/** Few letters, so that keys meet; some bytes that sort apart in text and in bytes. */
+function pickKey(chance: Random): Buffer {
+  const alphabet = [0x00, 0x61, 0x62, 0x7f, 0x80, 0xff]
+  return Buffer.from(Array.from({ length: 1 + chance.int(3) }, () => chance.pick(alphabet)))
+}
+
+function pickValue(chance: Random): Buffer {
+  return Buffer.alloc(chance.chance(0.1) ? chance.int(9000) : chance.int(4), chance.int(3))
+}
+
+async function outcome(operation: Operation, store: Store): Promise<unknown> {
+  return plain(await operation(store))
+}
+
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plain(member)]))
+}
