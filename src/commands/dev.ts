@@ -22,8 +22,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
     const running = await start({ ...config, fixtures: [] }, data, terminal)
     try {
       await running.load(sources)
-      terminal.stdout(`postern listening on ${running.url}\n`)
-      terminal.stdout(greeting(running, sources, config))
+      terminal.stdout(`postern listening on ${running.url}\n${greeting(running, sources, config)}`)
       using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
       await signalled()
     } finally {

@@ -40,7 +40,7 @@ export function connectionRoutes({ authenticator, lists }: ConnectionDeps) {
     const page = await lists.page({ scope, query, rowScope: caller.rowScope })
     if (page === 'bad_cursor') throw invalidRequest('cursor: is not one that this list gave for these filters')
 
-    const headers = { 'cache-control': 'private, no-cache', etag: page.etag, vary: 'authorization' }
+    const headers = { 'cache-control': 'private, no-cache', etag: page.etag, vary: 'authorization, origin' }
     if (request.headers.get('if-none-match')?.includes(page.etag)) return new Response(null, { status: 304, headers })
     return jsonResponse(page.body, headers)
   })

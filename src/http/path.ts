@@ -1,6 +1,6 @@
 /**
- * Names in a path, read from the target as it came: the router's own parameters replace what it cannot
- * decode, and `new URL()` rewrites backslashes and dots, so neither may decide anything.
+ * Names in a path, read from the request's URL: the router's own parameters replace what they cannot decode.
+ * The runtime has resolved dots and backslashes in the URL by then, as URLs do, and routed by the same path.
  */
 
 /** What follows `prefix` in the path, percent-decoded once; undefined when it does not decode. */

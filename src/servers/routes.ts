@@ -31,7 +31,7 @@ export function serverRoutes({ authenticator }: ServerDeps) {
     if (json === undefined) throw notFound()
     if (!decision.allowed) throw forbidden(decision) // 403
     refuseQuery(request.url) // 400
-    return jsonResponse(json, { 'cache-control': 'private, no-cache', vary: 'authorization' })
+    return jsonResponse(json, { 'cache-control': 'private, no-cache', vary: 'authorization, origin' })
   })
 }
 

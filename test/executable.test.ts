@@ -1,0 +1,487 @@
+import { describe, expect, test } from 'bun:test'
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { mintToken } from './api/cases.ts'
+import {
+  executable,
+  run,
+  type Server,
+  sampleFolder,
+  startServer,
+  type Workplace,
+  workplace,
+} from './support/executable.ts'
+import { sampleKeys } from './support/sample.ts'
+
+const send = (server: Server) => (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init)
+const get = (server: Server, path: string, credential: string) =>
+  fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${credential}` } })
+const ids = async (response: Response) => {
+  const { connections } = (await response.json()) as { connections: { connectionId: string }[] }
+  return connections.map(({ connectionId }) => connectionId)
+}
+/** The port of a server that starts again under the same name, which is the issuer of its tokens. */
+const samePort = (server: Server) => ['--port', new URL(server.url).port]
+
+describe('the main job', () => {
+  test('load fixtures, mint a scoped token, list what it may see, read a server', async () => {
+    using place = workplace()
+    await using server = await startServer(place)
+    const token = await mintToken(send(server), sampleKeys.ada, {
+      policy: [{ namespaces: 'northwind', metadata: { userId: 'ada' }, ttl: '30m' }],
+    })
+    expect(await ids(await get(server, '/connect/northwind', token))).toEqual([
+      'calendar-ada',
+      'crm-ada',
+      'weather-ada',
+    ])
+    const detail = (await (await get(server, '/servers/northwind%2Fweather', sampleKeys.ada)).json()) as {
+      tools: unknown[]
+    }
+    expect(detail.tools.length).toBeGreaterThan(1)
+    expect((await get(server, '/connect/lumen', token)).status).toBe(404)
+  })
+
+  test('tokens, cursors, keys and records survive a restart, and a kill', async () => {
+    using place = workplace()
+    let server = await startServer(place)
+    const token = await mintToken(send(server), sampleKeys.ada)
+    const page = (await (await get(server, '/connect/northwind?limit=5', token)).json()) as { nextCursor: string }
+    const next = `/connect/northwind?limit=2&cursor=${page.nextCursor}`
+    const expected = await ids(await get(server, next, token))
+    const { stdout: key } = await run(place, ['keys', 'create', '--user', 'ada', '--data', place.data])
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      await server.kill(signal)
+      server = await startServer(place, samePort(server))
+      expect(await ids(await get(server, next, token))).toEqual(expected)
+      expect((await get(server, '/connect/ada', key.trim())).status).toBe(200)
+    }
+    await server.kill('SIGKILL')
+  })
+})
+
+describe('starting', () => {
+  test('the first start prints one operator key, which works; later starts print none', async () => {
+    using place = workplace()
+    const first = await startServer(place)
+    const [key] = /pst_[A-Za-z0-9_-]{43}/.exec(first.stdout()) ?? []
+    expect((await get(first, '/connect/ada', key ?? '')).status).toBe(200)
+    expect(await first.kill('SIGTERM')).toBe(0)
+    await using second = await startServer(place, [])
+    expect(second.stdout()).toBe(`postern listening on ${second.url}\n`)
+    expect((await get(second, '/connect/ada', key ?? '')).status).toBe(200)
+  })
+
+  test('POSTERN_API_KEY supplies the operator key', async () => {
+    using place = workplace()
+    const env = { POSTERN_API_KEY: 'an-operator-key-of-my-own-choice-01' }
+    await using server = await startServer(place, undefined, { env })
+    expect(server.stdout()).toBe(`postern listening on ${server.url}\n`)
+    expect((await get(server, '/connect/lumen', env.POSTERN_API_KEY)).status).toBe(200)
+  })
+
+  test('flags may come from the environment', async () => {
+    using place = workplace()
+    const env = { POSTERN_FIXTURES: sampleFolder, POSTERN_BASE_URL: 'https://mcp.example.com/' }
+    await using server = await startServer(place, [], { env })
+    const token = await mintToken(send(server), sampleKeys.ada)
+    const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    expect(claims).toMatchObject({ iss: 'https://mcp.example.com', aud: 'https://mcp.example.com' })
+  })
+
+  test('what it writes is for its owner only', async () => {
+    using place = workplace()
+    await using _server = await startServer(place)
+    const files = readdirSync(place.data, { recursive: true, withFileTypes: true })
+    expect(files.length).toBeGreaterThan(4)
+    for (const file of files) {
+      const mode = statSync(join(file.parentPath, file.name)).mode & 0o777
+      expect({ name: file.name, mode }).toEqual({ name: file.name, mode: file.isDirectory() ? 0o700 : 0o600 })
+    }
+    expect(statSync(place.data).mode & 0o777).toBe(0o700)
+  })
+
+  test('.env, bunfig.toml and other files of the working directory decide nothing', async () => {
+    using place = workplace()
+    writeFileSync(join(place.folder, 'evil.ts'), 'console.log("EVIL")')
+    writeFileSync(join(place.folder, 'bunfig.toml'), 'preload = ["./evil.ts"]\n')
+    writeFileSync(join(place.folder, '.env'), 'POSTERN_API_KEY=short\nPOSTERN_PORT=1\n')
+    writeFileSync(join(place.folder, 'package.json'), '{"name":"evil","imports":{"#x":"./evil.ts"}}')
+    writeFileSync(join(place.folder, 'tsconfig.json'), '{"compilerOptions":{"paths":{"*":["./evil.ts"]}}}')
+    await using server = await startServer(place)
+    expect(server.stdout()).not.toContain('EVIL')
+    expect((await fetch(`${server.url}/health`)).status).toBe(200)
+  })
+
+  test('the same fixtures are not loaded again', async () => {
+    using place = workplace()
+    const first = await startServer(place)
+    expect(first.stderr()).toContain('fixtures loaded')
+    await first.kill('SIGTERM')
+    await using second = await startServer(place)
+    expect(second.stderr()).toBe('')
+  })
+})
+
+describe('stopping', () => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    test(`${signal} finishes the request in flight and exits 0`, async () => {
+      using place = workplace()
+      await using server = await startServer(place)
+      const slow = await slowRequest(server)
+      const exit = server.kill(signal)
+      // The port is closed when no new connection is taken; the request is answered all the same.
+      await until(async () => !(await takesConnections(server)))
+      slow.finish()
+      expect(await slow.answer).toContain('HTTP/1.1 200')
+      expect(await exit).toBe(0)
+    })
+  }
+
+  test('a second signal exits at once', async () => {
+    using place = workplace()
+    await using server = await startServer(place)
+    const slow = await slowRequest(server)
+    process.kill(server.pid, 'SIGTERM')
+    await until(async () => !(await takesConnections(server)))
+    expect(await server.kill('SIGTERM')).toBe(143)
+    await slow.answer
+  })
+
+  test('idle connections do not hold it up', async () => {
+    using place = workplace()
+    await using server = await startServer(place)
+    // fetch keeps its connection open.
+    await fetch(`${server.url}/health`)
+    expect(await server.kill('SIGTERM')).toBe(0)
+  })
+})
+
+describe('one clear line and an exit code', () => {
+  const cases: [
+    what: string,
+    code: number,
+    line: RegExp,
+    args: (place: Workplace) => string[],
+    env?: Record<string, string>,
+  ][] = [
+    ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
+    ['an unknown flag', 2, /unknown option '--nope'/, () => ['serve', '--nope']],
+    ['no command', 2, /Usage: postern/, () => []],
+    ['a port that is none', 2, /--port http: must be a number from 0 to 65535/, () => ['serve', '--port', 'http']],
+    ['a port out of range', 2, /--port 65536/, () => ['serve', '--port', '65536']],
+    [
+      'a base URL that is none',
+      2,
+      /--base-url nope: must be an http or https URL/,
+      () => ['serve', '--base-url', 'nope'],
+    ],
+    ['an origin that is none', 2, /--cors-origin \*: must be an origin/, () => ['serve', '--cors-origin', '*']],
+    [
+      'a short POSTERN_API_KEY',
+      2,
+      /POSTERN_API_KEY: must have at least 32 characters/,
+      () => ['serve'],
+      { POSTERN_API_KEY: 'short' },
+    ],
+    ['a missing flag', 2, /required option '--user <id>'/, () => ['keys', 'create']],
+    ['a user that is none', 2, /--user: must be 1 to 128 characters/, () => ['keys', 'create', '--user', '']],
+    [
+      'no data folder to list keys of',
+      1,
+      /there is no data folder at .*nowhere/,
+      () => ['keys', 'list', '--data', 'nowhere'],
+    ],
+    ['a data folder that is a file', 1, /cannot use the data folder .*--data/, () => ['serve', '--data', executable]],
+    [
+      'a fixtures folder that is not there',
+      1,
+      /cannot read the fixtures folder nowhere/,
+      () => ['serve', '--port', '0', '--fixtures', 'nowhere'],
+    ],
+    ['a folder to check without files', 1, /there is no \*\.json file/, (place) => ['check', place.folder]],
+    ['a token that is none', 1, /this is not a service token/, () => ['token', 'explain', 'nope']],
+  ]
+  for (const [what, code, line, args, env] of cases) {
+    test(what, async () => {
+      using place = workplace()
+      const ran = await run(place, args(place), env)
+      expect(ran).toMatchObject({ code, stdout: '' })
+      expect(ran.stderr).toMatch(line)
+      expect(ran.stderr).not.toMatch(/^\s+at /m)
+    })
+  }
+
+  test('a busy port', async () => {
+    using place = workplace()
+    using other = workplace()
+    await using server = await startServer(place)
+    const ran = await run(other, ['serve', '--data', other.data, ...samePort(server)])
+    expect(ran).toMatchObject({ code: 1, stdout: '' })
+    expect(ran.stderr).toMatch(/^port \d+ on 127\.0\.0\.1 is taken: .*--port.*\n$/)
+  })
+
+  test('a second server on the folder', async () => {
+    using place = workplace()
+    await using _server = await startServer(place)
+    const ran = await run(place, ['serve', '--data', place.data, '--port', '0'])
+    expect(ran).toMatchObject({ code: 1, stdout: '' })
+    expect(ran.stderr).toMatch(/^another postern serves the data folder .*--data\n$/)
+  })
+
+  test('a secret that others can read', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    chmodSync(join(place.data, 'signing-keys.json'), 0o644)
+    const ran = await run(place, ['serve', '--data', place.data, '--port', '0'])
+    expect(ran).toMatchObject({ code: 1, stdout: '' })
+    expect(ran.stderr).toMatch(/^.*signing-keys\.json can be read by others: run {2}chmod 600 .*\n$/)
+  })
+
+  test('fixtures with problems: each with its file, none loaded, no key made', async () => {
+    using place = workplace()
+    const broken = join(place.folder, 'broken')
+    mkdirSync(broken)
+    writeFileSync(join(broken, 'a.json'), '{"namespaces":[{"namespace":"n","organizationId":"o"}],"x":1}')
+    writeFileSync(join(broken, 'b.json'), '{"namespaces":[{"namespace":"ok","userId":"u"}]')
+    const ran = await run(place, ['serve', '--data', place.data, '--port', '0', '--fixtures', broken])
+    expect(ran).toMatchObject({ code: 1, stdout: '' })
+    expect(ran.stderr.trim().split('\n')).toEqual([
+      expect.stringMatching(/a\.json: unknown field "x"/),
+      expect.stringMatching(/b\.json: is not JSON/),
+      '2 problems; nothing was loaded',
+    ])
+    await using server = await startServer(place)
+    expect(server.stdout()).toMatch(/pst_/)
+  })
+})
+
+describe('commands', () => {
+  test('--version and --help', async () => {
+    using place = workplace()
+    expect(await run(place, ['--version'])).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' })
+    for (const args of [
+      ['--help'],
+      ['help'],
+      ['help', 'serve'],
+      ['serve', '--help'],
+      ['help', 'keys'],
+      ['keys', 'create', '--help'],
+      ['token', 'explain', '--help'],
+    ]) {
+      const ran = await run(place, args)
+      expect({ args, code: ran.code, stderr: ran.stderr }).toEqual({ args, code: 0, stderr: '' })
+      expect(ran.stdout).toStartWith('Usage: postern')
+    }
+  })
+
+  test('keys: created and revoked while the server runs, in force at once', async () => {
+    using place = workplace()
+    await using server = await startServer(place)
+    const created = await run(place, ['keys', 'create', '--user', 'ada', '--name', 'laptop', '--data', place.data])
+    expect(created.stdout).toMatch(/^pst_[A-Za-z0-9_-]{43}\n$/)
+    const key = created.stdout.trim()
+    expect((await get(server, '/connect/ada', key)).status).toBe(200)
+    const [keyId = ''] = /key_\S+/.exec(created.stderr) ?? []
+    expect((await run(place, ['keys', 'list'], { POSTERN_DATA: place.data })).stdout).toMatch(
+      new RegExp(`^${keyId} .*ada .*active .*laptop$`, 'm'),
+    )
+    const token = await mintToken(send(server), key)
+    expect((await run(place, ['keys', 'revoke', keyId, '--data', place.data])).code).toBe(0)
+    for (const credential of [key, token]) expect((await get(server, '/connect/ada', credential)).status).toBe(401)
+    expect((await run(place, ['keys', 'revoke', 'key_nope', '--data', place.data])).code).toBe(1)
+  })
+
+  test('keys: before there is a server', async () => {
+    using place = workplace()
+    const { stdout } = await run(place, ['keys', 'create', '--user', 'ada', '--operator', '--data', place.data])
+    await using server = await startServer(place)
+    expect((await get(server, '/connect/lumen', stdout.trim())).status).toBe(200)
+  })
+
+  test('check', async () => {
+    using place = workplace()
+    const ran = await run(place, ['check', sampleFolder])
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+    expect(ran.stdout).toContain('48 connections')
+  })
+
+  test('token explain', async () => {
+    using place = workplace()
+    await using server = await startServer(place)
+    const policy = [
+      { namespaces: 'northwind', rpcReqMatch: { 'params.name': '^issues\\.' } },
+      { operations: 'execute' },
+    ]
+    const token = await mintToken(send(server), sampleKeys.ada, { policy })
+    const explain = (...args: string[]) => run(place, ['token', 'explain', token, '--data', place.data, ...args])
+    const plain = await explain()
+    expect(plain.stdout).toContain('acts for ada')
+    expect(plain.stdout).toContain('signature is of a key in')
+    expect(plain.stdout).toContain('params.name contains a match of ^issues\\.')
+    expect((await explain('--namespace', 'northwind')).stdout).toContain('Refused by policy[1].operations: 403.')
+    expect((await explain('--namespace', 'lumen')).stdout).toContain('Refused by policy[0].namespaces: 404')
+    writeFileSync(
+      join(place.folder, 'call.json'),
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"weather"}}',
+    )
+    const call = await explain('--namespace', 'northwind', '--operation', 'execute', '--rpc', 'call.json')
+    expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch: 403.')
+    expect((await explain('--resource', 'tools', '--namespace', 'x')).code).toBe(2)
+  })
+
+  test('dev: the sample fixtures, lines to paste that work, and nothing kept', async () => {
+    using place = workplace()
+    await using server = await startServer(place, [], { command: 'dev' })
+    const curls = server
+      .stdout()
+      .split('\n\n')
+      .filter((block) => block.trim().startsWith('curl'))
+    expect(curls.length).toBe(2)
+    for (const curl of curls) {
+      const { stdout } = Bun.spawnSync(['bash', '-c', curl.trim()])
+      expect(stdout.toString()).toMatch(/^\{"(?:connections|token)":/)
+    }
+    expect(await server.kill('SIGINT')).toBe(0)
+    expect(readdirSync(place.folder)).toEqual([])
+  })
+
+  test('dev: own fixtures are loaded again when a file changes, and not when it is broken', async () => {
+    using place = workplace()
+    const fixtures = join(place.folder, 'fixtures')
+    const key = 'a-key-of-at-least-32-characters-0'
+    const write = (namespace: string) =>
+      writeFileSync(
+        join(fixtures, 'a.json'),
+        JSON.stringify({ namespaces: [{ namespace, userId: 'u' }], apiKeys: [{ userId: 'u', key }] }),
+      )
+    mkdirSync(fixtures)
+    write('first')
+    await using server = await startServer(place, ['--fixtures', fixtures], { command: 'dev' })
+    expect((await get(server, '/connect/first', key)).status).toBe(200)
+    write('second')
+    await until(async () => (await get(server, '/connect/second', key)).status === 200)
+    expect((await get(server, '/connect/first', key)).status).toBe(404)
+    writeFileSync(join(fixtures, 'a.json'), '{')
+    await until(async () => server.stderr().includes('were not reloaded'))
+    expect((await get(server, '/connect/second', key)).status).toBe(200)
+  })
+})
+
+describe('on the wire', () => {
+  const raw: [what: string, request: string, status: RegExp][] = [
+    [
+      'two Authorization headers',
+      'GET /connect/ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 401/,
+    ],
+    [
+      'two Host headers',
+      'GET /connect/ada HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 4/,
+    ],
+    ['no Host header', 'GET /health HTTP/1.1\r\n\r\n', /^HTTP\/1\.1 4/],
+    [
+      'a backslash in the target',
+      'GET /connect/ada\\x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404/,
+    ],
+    // The runtime resolves dots as URLs do, before anything of ours sees the path: one path, for routing and deciding.
+    [
+      'dots in the target',
+      'GET /connect/lumen/../ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /"connectionId":"weather-cabin"/,
+    ],
+    [
+      'encoded dots in the target',
+      'GET /connect/%2e%2e/lumen HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404/,
+    ],
+    [
+      'a fragment in the target',
+      'GET /connect/ada#x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 4/,
+    ],
+    [
+      'a body cut short',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{"policy":',
+      /^(?:HTTP\/1\.1 4|$)/,
+    ],
+    [
+      'a length and chunks',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      /^HTTP\/1\.1 4/,
+    ],
+    [
+      'a chunked policy that is broken',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"pol\r\n0\r\n\r\n',
+      /^HTTP\/1\.1 400/,
+    ],
+    [
+      'a length beyond all bounds',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 999999999\r\n\r\n{',
+      /^HTTP\/1\.1 4\d\d[^]*"invalid_request"/,
+    ],
+    [
+      'a HEAD of a list',
+      'HEAD /connect/ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nConnection: close\r\n\r\n',
+      /^HTTP\/1\.1 200[^]*\r\n\r\n$/,
+    ],
+  ]
+  for (const [what, request, status] of raw) {
+    test(what, async () => {
+      using place = workplace()
+      await using server = await startServer(place)
+      const answer = await exchange(server, request.replaceAll('KEY', sampleKeys.ada))
+      expect(answer).toMatch(status)
+      expect((await fetch(`${server.url}/health`)).status).toBe(200)
+    })
+  }
+})
+
+/** Sends bytes and half-closes; resolves with all that comes back. */
+function exchange(server: Server, request: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let answer = ''
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1', () => socket.end(request))
+  socket.on('data', (chunk) => {
+    answer += chunk.toString('latin1')
+  })
+  socket.on('error', () => resolve(answer))
+  socket.on('close', () => resolve(answer))
+  return promise
+}
+
+/** A request whose body is not sent to its end before `finish()`. */
+async function slowRequest(server: Server): Promise<{ finish: () => void; answer: Promise<string> }> {
+  const { promise: answer, resolve } = Promise.withResolvers<string>()
+  let received = ''
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1')
+  })
+  socket.on('error', () => resolve(received))
+  socket.on('close', () => resolve(received))
+  const head = `POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${sampleKeys.ada}\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\nExpect: 100-continue\r\n\r\n`
+  socket.write(head)
+  // The interim answer says that the request has been read and is in flight.
+  await until(async () => received.startsWith('HTTP/1.1 100'))
+  return { finish: () => socket.write('{}'), answer }
+}
+
+async function takesConnections(server: Server): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+  socket.on('connect', () => {
+    socket.destroy()
+    resolve(true)
+  })
+  socket.on('error', () => resolve(false))
+  return promise
+}
+
+/** Asks again until it is so; the test's own time limit ends it otherwise. */
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { decodeUtf8, readJson } from '../../src/model/json.ts'
+
+describe('readJson()', () => {
+  test('gives what JSON.parse gives, in any spelling of white space', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t'), (value, space) => {
+        const text = JSON.stringify(value, undefined, space)
+        expect(readJson(text, 32)).toEqual({ value: JSON.parse(text) })
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  const problems: [text: string, place: string, message: RegExp][] = [
+    ['', '', /is not JSON/],
+    ['{} {}', '', /is not JSON/],
+    ['{"a":1,}', '', /is not JSON/],
+    ["{'a':1}", '', /is not JSON/],
+    ['[NaN]', '', /is not JSON/],
+    ['{"a":1,"a":1}', 'a', /given twice/],
+    ['{"a":1,"b":{},"a":1}', 'a', /given twice/],
+    ['{"x":[1,{"k":1,"k":2}]}', 'x[1].k', /given twice/],
+    ['{"a":1,"\\u0061":1}', 'a', /given twice/],
+    ['{"a b":[{},{"\\"":1,"\\u0022":2}]}', '["a b"][1]["\\""]', /given twice/],
+    ['{"__proto__":1,"__proto__":2}', '__proto__', /given twice/],
+    [`{${Array.from({ length: 20 }, (_, i) => `"k${i}":0`).join()},"k3":1}`, 'k3', /given twice/],
+    ['["\\ud800"]', '[0]', /surrogate/],
+    ['{"\\udc00x":1}', '[""]', /surrogate/],
+    ['["a\\\\", "\\ud83d"]', '[1]', /surrogate/],
+    ['[[[[1]]]]', '[0][0][0]', /deeper than 3/],
+    ['{"a":{"b":{"c":{}}}}', 'a.b.c', /deeper than 3/],
+  ]
+  for (const [text, place, message] of problems) {
+    test(`tells what is wrong with ${text.slice(0, 40)}`, () => {
+      const read = readJson(text, 3)
+      expect(read).toHaveProperty('problem')
+      if ('problem' in read) expect(read.problem).toMatchObject({ place, message: expect.stringMatching(message) })
+    })
+  }
+
+  const fine = [
+    'null',
+    '"x"',
+    '[[[1],[2]]]',
+    '{"a":{"a":{"a":1}}}',
+    '[{"a":1},{"a":2}]',
+    '{"a":"a","b":"\\"a\\":1"}',
+    '"\\ud83d\\ude00"',
+    '{"a\\\\":1,"a":2}',
+    '["{","}","[","\\\\\\""]',
+  ]
+  for (const text of fine)
+    test(`has nothing against ${text}`, () => expect(readJson(text, 3)).toEqual({ value: JSON.parse(text) }))
+
+  test('keeps __proto__ an own key', () => {
+    const read = readJson('{"__proto__":{"polluted":true}}', 5)
+    expect('value' in read && Object.hasOwn(read.value as object, '__proto__')).toBe(true)
+    expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
+  })
+
+  test('is not slow on text made to be', () => {
+    const evil = [
+      '['.repeat(100_000),
+      `"${'\\\\'.repeat(30_000)}"`,
+      `[${'"\\"",'.repeat(10_000)}0]`,
+      `{${Array.from({ length: 5000 }, (_, i) => `"${i}":0`).join()}}`,
+    ]
+    for (const text of evil) readJson(text, 32)
+  })
+})
+
+describe('decodeUtf8()', () => {
+  const bad = ['ff', 'c0af', 'eda080', 'f5808080', '80', 'e282', 'efbbbf7b7d']
+  for (const hex of bad) test(`refuses ${hex}`, () => expect(decodeUtf8(Buffer.from(hex, 'hex'))).toBeUndefined())
+  test('takes all else', () => expect(decodeUtf8(Buffer.from('aß漢😀'))).toBe('aß漢😀'))
+})
