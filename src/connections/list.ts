@@ -3,37 +3,48 @@
  * are shown as, so a page is made of their bytes without reading one.
  */
 
-import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { indexEntriesExaminedMax, pageCacheBytesMax } from '../limits.ts'
 import { readConnection } from '../storage/connections.ts'
 import { connectionKey, connectionsOf, idAfter, pageGenerationKey, under } from '../storage/keys.ts'
-import type { Store } from '../storage/store.ts'
+import { copyBytes, type Store } from '../storage/store.ts'
 import { openCursor, sealCursor } from './cursor.ts'
 import { afterId, type Spending } from './id-stream.ts'
 import { inScope, planOf, type RowScope } from './plan.ts'
 import { type ListQuery, spelling } from './query.ts'
 
 export interface Page {
+  /** Lent for the time of one call. */
   readonly body: Uint8Array
   /** Quoted; the same as long as the page would be the same bytes. */
   readonly etag: string
+  /** Of the answer that carries the page. */
+  readonly headers: Headers
 }
 
-export interface PageRequest {
+export interface ListRequest {
   readonly scope: RowScope
   readonly query: ListQuery
-  /** What the caller's constraints say of rows, in one spelling. */
-  readonly rowScope: string
+  /** What a cursor is bound to: the namespace and the filters, in one spelling. */
+  readonly binding: string
+  /** Two requests with the same name get the same page, in one generation of the namespace. */
+  readonly name: string
+}
+
+/** `rowScope` is what the caller's constraints say of rows, in one spelling. */
+export function listRequest(scope: RowScope, query: ListQuery, rowScope: string): ListRequest {
+  const binding = JSON.stringify([scope.namespace, spelling(query.filters)])
+  const cursor = query.cursor === undefined ? '-' : `=${query.cursor}`
+  return { scope, query, binding, name: `${query.limit} ${cursor} ${binding} ${rowScope}` }
 }
 
 export interface ConnectionLists {
-  /** The page, or 'bad_cursor'. */
-  page(request: PageRequest): Promise<Page | 'bad_cursor'>
+  /** Gives the page to `use`, which must not await, and resolves with what it returns; or with 'bad_cursor'. */
+  page<T>(request: ListRequest, use: (page: Page) => T): Promise<T | 'bad_cursor'>
 }
 
 interface Rows {
-  /** The records' JSON, joined by commas. */
+  /** The records' JSON, joined by commas; lent. */
   readonly json: Uint8Array
   /** Where the walk goes on: past the last row or, on a page cut short, where the plan stood. Undefined at the end. */
   readonly resumeFrom: string | undefined
@@ -42,46 +53,65 @@ interface Rows {
 }
 
 const comma = 0x2c
-const opening = Buffer.from('{"connections":[')
 
-export function createConnectionLists(store: Store, cursorKey: Buffer): ConnectionLists {
+/** `cacheBytesMax` is what the ready pages that are kept may take. */
+export function createConnectionLists(store: Store, cursorKey: Buffer, cacheBytesMax = pageCacheBytesMax): ConnectionLists {
   const pages = new LRUCache<string, Page>({
-    maxSize: pageCacheBytesMax,
+    maxSize: cacheBytesMax,
     sizeCalculation: ({ body }, key) => body.length + key.length + 256,
   })
+  /** Pages that were asked for once. The second time they are kept: a walk asks for each page once and would push out the rest. */
+  const asked = new LRUCache<string, true>({ max: 1000 })
+  const assemble = createAssembler(cursorKey)
 
   return {
-    async page({ scope, query, rowScope }) {
-      const { namespace } = scope
-      const stored = await store.get(pageGenerationKey(namespace))
-      const generation = stored === undefined ? '' : Buffer.from(stored).toString('base64url')
-      const binding = JSON.stringify([namespace, spelling(query.filters)])
-      const name = `${generation} ${query.limit} ${query.cursor === undefined ? '-' : `=${query.cursor}`} ${binding} ${rowScope}`
+    async page({ scope, query, binding, name: requestName }, use) {
+      const generation = await store.get(pageGenerationKey(scope.namespace))
+      const name = generation === undefined ? requestName : Buffer.from(generation).toString('latin1') + requestName
       const known = pages.get(name)
-      if (known !== undefined) return known
+      if (known !== undefined) return use(known)
 
       const from = query.cursor === undefined ? '' : openCursor(cursorKey, binding, query.cursor)
       if (from === undefined) return 'bad_cursor'
-      const rows = await readRows(store, scope, { limit: query.limit, from, generation: stored })
-      const page = {
-        body: bodyOf(rows, cursorKey, binding),
-        etag: `"${createHash('sha256').update(name).digest('base64url').slice(0, 22)}"`,
-      }
-      // A page that overtook a change is right, but it is not the page of this generation.
-      if (rows.settled) pages.set(name, page)
-      return page
+      return readRows(store, scope, { limit: query.limit, from, generation }, (rows) => {
+        const etag = etagOf(name)
+        const page = { body: assemble(rows, binding), etag, headers: headersOf(etag) }
+        // A page that overtook a change is right, but it is not the page of this generation.
+        if (rows.settled && asked.get(name)) pages.set(name, { ...page, body: copyBytes(page.body) })
+        else asked.set(name, true)
+        return use(page)
+      })
     },
   }
 }
 
-function bodyOf({ json, resumeFrom }: Rows, cursorKey: Buffer, binding: string): Uint8Array {
-  const cursor = resumeFrom === undefined ? 'null' : `"${sealCursor(cursorKey, binding, resumeFrom)}"`
-  const closing = `],"nextCursor":${cursor}}`
-  const body = Buffer.allocUnsafeSlow(opening.length + json.length + closing.length)
-  body.set(opening)
-  body.set(json, opening.length)
-  body.write(closing, opening.length + json.length, 'latin1')
-  return body
+function etagOf(name: string): string {
+  return `"${Buffer.from(Bun.SHA256.hash(name) as Uint8Array).toString('base64url').slice(0, 22)}"`
+}
+
+function headersOf(etag: string): Headers {
+  return new Headers({
+    'content-type': 'application/json',
+    'cache-control': 'private, no-cache',
+    etag,
+    vary: 'authorization, origin',
+  })
+}
+
+/** Puts a page together in a buffer of its own, which the next page overwrites. */
+function createAssembler(cursorKey: Buffer): (rows: Rows, binding: string) => Uint8Array {
+  const opening = '{"connections":['
+  let body = Buffer.allocUnsafe(128 * 1024)
+  return ({ json, resumeFrom }, binding) => {
+    const cursor = resumeFrom === undefined ? 'null' : `"${sealCursor(cursorKey, binding, resumeFrom)}"`
+    const closing = `],"nextCursor":${cursor}}`
+    const length = opening.length + json.length + closing.length
+    if (length > body.length) body = Buffer.allocUnsafe(length * 2)
+    body.write(opening, 0, 'latin1')
+    body.set(json, opening.length)
+    body.write(closing, opening.length + json.length, 'latin1')
+    return body.subarray(0, length)
+  }
 }
 
 interface Walk {
@@ -92,25 +122,31 @@ interface Walk {
   readonly generation: Uint8Array | undefined
 }
 
-async function readRows(store: Store, scope: RowScope, { limit, from, generation }: Walk): Promise<Rows> {
+async function readRows<T>(
+  store: Store,
+  scope: RowScope,
+  { limit, from, generation }: Walk,
+  use: (rows: Rows) => T,
+): Promise<T> {
   const { namespace } = scope
   const spending: Spending = { examined: 0, turnStarted: performance.now() }
   const plan = planOf(store, scope, spending)
-  const unchanged = async () => sameGeneration(generation, await store.get(pageGenerationKey(namespace)))
-
   if (plan === undefined) {
     const prefix = connectionsOf(namespace)
     const range = { gte: connectionKey(namespace, from), lt: under(prefix).lt, limit }
-    const { bytes, last, more } = await store.join(range, comma)
-    const resumeFrom = more && last !== undefined ? afterId(idAfter(prefix, last)) : undefined
-    return { json: bytes, resumeFrom, settled: await unchanged() }
+    // One snapshot: what it holds is right, whether or not the generation has moved on.
+    return store.join(range, comma, ({ bytes, last, more }) => {
+      const resumeFrom = more && last !== undefined ? afterId(idAfter(prefix, last)) : undefined
+      return use({ json: bytes, resumeFrom, settled: true })
+    })
   }
 
+  const unchanged = async () => sameGeneration(generation, await store.get(pageGenerationKey(namespace)))
   const rows: Uint8Array[] = []
-  const result = (resumeFrom: string | undefined, settled: boolean): Rows => {
+  const result = (resumeFrom: string | undefined, settled: boolean): T => {
     const between = Buffer.of(comma)
     const json = Buffer.concat(rows.flatMap((row, index) => (index === 0 ? [row] : [between, row])))
-    return { json, resumeFrom, settled }
+    return use({ json, resumeFrom, settled })
   }
   let settled = true
   let position = from

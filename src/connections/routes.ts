@@ -2,14 +2,14 @@
 
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
-import { type Authenticator, reaches } from '../auth/authenticate.ts'
+import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
 import { readCredential } from '../auth/credential.ts'
 import { forbidden, invalidRequest, notFound } from '../errors.ts'
 import { nameAfter } from '../http/path.ts'
-import { jsonResponse } from '../http/respond.ts'
 import { isSlug } from '../model/names.ts'
 import { decide } from '../policy/decide.ts'
-import type { ConnectionLists } from './list.ts'
+import type { RegistrySnapshot } from '../registry/registry.ts'
+import { type ConnectionLists, type ListRequest, listRequest } from './list.ts'
 import { readListQuery } from './query.ts'
 
 export interface ConnectionDeps {
@@ -21,27 +21,55 @@ export function connectionRoutes({ authenticator, lists }: ConnectionDeps) {
   return new Elysia({ name: 'connections' }).use(bearer()).get('/connect/:namespace', async ({ request, bearer }) => {
     const credential = readCredential(request.headers.get('authorization'), bearer) // 401
     const { caller, registry } = await authenticator.authenticate(credential) // 401
-
-    const namespace = nameAfter('/connect/', request.url)
-    if (namespace === undefined || !isSlug(namespace)) throw notFound()
-    const record = await registry.namespace(namespace)
-    if (record === undefined || !(await reaches(caller, record, registry))) throw notFound()
-
-    const decision = decide(caller.blocks, {
-      namespace,
-      resource: 'connections',
-      operation: 'read',
-      metadata: 'narrowed',
-    })
-    if (!decision.allowed) throw decision.visible ? forbidden(decision) : notFound() // 403, 404
-
-    const query = readListQuery(request.url) // 400
-    const scope = { namespace, filters: query.filters, blocks: caller.blocks }
-    const page = await lists.page({ scope, query, rowScope: caller.rowScope })
-    if (page === 'bad_cursor') throw invalidRequest('cursor: is not one that this list gave for these filters')
-
-    const headers = { 'cache-control': 'private, no-cache', etag: page.etag, vary: 'authorization, origin' }
-    if (request.headers.get('if-none-match')?.includes(page.etag)) return new Response(null, { status: 304, headers })
-    return jsonResponse(page.body, headers)
+    const list = granted(caller, request.url) ?? grant(caller, request.url, await settle(caller, registry, request.url))
+    const answer = await lists.page(list, ({ body, etag, headers }) =>
+      isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers }),
+    )
+    if (answer === 'bad_cursor') throw invalidRequest('cursor: is not one that this list gave for these filters')
+    return answer
   })
+}
+
+/** What the caller asks for, once it is clear that it may. Throws 404, 403 and 400, in this order. */
+async function settle(caller: Caller, registry: RegistrySnapshot, url: string): Promise<ListRequest> {
+  const namespace = nameAfter('/connect/', url)
+  if (namespace === undefined || !isSlug(namespace)) throw notFound()
+  const record = await registry.namespace(namespace)
+  if (record === undefined || !(await reaches(caller, record, registry))) throw notFound()
+  const decision = decide(caller.blocks, {
+    namespace,
+    resource: 'connections',
+    operation: 'read',
+    metadata: 'narrowed',
+  })
+  if (!decision.allowed) throw decision.visible ? forbidden(decision) : notFound()
+  const query = readListQuery(url)
+  return listRequest({ namespace, filters: query.filters, blocks: caller.blocks }, query, caller.rowScope)
+}
+
+/**
+ * Grants by caller and URL. A caller stands for one generation of the registry, so what it was granted holds
+ * as long as it does; a client that asks the same again is spared the way there.
+ */
+const grants = new WeakMap<Caller, Map<string, ListRequest>>()
+const grantsPerCallerMax = 16
+
+function granted(caller: Caller, url: string): ListRequest | undefined {
+  return grants.get(caller)?.get(url)
+}
+
+function grant(caller: Caller, url: string, request: ListRequest): ListRequest {
+  let known = grants.get(caller)
+  if (known === undefined || known.size >= grantsPerCallerMax) {
+    known = new Map()
+    grants.set(caller, known)
+  }
+  known.set(url, request)
+  return request
+}
+
+/** RFC 9110, 13.1.2: a list of tags, compared weakly. */
+function isUnchanged(request: Request, etag: string): boolean {
+  const known = request.headers.get('if-none-match')
+  return known !== null && (known === '*' || known.includes(etag))
 }

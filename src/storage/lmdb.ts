@@ -3,7 +3,8 @@
  * Settings follow what was measured of lmdb-js 3.5 on Bun; each says why.
  */
 
-import { ABORT, type Database, open, type RootDatabase } from 'lmdb'
+import * as lmdb from 'lmdb'
+import { ABORT, type Database, open, type RootDatabase, type Transaction } from 'lmdb'
 import {
   type Committed,
   checkKey,
@@ -56,9 +57,20 @@ export function openLmdbStore(folder: string): Store {
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
   }
 
-  /** lmdb-js keeps its snapshot to the end of the turn; without this, another process's commit is seen late. */
-  function refresh(): void {
-    root.resetReadTxn()
+  /**
+   * Reads in a snapshot of its own, given back at once: the next read sees what any process has committed
+   * since, and no page of the file is held while nobody reads. lmdb-js's own snapshot lasts to the end of
+   * the turn, and taking a new one sooner costs a timer each time.
+   */
+  const reader = root.useReadTransaction() as Transaction & { readonly address: number }
+  const giveBack = () => nativeAddon.resetTxn(reader.address)
+  giveBack()
+  function read<T>(work: (transaction: Transaction) => T): T {
+    try {
+      return work(reader)
+    } finally {
+      giveBack()
+    }
   }
 
   /** Inside a transaction. Nothing is written before every check and key has been looked at. */
@@ -101,32 +113,31 @@ export function openLmdbStore(folder: string): Store {
 
   return {
     async get(key) {
-      refresh()
-      return data.getBinary(key)
+      return read((transaction) => data.get(key, { transaction }))
     },
     async getMany(keys) {
-      refresh()
-      return keys.map((key) => data.getBinary(key))
+      return read((transaction) => keys.map((key) => data.get(key, { transaction })))
     },
     async range({ gte, lt, limit }: Range) {
-      refresh()
-      const entries: Entry[] = []
-      for (const entry of data.getRange({ start: gte, end: lt, limit: limit + 1 })) entries.push(entry)
-      const more = entries.length > limit
-      if (more) entries.pop()
-      return { entries, more }
+      return read((transaction) => {
+        const entries: Entry[] = []
+        for (const entry of data.getRange({ start: gte, end: lt, limit: limit + 1, transaction })) entries.push(entry)
+        const more = entries.length > limit
+        if (more) entries.pop()
+        return { entries, more }
+      })
     },
     async keys({ gte, lt, limit }: Range) {
-      refresh()
-      const keys: Key[] = []
-      for (const key of data.getKeys({ start: gte, end: lt, limit: limit + 1 })) keys.push(key)
-      const more = keys.length > limit
-      if (more) keys.pop()
-      return { keys, more }
+      return read((transaction) => {
+        const keys: Key[] = []
+        for (const key of data.getKeys({ start: gte, end: lt, limit: limit + 1, transaction })) keys.push(key)
+        const more = keys.length > limit
+        if (more) keys.pop()
+        return { keys, more }
+      })
     },
-    async join(range, separator) {
-      refresh()
-      return joiner(range, separator)
+    async join(range, separator, use) {
+      return read((transaction) => joiner(range, separator, transaction, use))
     },
     async commit(batch) {
       try {
@@ -143,17 +154,18 @@ export function openLmdbStore(folder: string): Store {
       }
     },
     async close() {
+      reader.done()
       await root.close()
     },
   }
 }
 
-type Joiner = (range: Range, separator: number) => Joined
+type Joiner = <T>(range: Range, separator: number, transaction: Transaction, use: (joined: Joined) => T) => T
 
 /**
  * A page of a hundred rows is answered as stored, so its values go from the map into one buffer, without
  * an object, a key or a copy of its own for each. lmdb-js decodes values through its `encoder`; this one
- * appends what it is given. The buffer is shared: nothing here awaits between filling and copying it.
+ * appends what it is given. The buffer is the same for every join: `use` is done with it when it returns.
  */
 function openJoiner(root: RootDatabase): Joiner {
   let page = Buffer.allocUnsafe(128 * 1024)
@@ -188,38 +200,38 @@ function openJoiner(root: RootDatabase): Joiner {
   const values: Bytes = root.openDB({ name: 'postern', encoder, keyEncoder: lastKey } as never)
   Object.assign(values, { decoderCopies: true })
 
-  return ({ gte, lt, limit }, separator) => {
+  /** Where lmdb-js has the key of the value it gave last. */
+  function copyKey(): Key {
+    return Uint8Array.prototype.slice.call(keySource, 32, keyEnd)
+  }
+
+  return ({ gte, lt, limit }, separator, transaction, use) => {
     filled = 0
     separatorByte = separator
-    const rows = values.getRange({ start: gte, end: lt, limit: limit + 1 })[Symbol.iterator]()
+    const rows = values.getRange({ start: gte, end: lt, limit: limit + 1, transaction })[Symbol.iterator]()
     let count = 0
     let last: Key | undefined
     let more = false
     let end = 0
-    try {
-      while (rows.next().done !== true) {
-        if (count === limit) {
-          more = true
-          break
-        }
-        count += 1
-        end = filled
-        // lmdb-js overwrites the key with the next step; only the last one is wanted.
-        if (count === limit && keySource !== undefined) last = copyKey()
+    while (rows.next().done !== true) {
+      // A value past the page has been appended before it is known to be past: `end` leaves it out.
+      if (count === limit) {
+        more = true
+        rows.return?.()
+        break
       }
-      if (count > 0 && count < limit) last = copyKey()
-    } finally {
-      rows.return?.()
+      count += 1
+      end = filled
+      // The next step overwrites the key; only the last one is wanted.
+      if (count === limit) last = copyKey()
     }
-    // A value past the page is appended before it is known to be past: `end` leaves it out.
-    const bytes = Uint8Array.prototype.slice.call(page, 0, Math.max(0, end - 1))
-    return { bytes, count, last, more }
-  }
-
-  function copyKey(): Key {
-    return Uint8Array.prototype.slice.call(keySource, 32, keyEnd)
+    if (count > 0 && count < limit) last = copyKey()
+    return use({ bytes: page.subarray(0, Math.max(0, end - 1)), count, last, more })
   }
 }
+
+/** Part of lmdb that its types leave out. */
+const { nativeAddon } = lmdb as unknown as { nativeAddon: { resetTxn(address: number): void } }
 
 /** lmdb-js reports a failed commit as `Commit failed`, with the cause on a promise of its own. */
 async function asStoreError(error: unknown): Promise<Error> {

@@ -5,7 +5,6 @@ import {
   checkKey,
   copyBytes,
   type Entry,
-  type Joined,
   type Key,
   type Range,
   type Store,
@@ -79,10 +78,10 @@ export function openMemoryStore(): Store {
       const { taken, more } = slice(range)
       return { keys: taken.map(({ key }) => copyBytes(key)), more }
     },
-    async join(range, separator): Promise<Joined> {
+    async join(range, separator, use) {
       const { taken, more } = slice(range)
       const parts = taken.flatMap(({ value }, index) => (index === 0 ? [value] : [Uint8Array.of(separator), value]))
-      return { bytes: Buffer.concat(parts), count: taken.length, last: taken.at(-1)?.key, more }
+      return use({ bytes: Buffer.concat(parts), count: taken.length, last: taken.at(-1)?.key, more })
     },
     commit,
     load: commit,

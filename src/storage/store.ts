@@ -52,9 +52,9 @@ export interface Store {
   keys(range: Range): Promise<{ readonly keys: readonly Key[]; readonly more: boolean }>
   /**
    * The values of a range with one byte between them, in one buffer: for records that are answered as
-   * they are stored. `last` is the key of the last value taken, undefined when there was none.
+   * they are stored. The buffer is lent: it is the caller's until `use` returns, which must not await.
    */
-  join(range: Range, separator: number): Promise<Joined>
+  join<T>(range: Range, separator: number, use: (joined: Joined) => T): Promise<T>
   /** Some writes, for a request: resolves when durable. Concurrent commits share a disk flush where the engine can. */
   commit(write: Write): Promise<Committed>
   /** The same promise for a write of any size, made as it is consumed: may hold up the process, so for start-up. */
@@ -66,6 +66,7 @@ export interface Store {
 export interface Joined {
   readonly bytes: Uint8Array
   readonly count: number
+  /** The key of the last value taken, undefined when there was none. */
   readonly last: Key | undefined
   readonly more: boolean
 }
