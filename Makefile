@@ -56,8 +56,8 @@ generated: install ## Write the generated files again: the fixtures' JSON Schema
 
 .PHONY: bench
 bench: install build ## Measure speed against peers in the same run (several minutes)
-	cd test/bench && npm ci --no-audit --no-fund
-	$(BUN) test/bench/run.ts
+	cd test/bench && npm install --no-save --no-audit --no-fund
+	$(BUN) test/bench/run.ts $(CONNECTIONS) $(ROUNDS)
 
 .PHONY: clean
 clean: ## Remove what was built and installed

@@ -55,7 +55,11 @@ interface Rows {
 const comma = 0x2c
 
 /** `cacheBytesMax` is what the ready pages that are kept may take. */
-export function createConnectionLists(store: Store, cursorKey: Buffer, cacheBytesMax = pageCacheBytesMax): ConnectionLists {
+export function createConnectionLists(
+  store: Store,
+  cursorKey: Buffer,
+  cacheBytesMax = pageCacheBytesMax,
+): ConnectionLists {
   const pages = new LRUCache<string, Page>({
     maxSize: cacheBytesMax,
     sizeCalculation: ({ body }, key) => body.length + key.length + 256,
@@ -86,7 +90,9 @@ export function createConnectionLists(store: Store, cursorKey: Buffer, cacheByte
 }
 
 function etagOf(name: string): string {
-  return `"${Buffer.from(Bun.SHA256.hash(name) as Uint8Array).toString('base64url').slice(0, 22)}"`
+  return `"${Buffer.from(Bun.SHA256.hash(name) as Uint8Array)
+    .toString('base64url')
+    .slice(0, 22)}"`
 }
 
 function headersOf(etag: string): Headers {

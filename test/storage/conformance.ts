@@ -43,7 +43,9 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
     test("what comes out is the caller's to keep", async () => {
       await put(['a', '1'], ['b', '2'])
       const first = await store.get(bytes('a'))
-      const pages = [between('a', 'c'), between('b', 'c')].map((range) => store.join(range, 0x2c, (page) => text(page.bytes)))
+      const pages = [between('a', 'c'), between('b', 'c')].map((range) =>
+        store.join(range, 0x2c, (page) => text(page.bytes)),
+      )
       await store.get(bytes('b'))
       expect([text(first), ...(await Promise.all(pages))]).toEqual(['1', '1,2', '2'])
       first?.fill(0x78)
@@ -103,7 +105,10 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       const value = 'v'.repeat(60_000)
       await put(...Array.from({ length: 20 }, (_, i) => [`k${String(i).padStart(2, '0')}`, value] as const))
       const range = between('k', 'l', 19)
-      const { length, count, last, more } = await store.join(range, 0x2c, (page) => ({ ...page, length: page.bytes.length }))
+      const { length, count, last, more } = await store.join(range, 0x2c, (page) => ({
+        ...page,
+        length: page.bytes.length,
+      }))
       expect({ length, count, last: text(last), more }).toEqual({
         length: 19 * 60_000 + 18,
         count: 19,

@@ -1,0 +1,85 @@
+/** How the benchmark measures: processor time of a server a request, and time of a call within this process. */
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Load, LoadResult } from './load.ts'
+
+export interface Served {
+  readonly requests: number
+  readonly perSecond: number
+  /** Processor time of the server, microseconds a request. */
+  readonly cpu: number
+  /** Milliseconds. */
+  readonly p99: number
+}
+
+/** Loads a server for some seconds. Throws when any answer is of another status than expected. */
+export async function serve(pid: number, load: Load, status = '200'): Promise<Served> {
+  const before = cpuSeconds(pid)
+  const client = Bun.spawn([process.execPath, join(import.meta.dir, 'load.ts')], { stdin: 'pipe', stdout: 'pipe' })
+  client.stdin.write(JSON.stringify(load))
+  await client.stdin.end()
+  const result = JSON.parse(await new Response(client.stdout).text()) as LoadResult
+  const cpu = cpuSeconds(pid) - before
+  const others = Object.keys(result.statuses).filter((one) => one !== status)
+  if (others.length > 0) throw new Error(`statuses ${JSON.stringify(result.statuses)} from ${load.requests[0]}`)
+  return {
+    requests: result.requests,
+    perSecond: result.requests / result.seconds,
+    cpu: (cpu * 1e6) / result.requests,
+    p99: result.p99,
+  }
+}
+
+/** A GET as bytes. */
+export function get(port: number, path: string, headers: Readonly<Record<string, string>> = {}): string {
+  const lines = Object.entries({ Host: `localhost:${port}`, ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  return `GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`
+}
+
+/** Median microseconds of a call, over rounds; each round is long enough for the clock. */
+export async function time(rounds: number, calls: number, run: (i: number) => unknown): Promise<number> {
+  const figures: number[] = []
+  for (let round = 0; round <= rounds; round += 1) {
+    const started = performance.now()
+    for (let i = 0; i < calls; i += 1) await run(i)
+    // The first round warms up.
+    if (round > 0) figures.push(((performance.now() - started) * 1000) / calls)
+  }
+  return median(figures)
+}
+
+export function median(figures: readonly number[]): number {
+  const sorted = [...figures].sort((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+}
+
+/** The longest time in milliseconds that other work of this process had to wait while `run` ran. */
+export async function longestHold(run: () => Promise<unknown>): Promise<number> {
+  let longest = 0
+  let last = performance.now()
+  let ended = false
+  const beat = () => {
+    const now = performance.now()
+    longest = Math.max(longest, now - last)
+    last = now
+    if (!ended) setImmediate(beat)
+  }
+  setImmediate(beat)
+  await run()
+  ended = true
+  return Math.max(longest, performance.now() - last)
+}
+
+/** Anonymous resident memory, MB: without the mapped store. */
+export function anonymousMemory(pid: number): number {
+  return Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+}
+
+/** User and system time of a process and its threads; the kernel counts in hundredths of a second. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}

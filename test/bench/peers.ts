@@ -1,0 +1,61 @@
+/** The peers: each started on its own, on the same data, answering the same question. */
+
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+
+export interface Peer extends Disposable {
+  readonly pid: number
+  readonly port: number
+}
+
+const bin = join(import.meta.dir, 'node_modules/.bin')
+
+/** Prism as a static mock: the same page and the same server as examples of an OpenAPI document. */
+export async function startPrism(folder: string, page: unknown, server: unknown): Promise<Peer> {
+  const operation = (example: unknown) => ({
+    get: {
+      responses: {
+        200: { description: 'OK', content: { 'application/json': { schema: { type: 'object' }, example } } },
+      },
+    },
+  })
+  const document = {
+    openapi: '3.1.0',
+    info: { title: 'postern', version: '1' },
+    paths: { '/connect/small': operation(page), '/servers/reports': operation(server) },
+  }
+  const file = join(folder, 'openapi.json')
+  writeFileSync(file, JSON.stringify(document))
+  const port = await freePort()
+  return start([join(bin, 'prism'), 'mock', '-p', String(port), file], port, '/servers/reports')
+}
+
+/** json-server over the same rows. */
+export async function startJsonServer(folder: string, rows: readonly object[]): Promise<Peer> {
+  const file = join(folder, 'db.json')
+  writeFileSync(file, JSON.stringify({ connections: rows.map((row, i) => ({ id: i, ...row })) }))
+  const port = await freePort()
+  return start([join(bin, 'json-server'), '--quiet', '--port', String(port), file], port, '/connections?_limit=1')
+}
+
+async function start(command: readonly string[], port: number, path: string): Promise<Peer> {
+  const child = Bun.spawn(['node', ...command], { stdout: 'ignore', stderr: 'ignore' })
+  const deadline = performance.now() + 30_000
+  for (;;) {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
+    if (answer?.ok) break
+    if (performance.now() > deadline) throw new Error(`${command[0]} did not start`)
+    await Bun.sleep(100)
+  }
+  return { pid: child.pid, port, [Symbol.dispose]: () => child.kill() }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}

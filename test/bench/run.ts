@@ -1,0 +1,320 @@
+/**
+ * `make bench`: ratios against yardsticks of the same run, processor time a request first. Two cores are
+ * shared with the load generator, so requests a second are for orientation only.
+ *
+ *   bun test/bench/run.ts [CONNECTIONS] [ROUNDS]     (1,000,000 and 5)
+ */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createAuthenticator } from '../../src/auth/authenticate.ts'
+import { signToken, verifyToken } from '../../src/auth/service-token.ts'
+import { sealCursor } from '../../src/connections/cursor.ts'
+import { createConnectionLists, listRequest } from '../../src/connections/list.ts'
+import type { Filter } from '../../src/connections/query.ts'
+import { openDataFolder } from '../../src/data-folder.ts'
+import type { Block } from '../../src/policy/block.ts'
+import { createRegistry } from '../../src/registry/registry.ts'
+import { mintToken } from '../api/cases.ts'
+import { startServer, type Workplace } from '../support/executable.ts'
+import { random } from '../support/random.ts'
+import { benchKey, connection, server, writeFixtures } from './data.ts'
+import { anonymousMemory, get, longestHold, median, type Served, serve, time } from './measure.ts'
+import { startJsonServer, startPrism } from './peers.ts'
+
+const count = Number(process.argv[2] ?? 1_000_000)
+const rounds = Number(process.argv[3] ?? 5)
+const roundSeconds = 1.5
+const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
+const place: Workplace = { folder, data: join(folder, 'data'), [Symbol.dispose]: () => {} }
+const rows: [what: string, figure: string, goal: string, held: boolean | undefined][] = []
+
+function report(what: string, figure: string, goal = '', held?: boolean): void {
+  rows.push([what, figure, goal, held])
+  console.log(
+    `${what}: ${figure}${goal === '' ? '' : `  (goal: ${goal})`}${held === undefined ? '' : held ? '  held' : '  NOT held'}`,
+  )
+}
+const micro = (figure: number) => `${figure.toFixed(figure < 10 ? 2 : 1)} µs`
+
+try {
+  await loading()
+  await overHttp()
+  await inProcess()
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+console.log(`\n| What | Measured | Goal | |\n|---|---|---|---|`)
+for (const [what, figure, goal, held] of rows) {
+  console.log(`| ${what} | ${figure} | ${goal} | ${held === undefined ? '' : held ? 'held' : 'not held'} |`)
+}
+
+async function loading(): Promise<void> {
+  const fixtures = join(folder, 'fixtures')
+  writeFixtures(fixtures, count)
+  let started = performance.now()
+  const loader = await startServer(place, ['--fixtures', fixtures])
+  const seconds = (performance.now() - started) / 1000
+  const rate = (count + 1000) / seconds
+  report(
+    `Load ${count.toLocaleString('en')} connections from fixtures`,
+    `${Math.round(rate).toLocaleString('en')} a second`,
+    '20,000 a second',
+    rate >= 20_000,
+  )
+  await loader.kill('SIGTERM')
+  rmSync(fixtures, { recursive: true, force: true })
+  const readies: number[] = []
+  for (let i = 0; i < 7; i += 1) {
+    started = performance.now()
+    const one = await startServer(place, [])
+    await fetch(`${one.url}/health`)
+    readies.push(performance.now() - started)
+    if (i === 6) {
+      const memory = anonymousMemory(one.pid)
+      report('Anonymous memory of an idle server', `${memory.toFixed(0)} MB`, '80 MB', memory < 80)
+    }
+    await one.kill('SIGTERM')
+  }
+  report('From start to first answer', `${median(readies).toFixed(0)} ms`, '100 ms', median(readies) < 100)
+}
+
+async function overHttp(): Promise<void> {
+  await using ours = await startServer(place, [])
+  const port = Number(new URL(ours.url).port)
+  const authorization = { Authorization: `Bearer ${benchKey}` }
+  const ask = (path: string, headers = {}) => get(port, path, { ...authorization, ...headers })
+  const first = await fetch(`${ours.url}/connect/bench`, { headers: authorization })
+  const pageBytes = await first.bytes()
+  const detailBytes = await (await fetch(`${ours.url}/servers/bench%2Freports`, { headers: authorization })).bytes()
+  writeFileSync(join(folder, 'page.json'), pageBytes)
+  writeFileSync(join(folder, 'server.json'), detailBytes)
+  const etag = first.headers.get('etag') ?? ''
+
+  // Each page once: what is kept of earlier answers does not help.
+  const walk: string[] = []
+  let cursor = (JSON.parse(Buffer.from(pageBytes).toString()) as { nextCursor: string | null }).nextCursor
+  while (cursor !== null && walk.length < 4000) {
+    walk.push(`/connect/bench?cursor=${cursor}`)
+    const page = await fetch(`${ours.url}/connect/bench?cursor=${cursor}`, { headers: authorization })
+    cursor = ((await page.json()) as { nextCursor: string | null }).nextCursor
+  }
+  const shuffled = [...walk]
+  const chance = random(1)
+  for (let i = shuffled.length - 1; i > 0; i -= 1) {
+    const j = chance.int(i + 1)
+    ;[shuffled[i], shuffled[j]] = [shuffled[j] as string, shuffled[i] as string]
+  }
+  const token = await mintToken((path, init) => fetch(`${ours.url}${path}`, init), benchKey, {
+    policy: [{ namespaces: 'bench', metadata: { userId: 'user-500000' } }],
+  })
+
+  const yard = Bun.spawn(
+    [process.execPath, join(import.meta.dir, 'yardstick.ts'), join(folder, 'page.json'), join(folder, 'server.json')],
+    { stdout: 'pipe' },
+  )
+  const { value } = await yard.stdout.getReader().read()
+  const yardPort = Number(Buffer.from(value ?? '').toString())
+  const small = Array.from({ length: 1000 }, (_, i) => connection(i))
+  using prism = await startPrism(folder, { connections: small.slice(0, 100), nextCursor: null }, server())
+  using jsonServer = await startJsonServer(folder, small)
+
+  interface Subject {
+    readonly pid: number
+    readonly port: number
+    readonly requests: readonly string[]
+    readonly status?: string
+  }
+  const subjects: Record<string, Subject> = {
+    'yardstick page': { pid: yard.pid, port: yardPort, requests: [get(yardPort, '/page', authorization)] },
+    'yardstick server': { pid: yard.pid, port: yardPort, requests: [get(yardPort, '/server', authorization)] },
+    'page, unchanged': { pid: ours.pid, port, requests: [ask('/connect/bench')] },
+    'page, 304': { pid: ours.pid, port, requests: [ask('/connect/bench', { 'If-None-Match': etag })], status: '304' },
+    'page, each once, in order': { pid: ours.pid, port, requests: walk.map((path) => ask(path)) },
+    'page, each once, at random': { pid: ours.pid, port, requests: shuffled.map((path) => ask(path)) },
+    'page of 1,000 rows in all': { pid: ours.pid, port, requests: [ask('/connect/small')] },
+    'server details': { pid: ours.pid, port, requests: [ask('/servers/bench%2Freports')] },
+    'list with a scoped token': {
+      pid: ours.pid,
+      port,
+      requests: [get(port, '/connect/bench', { Authorization: `Bearer ${token}` })],
+    },
+    'prism, page': { pid: prism.pid, port: prism.port, requests: [get(prism.port, '/connect/small')] },
+    'prism, server details': { pid: prism.pid, port: prism.port, requests: [get(prism.port, '/servers/reports')] },
+    'json-server, page': {
+      pid: jsonServer.pid,
+      port: jsonServer.port,
+      requests: [get(jsonServer.port, '/connections?_page=1&_limit=100')],
+    },
+  }
+  const results = new Map<string, Served[]>()
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [name, { pid, port, requests, status }] of Object.entries(subjects)) {
+      const served = await serve(pid, { port, seconds: roundSeconds, connections: 32, requests }, status)
+      // The first round warms up.
+      if (round > 0) results.set(name, [...(results.get(name) ?? []), served])
+    }
+  }
+  yard.kill()
+  const cpu = (name: string) => median((results.get(name) ?? []).map((one) => one.cpu))
+  const perSecond = (name: string) => median((results.get(name) ?? []).map((one) => one.perSecond))
+  for (const name of results.keys()) {
+    console.log(
+      `  ${name}: ${micro(cpu(name))} of processor time, ${Math.round(perSecond(name)).toLocaleString('en')} a second`,
+    )
+  }
+  const against = (what: string, name: string, yardstick: string, most: number) => {
+    const ratio = cpu(name) / cpu(yardstick)
+    report(what, `${ratio.toFixed(2)} × (${micro(cpu(name))} to ${micro(cpu(yardstick))})`, `${most} ×`, ratio <= most)
+  }
+  against('Page of 100, nothing changed, to bare Bun.serve', 'page, unchanged', 'yardstick page', 1.4)
+  against('Page of 100, not kept, to bare Bun.serve', 'page, each once, in order', 'yardstick page', 2.5)
+  against('Page of 100 at a random place, to bare Bun.serve', 'page, each once, at random', 'yardstick page', 6)
+  against('Server details of 8 kB, to bare Bun.serve', 'server details', 'yardstick server', 1.7)
+  const peer = (what: string, name: string, peerName: string) => {
+    const times = cpu(peerName) / cpu(name)
+    report(what, `${times.toFixed(1)} times less processor time`, '3 times', times >= 3)
+  }
+  peer('Server details against @stoplight/prism-cli', 'server details', 'prism, server details')
+  peer('List against @stoplight/prism-cli', 'page of 1,000 rows in all', 'prism, page')
+  peer('List against json-server', 'page of 1,000 rows in all', 'json-server, page')
+}
+
+async function inProcess(): Promise<void> {
+  const data = await openDataFolder(place.data)
+  const { store, secrets, keys } = data
+  // Nothing is kept between pages here.
+  const lists = createConnectionLists(store, secrets.cursorKey, 1)
+  const page = (namespace: string, filters: readonly Filter[] = [], blocks: readonly Block[] = [], from?: string) => {
+    const scope = { namespace, filters, blocks }
+    const binding = listRequest(scope, { limit: 100, filters, cursor: undefined }, '').binding
+    const cursor = from === undefined ? undefined : sealCursor(secrets.cursorKey, binding, from)
+    const request = listRequest(scope, { limit: 100, filters, cursor }, '')
+    return () => lists.page(request, ({ body }) => body.length)
+  }
+  const at = (share: number) => `connection-${String(Math.floor(count * share)).padStart(8, '0')}`
+
+  const small = await time(rounds, 2000, page('small'))
+  const depths = await Promise.all([undefined, at(0.5), at(0.99)].map(async (from) => from))
+  const large: number[] = []
+  for (const from of depths) large.push(await time(rounds, 2000, page('bench', [], [], from)))
+  const flat = Math.max(...large) / small
+  report(
+    `Page at any depth of ${count.toLocaleString('en')}, to a namespace of 1,000`,
+    `${flat.toFixed(2)} × (${large.map(micro).join(', ')} to ${micro(small)})`,
+    '1.3 ×',
+    flat <= 1.3,
+  )
+
+  const metadata = (key: string, value: string): Filter => ({ field: 'metadata', key, value })
+  const set = (...pairs: [string, string][]): Block => ({ metadata: [pairs] })
+  const rare: [string, () => Promise<unknown>][] = [
+    ['metadata.userId', page('bench', [metadata('userId', `user-${count / 2}`)])],
+    ['name', page('bench', [{ field: 'name', value: `Reporting connection number ${count / 2}` }])],
+    ['userId and a half of all', page('bench', [metadata('userId', `user-${count / 2}`), metadata('half', 'even')])],
+    ["a token's constraint", page('bench', [], [set(['userId', `user-${count / 2}`])])],
+    [
+      "a token's constraint and a filter",
+      page('bench', [metadata('half', 'even')], [set(['userId', `user-${count / 2}`])]),
+    ],
+  ]
+  for (const [what, run] of rare) {
+    const took = await time(rounds, 1000, run)
+    report(`One row of ${count.toLocaleString('en')} by ${what}`, micro(took), '1 ms', took < 1000)
+  }
+  const worst: [string, () => Promise<unknown>][] = [
+    ['two thirds that never meet', page('bench', [], [set(['env', 'prod']), set(['env', 'staging'])])],
+    [
+      'three large terms',
+      page('bench', [metadata('env', 'prod'), metadata('half', 'even'), metadata('team', 'team-1')]),
+    ],
+    [
+      'an OR of ANDs that never meet',
+      page(
+        'bench',
+        [],
+        [
+          {
+            metadata: [
+              [
+                ['env', 'prod'],
+                ['env', 'test'],
+              ],
+              [
+                ['env', 'staging'],
+                ['env', 'test'],
+              ],
+            ],
+          },
+        ],
+      ),
+    ],
+  ]
+  for (const [what, run] of worst) {
+    const took = await time(3, 3, run)
+    const holds: number[] = []
+    for (let i = 0; i < 5; i += 1) holds.push(await longestHold(run))
+    report(
+      `The event loop held by ${what}`,
+      `${median(holds).toFixed(1)} ms at a time (${(took / 1000).toFixed(0)} ms in all)`,
+      '10 ms',
+      median(holds) < 10,
+    )
+  }
+
+  const nowSeconds = Math.floor(Date.now() / 1000)
+  const issuer = 'http://localhost'
+  const claims = (i: number) => ({
+    iss: issuer,
+    aud: issuer,
+    sub: 'owner',
+    key: '',
+    jti: `tok_${i}`,
+    iat: nowSeconds,
+    exp: nowSeconds + 3600,
+    policy: [{ namespaces: 'bench' }],
+  })
+  const tokens = Array.from({ length: 2000 }, (_, i) => signToken(claims(i), keys.active))
+  const cold = await time(rounds, 2000, (i) => verifyToken(tokens[i] as string, { keys, issuer, nowSeconds }))
+  report('Token check, never seen before', micro(cold), '60 µs', cold < 60)
+  const registry = createRegistry(store)
+  const authenticator = createAuthenticator({
+    registry,
+    keys: () => keys,
+    pepper: secrets.apiKeyPepper,
+    issuer,
+    now: Date.now,
+  })
+  const warm = await time(rounds, 20_000, () => authenticator.authenticate(benchKey))
+  report('Credential seen before, revocation and expiry included', micro(warm), '5 µs', warm < 5)
+  const mint = await time(rounds, 100, (i) => signToken(claims(i), keys.active))
+  report('Minting (tweetnacl)', micro(mint))
+
+  // Installed by the benchmark's own package file, so its types are not there when ours are checked.
+  const { jwtVerify, SignJWT } = await import(join(import.meta.dir, 'node_modules/jose/dist/webapi/index.js'))
+  const { active } = keys
+  const joseToken = await new SignJWT(claims(0))
+    .setProtectedHeader({ alg: 'EdDSA', kid: active.kid })
+    .sign(await importedKey())
+  const josePublic = await crypto.subtle.importKey('jwk', { ...active.jwk }, 'Ed25519', true, ['verify'])
+  const jose = await time(rounds, 2000, () => jwtVerify(joseToken, josePublic, { issuer, audience: issuer }))
+  report(
+    'Token check against jose, never seen before',
+    `${(jose / cold).toFixed(1)} times faster (${micro(jose)} to ${micro(cold)})`,
+    '3 times',
+    jose / cold >= 3,
+  )
+  report(
+    'Token check against jose, seen before',
+    `${(jose / warm).toFixed(1)} times faster`,
+    '3 times',
+    jose / warm >= 3,
+  )
+  await store.close()
+
+  async function importedKey() {
+    const d = Buffer.from(active.secretKey.slice(0, 32)).toString('base64url')
+    return crypto.subtle.importKey('jwk', { kty: 'OKP', crv: 'Ed25519', x: active.jwk.x, d }, 'Ed25519', true, ['sign'])
+  }
+}
