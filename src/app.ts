@@ -51,10 +51,11 @@ export function createApp({ store, secrets, keys, issuer, guard, now, log }: App
         log.error('request failed', { method: request.method, route: routeOf(path), error: detail(error) })
       return errorResponse(path, answer)
     })
-    .use(tokenRoutes({ authenticator, keys, issuer, now }))
     .use(connectionRoutes({ authenticator, lists }))
     .use(serverRoutes({ authenticator }))
     .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
+    // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
+    .use(tokenRoutes({ authenticator, keys, issuer, now }))
 }
 
 function boundary(thrown: unknown): PlatformError {

@@ -10,6 +10,11 @@ import { readOrCreate } from './secrets.ts'
 
 export interface SigningKey {
   readonly kid: string
+  /**
+   * The header of its tokens, encoded: exactly these members in this order. A verifier that compares it
+   * has no header to be confused by.
+   */
+  readonly header: string
   /** tweetnacl's form: the seed and then the public key. */
   readonly secretKey: Uint8Array
   readonly publicKey: KeyObject
@@ -70,6 +75,7 @@ function signingKey(seed: Uint8Array): SigningKey {
   const kid = createHash('sha256').update(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`).digest('base64url')
   return {
     kid,
+    header: Buffer.from(`{"alg":"EdDSA","typ":"mcp-service+jwt","kid":"${kid}"}`).toString('base64url'),
     secretKey,
     publicKey: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }),
     jwk: { kty: 'OKP', crv: 'Ed25519', x, kid, use: 'sig', alg: 'EdDSA' },

@@ -1,6 +1,5 @@
 /** `GET /connect/{namespace}` (spec 4.2): the walk of one request, top to bottom. */
 
-import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
 import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
 import { readCredential } from '../auth/credential.ts'
@@ -18,8 +17,8 @@ export interface ConnectionDeps {
 }
 
 export function connectionRoutes({ authenticator, lists }: ConnectionDeps) {
-  return new Elysia({ name: 'connections' }).use(bearer()).get('/connect/:namespace', async ({ request, bearer }) => {
-    const credential = readCredential(request.headers.get('authorization'), bearer) // 401
+  return new Elysia({ name: 'connections' }).get('/connect/:namespace', async ({ request }) => {
+    const credential = readCredential(request.headers.get('authorization')) // 401
     const { caller, registry } = await authenticator.authenticate(credential) // 401
     const list = granted(caller, request.url) ?? grant(caller, request.url, await settle(caller, registry, request.url))
     const answer = await lists.page(list, ({ body, etag, headers }) =>

@@ -3,7 +3,7 @@
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
 import type { Authenticator } from '../auth/authenticate.ts'
-import { readCredential } from '../auth/credential.ts'
+import { confirmCredential } from '../auth/credential.ts'
 import { signToken } from '../auth/service-token.ts'
 import type { KeyRing } from '../auth/signing-keys.ts'
 import { readJsonBody } from '../http/body.ts'
@@ -25,7 +25,7 @@ export function tokenRoutes({ authenticator, keys, issuer, now }: TokenDeps) {
     .post(
       '/tokens',
       async ({ request, bearer }) => {
-        const credential = readCredential(request.headers.get('authorization'), bearer) // 401
+        const credential = confirmCredential(request.headers.get('authorization'), bearer) // 401
         const { caller, registry } = await authenticator.authenticate(credential) // 401
         refuseQuery(request.url) // 400
         const body = await readJsonBody(request) // 400
