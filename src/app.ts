@@ -38,24 +38,26 @@ export function createApp({ store, secrets, keys, issuer, guard, now, log }: App
 
   // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's
   // settings count. The error boundary stands before the routes, because it covers what is mounted after it.
-  return new Elysia({ normalize: false, aot: true, precompile: true, systemRouter: false })
-    .onRequest(({ request, set }) => {
-      guard.check(request.headers)
-      if (request.headers.has('origin')) Object.assign(set.headers, guard.corsHeaders(request.headers))
-      return guard.preflight(request)
-    })
-    .onError(({ request, error, code }) => {
-      const path = pathOf(request.url)
-      const answer = code === 'NOT_FOUND' ? unknownRoute(path) : boundary(error)
-      if (answer.code === 'internal')
-        log.error('request failed', { method: request.method, route: routeOf(path), error: detail(error) })
-      return errorResponse(path, answer)
-    })
-    .use(connectionRoutes({ authenticator, lists }))
-    .use(serverRoutes({ authenticator }))
-    .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
-    // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
-    .use(tokenRoutes({ authenticator, keys, issuer, now }))
+  return (
+    new Elysia({ normalize: false, aot: true, precompile: true, systemRouter: false })
+      .onRequest(({ request, set }) => {
+        guard.check(request.headers)
+        if (request.headers.has('origin')) Object.assign(set.headers, guard.corsHeaders(request.headers))
+        return guard.preflight(request)
+      })
+      .onError(({ request, error, code }) => {
+        const path = pathOf(request.url)
+        const answer = code === 'NOT_FOUND' ? unknownRoute(path) : boundary(error)
+        if (answer.code === 'internal')
+          log.error('request failed', { method: request.method, route: routeOf(path), error: detail(error) })
+        return errorResponse(path, answer)
+      })
+      .use(connectionRoutes({ authenticator, lists }))
+      .use(serverRoutes({ authenticator }))
+      .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
+      // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
+      .use(tokenRoutes({ authenticator, keys, issuer, now }))
+  )
 }
 
 function boundary(thrown: unknown): PlatformError {

@@ -19,7 +19,7 @@ export interface Page {
   /** Quoted; the same as long as the page would be the same bytes. */
   readonly etag: string
   /** Of the answer that carries the page. */
-  readonly headers: Headers
+  readonly headers: Headers | Record<string, string>
 }
 
 export interface ListRequest {
@@ -81,7 +81,7 @@ export function createConnectionLists(
         const etag = etagOf(name)
         const page = { body: assemble(rows, binding), etag, headers: headersOf(etag) }
         // A page that overtook a change is right, but it is not the page of this generation.
-        if (rows.settled && asked.get(name)) pages.set(name, { ...page, body: copyBytes(page.body) })
+        if (rows.settled && asked.get(name)) pages.set(name, kept(page))
         else asked.set(name, true)
         return use(page)
       })
@@ -95,13 +95,18 @@ function etagOf(name: string): string {
     .slice(0, 22)}"`
 }
 
-function headersOf(etag: string): Headers {
-  return new Headers({
+function headersOf(etag: string): Record<string, string> {
+  return {
     'content-type': 'application/json',
     'cache-control': 'private, no-cache',
     etag,
     vary: 'authorization, origin',
-  })
+  }
+}
+
+/** A page to keep: with bytes of its own, and headers that are cheap to answer again. */
+function kept({ body, etag, headers }: Page): Page {
+  return { body: copyBytes(body), etag, headers: new Headers(headers) }
 }
 
 /** Puts a page together in a buffer of its own, which the next page overwrites. */
@@ -141,7 +146,7 @@ async function readRows<T>(
     const prefix = connectionsOf(namespace)
     const range = { gte: connectionKey(namespace, from), lt: under(prefix).lt, limit }
     // One snapshot: what it holds is right, whether or not the generation has moved on.
-    return store.join(range, comma, ({ bytes, last, more }) => {
+    return store.join(range, ({ bytes, last, more }) => {
       const resumeFrom = more && last !== undefined ? afterId(idAfter(prefix, last)) : undefined
       return use({ json: bytes, resumeFrom, settled: true })
     })

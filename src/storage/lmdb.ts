@@ -5,6 +5,7 @@
 
 import * as lmdb from 'lmdb'
 import { ABORT, type Database, open, type RootDatabase, type Transaction } from 'lmdb'
+import { editRuns, Run, runSeparator } from './runs.ts'
 import {
   type Committed,
   checkKey,
@@ -33,11 +34,15 @@ const keyEncoder = {
 
 type Bytes = Database<Uint8Array, Key>
 
+/** Entries whose keys begin with this byte are kept in runs (`runs.ts`): connections, which are read by the page. */
+const inRunsByDefault = 'c'.charCodeAt(0)
+
 /** Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do. */
-export function openLmdbStore(folder: string): Store {
+export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
   let root: RootDatabase
   let data: Bytes
-  let joiner: Joiner
+  let runs: Bytes
+  let visitRuns: RunVisitor
   try {
     root = open({
       path: folder,
@@ -51,7 +56,8 @@ export function openLmdbStore(folder: string): Store {
       maxDbs: 4,
     })
     data = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
-    joiner = openJoiner(root)
+    runs = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
+    visitRuns = openRunVisitor(root)
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
@@ -73,21 +79,102 @@ export function openLmdbStore(folder: string): Store {
     }
   }
 
-  /** Inside a transaction. Nothing is written before every check and key has been looked at. */
+  /** The least keys that begin with the byte of runs, and with the byte after it. */
+  const runsFrom = Buffer.of(inRuns)
+  const runsTo = Buffer.of(inRuns + 1)
+  const isInRuns = (key: Key) => key[0] === inRuns
+
+  function find(key: Key, transaction?: Transaction): Uint8Array | undefined {
+    if (!isInRuns(key)) return data.get(key, transaction === undefined ? {} : { transaction })
+    let value: Uint8Array | undefined
+    visitRuns.atOrBefore(key, transaction, (run) => {
+      const at = run.seek(key)
+      if (at < run.count && run.compare(at, key) === 0) value = run.value(at)
+    })
+    return value
+  }
+
+  /**
+   * Walks a range, the part in runs too. `entry` gets each entry that is wanted, in order, lent for the
+   * call; the walk ends after `limit` of them, and says whether there was one more.
+   */
+  function walk(
+    { gte, lt, limit }: Range,
+    transaction: Transaction,
+    values: boolean,
+    entry: (key: Key, value: Uint8Array) => void,
+  ): boolean {
+    let left = limit
+    const plain = (from: Key, to: Key): boolean => {
+      if (Buffer.compare(from, to) >= 0) return false
+      const options = { start: from, end: to, limit: left + 1, transaction }
+      if (values) {
+        for (const { key, value } of data.getRange(options)) {
+          if (left === 0) return true
+          left -= 1
+          entry(key, value)
+        }
+      } else {
+        for (const key of data.getKeys(options)) {
+          if (left === 0) return true
+          left -= 1
+          entry(key, nothing)
+        }
+      }
+      return false
+    }
+    const packed = (from: Key, to: Key): boolean => {
+      if (Buffer.compare(from, to) >= 0) return false
+      let more = false
+      visitRuns.from(from, to, transaction, (run) => {
+        for (let at = run.seek(from); at < run.count; at += 1) {
+          if (run.compare(at, to) >= 0) return 'stop'
+          if (left === 0) {
+            more = true
+            return 'stop'
+          }
+          left -= 1
+          entry(run.key(at), values ? run.value(at) : nothing)
+        }
+        return 'go on'
+      })
+      return more
+    }
+    return (
+      plain(gte, least(lt, runsFrom)) || packed(most(gte, runsFrom), least(lt, runsTo)) || plain(most(gte, runsTo), lt)
+    )
+  }
+
+  /** Inside a transaction. Nothing is written before every check has been looked at. */
   function apply(write: Write): readonly Key[] {
     const conflicts: Key[] = []
     for (const { key, value } of write.checks ?? []) {
-      if (!sameBytes(data.getBinary(key), value)) conflicts.push(key)
+      if (!sameBytes(find(key), value)) conflicts.push(key)
     }
     if (conflicts.length > 0) return conflicts
+    const editor = editRuns({
+      atOrBefore(key) {
+        for (const entry of runs.getRange({ start: key, reverse: true, limit: 1 })) return entry
+        return undefined
+      },
+      keyAfter(key) {
+        for (const after of runs.getKeys({ start: Buffer.concat([key, Buffer.of(0)]), limit: 1 })) return after
+        return undefined
+      },
+      put: (key, value) => void runs.put(key, value),
+      remove: (key) => void runs.remove(key),
+    })
     for (const key of write.deletes ?? []) {
       checkKey(key)
-      data.remove(key)
+      if (isInRuns(key)) editor.remove(key)
+      else data.remove(key)
     }
-    for (const { key, value } of write.puts ?? []) {
-      checkKey(key)
-      data.put(key, value)
+    for (const entry of write.puts ?? []) {
+      checkKey(entry.key)
+      if (isInRuns(entry.key)) editor.put(entry)
+      else data.put(entry.key, entry.value)
     }
+    editor.flush()
     return []
   }
 
@@ -111,33 +198,74 @@ export function openLmdbStore(folder: string): Store {
     return done instanceof Promise ? done.then(outcome) : outcome()
   }
 
+  let page = Buffer.allocUnsafe(128 * 1024)
+
+  /** The pieces of some runs, one after the other, in a buffer that the next join overwrites. */
+  function joinRuns({ gte, lt, limit }: Range, transaction: Transaction): Joined {
+    let filled = 0
+    let count = 0
+    let last: Key | undefined
+    let more = false
+    visitRuns.from(gte, lt, transaction, (run) => {
+      const start = run.seek(gte)
+      const end = run.compare(run.count - 1, lt) < 0 ? run.count : run.seek(lt)
+      const taken = Math.min(end - start, limit - count)
+      if (taken > 0) {
+        const length = run.valuesLength(start, start + taken)
+        if (filled + length + 1 > page.length) {
+          const larger = Buffer.allocUnsafe((filled + length + 1) * 2)
+          page.copy(larger, 0, 0, filled)
+          page = larger
+        }
+        if (count > 0) {
+          page[filled] = runSeparator
+          filled += 1
+        }
+        run.copyValues(start, start + taken, page, filled)
+        filled += length
+        count += taken
+        last = run.key(start + taken - 1)
+      }
+      more = end - start > taken
+      return more || end < run.count ? 'stop' : 'go on'
+    })
+    return { bytes: page.subarray(0, filled), count, last, more }
+  }
+
   return {
     async get(key) {
-      return read((transaction) => data.get(key, { transaction }))
+      return read((transaction) => find(key, transaction))
     },
     async getMany(keys) {
-      return read((transaction) => keys.map((key) => data.get(key, { transaction })))
+      return read((transaction) => keys.map((key) => find(key, transaction)))
     },
-    async range({ gte, lt, limit }: Range) {
+    async range(range) {
       return read((transaction) => {
         const entries: Entry[] = []
-        for (const entry of data.getRange({ start: gte, end: lt, limit: limit + 1, transaction })) entries.push(entry)
-        const more = entries.length > limit
-        if (more) entries.pop()
+        const more = walk(range, transaction, true, (key, value) => entries.push({ key, value }))
         return { entries, more }
       })
     },
-    async keys({ gte, lt, limit }: Range) {
+    async keys(range) {
       return read((transaction) => {
         const keys: Key[] = []
-        for (const key of data.getKeys({ start: gte, end: lt, limit: limit + 1, transaction })) keys.push(key)
-        const more = keys.length > limit
-        if (more) keys.pop()
+        const more = walk(range, transaction, false, (key) => keys.push(key))
         return { keys, more }
       })
     },
-    async join(range, separator, use) {
-      return read((transaction) => joiner(range, separator, transaction, use))
+    async join(range, use) {
+      return read((transaction) => {
+        const isAllInRuns = Buffer.compare(range.gte, runsFrom) >= 0 && Buffer.compare(range.lt, runsTo) <= 0
+        if (isAllInRuns) return use(joinRuns(range, transaction))
+        const values: Uint8Array[] = []
+        let last: Key | undefined
+        const more = walk(range, transaction, true, (key, value) => {
+          values.push(value)
+          last = key
+        })
+        const parts = values.flatMap((value, index) => (index === 0 ? [value] : [separator, value]))
+        return use({ bytes: Buffer.concat(parts), count: values.length, last, more })
+      })
     },
     async commit(batch) {
       try {
@@ -160,73 +288,64 @@ export function openLmdbStore(folder: string): Store {
   }
 }
 
-type Joiner = <T>(range: Range, separator: number, transaction: Transaction, use: (joined: Joined) => T) => T
+const nothing = new Uint8Array(0)
+const separator = Buffer.of(runSeparator)
+
+function least(a: Key, b: Key): Key {
+  return Buffer.compare(a, b) <= 0 ? a : b
+}
+
+function most(a: Key, b: Key): Key {
+  return Buffer.compare(a, b) >= 0 ? a : b
+}
+
+type Visit = (run: Run) => 'go on' | 'stop' | undefined | void
+
+interface RunVisitor {
+  /** The run under the greatest key that is `key` or comes before it, if there is one. */
+  atOrBefore(key: Key, transaction: Transaction | undefined, visit: Visit): void
+  /** The runs that may hold keys from `gte` to before `lt`, in order. */
+  from(gte: Key, lt: Key, transaction: Transaction, visit: Visit): void
+}
 
 /**
- * A page of a hundred rows is answered as stored, so its values go from the map into one buffer, without
- * an object, a key or a copy of its own for each. lmdb-js decodes values through its `encoder`; this one
- * appends what it is given. The buffer is the same for every join: `use` is done with it when it returns.
+ * Shows runs where lmdb-js has them, without a copy: it decodes values through its `encoder`, and this one
+ * hands over the bytes it is given. They are valid until the next step.
  */
-function openJoiner(root: RootDatabase): Joiner {
-  let page = Buffer.allocUnsafe(128 * 1024)
-  let filled = 0
-  let separatorByte = 0
-  let keySource: Buffer | undefined
-  let keyEnd = 0
-
+function openRunVisitor(root: RootDatabase): RunVisitor {
+  let current: Run | undefined
   const encoder = {
     encode: (value: Uint8Array) => value,
-    /** `bytes` is lmdb-js's own buffer: valid until the next value, `length` of it meant. */
-    decode(bytes: Buffer, length: number): number {
-      if (filled + length + 1 > page.length) {
-        const larger = Buffer.allocUnsafe(Math.max(page.length * 2, filled + length + 1))
-        page.copy(larger, 0, 0, filled)
-        page = larger
-      }
-      bytes.copy(page, filled, 0, length)
-      filled += length
-      page[filled] = separatorByte
-      filled += 1
-      return length
+    decode(bytes: Buffer): true {
+      current = new Run(bytes)
+      return true
     },
   }
-  const lastKey = {
-    ...keyEncoder,
-    readKey(source: Buffer, _start: number, end: number): undefined {
-      keySource = source
-      keyEnd = end
-    },
-  }
-  const values: Bytes = root.openDB({ name: 'postern', encoder, keyEncoder: lastKey } as never)
-  Object.assign(values, { decoderCopies: true })
+  const runs: Bytes = root.openDB({ name: 'runs', encoder, keyEncoder } as never)
+  Object.assign(runs, { decoderCopies: true })
 
-  /** Where lmdb-js has the key of the value it gave last. */
-  function copyKey(): Key {
-    return Uint8Array.prototype.slice.call(keySource, 32, keyEnd)
-  }
-
-  return ({ gte, lt, limit }, separator, transaction, use) => {
-    filled = 0
-    separatorByte = separator
-    const rows = values.getRange({ start: gte, end: lt, limit: limit + 1, transaction })[Symbol.iterator]()
-    let count = 0
-    let last: Key | undefined
-    let more = false
-    let end = 0
-    while (rows.next().done !== true) {
-      // A value past the page has been appended before it is known to be past: `end` leaves it out.
-      if (count === limit) {
-        more = true
-        rows.return?.()
+  function visitRange(options: object, visit: Visit): boolean {
+    const steps = runs.getRange(options as never)[Symbol.iterator]()
+    let seen = false
+    while (steps.next().done !== true) {
+      seen = true
+      if (current !== undefined && visit(current) === 'stop') {
+        steps.return?.()
         break
       }
-      count += 1
-      end = filled
-      // The next step overwrites the key; only the last one is wanted.
-      if (count === limit) last = copyKey()
     }
-    if (count > 0 && count < limit) last = copyKey()
-    return use({ bytes: page.subarray(0, Math.max(0, end - 1)), count, last, more })
+    return seen
+  }
+
+  return {
+    atOrBefore(key, transaction, visit) {
+      visitRange({ start: key, reverse: true, limit: 1, ...(transaction && { transaction }) }, visit)
+    },
+    from(gte, lt, transaction, visit) {
+      let first: Key | undefined
+      for (const key of runs.getKeys({ start: gte, reverse: true, limit: 1, transaction })) first = key
+      visitRange({ start: first ?? gte, end: lt, transaction }, visit)
+    },
   }
 }
 

@@ -13,6 +13,8 @@ import {
   type Write,
 } from './store.ts'
 
+const comma = Buffer.from(',')
+
 export function openMemoryStore(): Store {
   /** Sorted by key. */
   let entries: Entry[] = []
@@ -78,9 +80,9 @@ export function openMemoryStore(): Store {
       const { taken, more } = slice(range)
       return { keys: taken.map(({ key }) => copyBytes(key)), more }
     },
-    async join(range, separator, use) {
+    async join(range, use) {
       const { taken, more } = slice(range)
-      const parts = taken.flatMap(({ value }, index) => (index === 0 ? [value] : [Uint8Array.of(separator), value]))
+      const parts = taken.flatMap(({ value }, index) => (index === 0 ? [value] : [comma, value]))
       return use({ bytes: Buffer.concat(parts), count: taken.length, last: taken.at(-1)?.key, more })
     },
     commit,

@@ -51,10 +51,10 @@ export interface Store {
   /** The same without the values. */
   keys(range: Range): Promise<{ readonly keys: readonly Key[]; readonly more: boolean }>
   /**
-   * The values of a range with one byte between them, in one buffer: for records that are answered as
-   * they are stored. The buffer is lent: it is the caller's until `use` returns, which must not await.
+   * The values of a range with commas between them, in one buffer: for records that are answered as they
+   * are stored. The buffer is lent: it is the caller's until `use` returns, which must not await.
    */
-  join<T>(range: Range, separator: number, use: (joined: Joined) => T): Promise<T>
+  join<T>(range: Range, use: (joined: Joined) => T): Promise<T>
   /** Some writes, for a request: resolves when durable. Concurrent commits share a disk flush where the engine can. */
   commit(write: Write): Promise<Committed>
   /** The same promise for a write of any size, made as it is consumed: may hold up the process, so for start-up. */

@@ -43,9 +43,7 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
     test("what comes out is the caller's to keep", async () => {
       await put(['a', '1'], ['b', '2'])
       const first = await store.get(bytes('a'))
-      const pages = [between('a', 'c'), between('b', 'c')].map((range) =>
-        store.join(range, 0x2c, (page) => text(page.bytes)),
-      )
+      const pages = [between('a', 'c'), between('b', 'c')].map((range) => store.join(range, (page) => text(page.bytes)))
       await store.get(bytes('b'))
       expect([text(first), ...(await Promise.all(pages))]).toEqual(['1', '1,2', '2'])
       first?.fill(0x78)
@@ -89,7 +87,7 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
           keys: expected.map((e) => e.slice(0, e.indexOf('='))),
           more,
         })
-        const joined = await store.join(range, 0x2c, (page) => ({ ...page, bytes: text(page.bytes) }))
+        const joined = await store.join(range, (page) => ({ ...page, bytes: text(page.bytes) }))
         const values = expected.map((e) => e.slice(e.indexOf('=') + 1))
         const last = expected.at(-1)?.split('=')[0]
         expect({ ...joined, last: text(joined.last) }).toEqual({
@@ -105,7 +103,7 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       const value = 'v'.repeat(60_000)
       await put(...Array.from({ length: 20 }, (_, i) => [`k${String(i).padStart(2, '0')}`, value] as const))
       const range = between('k', 'l', 19)
-      const { length, count, last, more } = await store.join(range, 0x2c, (page) => ({
+      const { length, count, last, more } = await store.join(range, (page) => ({
         ...page,
         length: page.bytes.length,
       }))

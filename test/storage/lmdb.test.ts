@@ -1,18 +1,24 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openLmdbStore } from '../../src/storage/lmdb.ts'
+import type { Store } from '../../src/storage/store.ts'
 import { workplace } from '../support/executable.ts'
 import { storeConformance } from './conformance.ts'
 
-storeConformance('LMDB', () => {
+// The keys of the suite begin with these letters: kept in runs, beside runs, and without any.
+for (const inRuns of ['k', 'a', 'b', 'c', '!']) {
+  storeConformance(`LMDB with runs of ${inRuns}`, () => open(inRuns))
+}
+
+function open(inRuns: string): Store {
   const place = workplace()
-  const store = openLmdbStore(join(place.folder, 'store'))
+  const store = openLmdbStore(join(place.folder, 'store'), inRuns.charCodeAt(0))
   const close = async () => {
     await store.close()
     place[Symbol.dispose]()
   }
   return { ...store, close }
-})
+}
 
 test('what was committed is there after closing and opening again', async () => {
   using place = workplace()

@@ -17,11 +17,11 @@ for (const seed of seeds) {
     const folder = join(place.folder, 'store')
     const chance = random(seed)
     const memory = openMemoryStore()
-    let lmdb = openLmdbStore(folder)
+    let lmdb = openLmdbStore(folder, 0x61)
     for (let step = 0; step < steps; step += 1) {
       if (chance.chance(0.02)) {
         await lmdb.close()
-        lmdb = openLmdbStore(folder)
+        lmdb = openLmdbStore(folder, 0x61)
       }
       const operation = pickOperation(chance)
       expect({ step, result: await outcome(operation, lmdb) }).toEqual({
@@ -50,7 +50,7 @@ function pickOperation(chance: Random): Operation {
   const range: Range = { gte: pickKey(chance), lt: pickKey(chance), limit: 1 + chance.int(12) }
   if (kind === 4) return (store) => store.range(range)
   if (kind === 5) return (store) => store.keys(range)
-  return (store) => store.join(range, 0x2c, plain)
+  return (store) => store.join(range, plain)
 }
 
 function pickWrite(chance: Random): Write {

@@ -1,0 +1,257 @@
+/**
+ * Runs: neighbouring entries kept together in one value, so that a page of a hundred records is read in a
+ * few steps instead of a hundred. A run holds up to some kilobytes of entries in the order of their keys
+ * and is stored under a key that is not above its first. Pure: bytes in, bytes out; the engine finds,
+ * reads and writes them.
+ *
+ *   u32 count | u32 key end, u32 value end (each entry) | keys | values with a comma after each
+ *
+ * The values stand as a page shows them: a part of a run is copied into an answer in one piece.
+ */
+
+import type { Entry, Key } from './store.ts'
+
+/** A run is cut in two past this. Four pages of LMDB: large enough to be worth it, small enough to rewrite. */
+export const runBytesMax = 16 * 1024
+export const runSeparator = 0x2c
+
+const headBytes = 4
+const slotBytes = 8
+
+/** A run read where it lies: nothing is decoded, and it is valid as long as its bytes are. */
+export class Run {
+  readonly count: number
+  readonly #bytes: Buffer
+  readonly #keysStart: number
+  readonly #valuesStart: number
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+    this.count = bytes.readUInt32LE(0)
+    this.#keysStart = headBytes + this.count * slotBytes
+    this.#valuesStart = this.#keysStart + this.#keyEnd(this.count - 1)
+  }
+
+  /** A copy. */
+  key(index: number): Key {
+    return Uint8Array.prototype.slice.call(
+      this.#bytes,
+      this.#keysStart + this.#keyEnd(index - 1),
+      this.#keysStart + this.#keyEnd(index),
+    )
+  }
+
+  /** A copy. */
+  value(index: number): Uint8Array {
+    return Uint8Array.prototype.slice.call(this.#bytes, ...this.#valueSpan(index, index + 1))
+  }
+
+  /** Bytes that `copyValues` writes. */
+  valuesLength(start: number, end: number): number {
+    const [from, to] = this.#valueSpan(start, end)
+    return to - from
+  }
+
+  /** Writes the values from `start` to before `end`, with the separator between them, in one piece. */
+  copyValues(start: number, end: number, target: Buffer, at: number): void {
+    const [from, to] = this.#valueSpan(start, end)
+    this.#bytes.copy(target, at, from, to)
+  }
+
+  /** Below zero when the entry's key comes before `key`, zero when it is the same. */
+  compare(index: number, key: Key): number {
+    const start = this.#keysStart + this.#keyEnd(index - 1)
+    return this.#bytes.compare(key, 0, key.length, start, this.#keysStart + this.#keyEnd(index))
+  }
+
+  /** The position of the first key that is `key` or comes after it; `count` when there is none. */
+  seek(key: Key): number {
+    let low = 0
+    let high = this.count
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.compare(middle, key) < 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #keyEnd(index: number): number {
+    return index < 0 ? 0 : this.#bytes.readUInt32LE(headBytes + index * slotBytes)
+  }
+
+  /** A value's end counts the separator after it. */
+  #valueSpan(start: number, end: number): [number, number] {
+    const valueEnd = (index: number) => (index < 0 ? 0 : this.#bytes.readUInt32LE(headBytes + index * slotBytes + 4))
+    return [this.#valuesStart + valueEnd(start - 1), this.#valuesStart + valueEnd(end - 1) - 1]
+  }
+}
+
+/** Entries in the order of their keys, as the value of a run. */
+export function writeRun(entries: readonly Entry[]): Buffer {
+  const keyBytes = entries.reduce((sum, { key }) => sum + key.length, 0)
+  const valueBytes = entries.reduce((sum, { value }) => sum + value.length + 1, 0)
+  const bytes = Buffer.allocUnsafeSlow(headBytes + entries.length * slotBytes + keyBytes + valueBytes)
+  bytes.writeUInt32LE(entries.length, 0)
+  const keysStart = headBytes + entries.length * slotBytes
+  const valuesStart = keysStart + keyBytes
+  let keyEnd = 0
+  let valueEnd = 0
+  for (const [index, { key, value }] of entries.entries()) {
+    bytes.set(key, keysStart + keyEnd)
+    keyEnd += key.length
+    bytes.set(value, valuesStart + valueEnd)
+    valueEnd += value.length + 1
+    bytes[valuesStart + valueEnd - 1] = runSeparator
+    bytes.writeUInt32LE(keyEnd, headBytes + index * slotBytes)
+    bytes.writeUInt32LE(valueEnd, headBytes + index * slotBytes + 4)
+  }
+  return bytes
+}
+
+/** Where runs are kept: keys are those of runs. All inside one transaction. */
+export interface RunStorage {
+  /** The run under the greatest key that is `key` or comes before it. */
+  atOrBefore(key: Key): Entry | undefined
+  /** The key of the first run after `key`. */
+  keyAfter(key: Key): Key | undefined
+  put(key: Key, value: Uint8Array): void
+  remove(key: Key): void
+}
+
+export interface RunEditor {
+  put(entry: Entry): void
+  remove(key: Key): void
+  /** Writes what is still held. */
+  flush(): void
+}
+
+/** Entries one at a time, in any order; the faster the more neighbours follow each other. */
+export function editRuns(storage: RunStorage): RunEditor {
+  let open: OpenRun | undefined
+
+  function openFor(key: Key): OpenRun {
+    if (open !== undefined && holds(open, key)) return open
+    flush()
+    const bound = storage.keyAfter(key)
+    const before = storage.atOrBefore(key)
+    // What comes before all runs goes into the first of them.
+    const stored = before ?? (bound === undefined ? undefined : storage.atOrBefore(bound))
+    open = openRun(
+      stored,
+      before === undefined && bound !== undefined ? storage.keyAfter(bound) : bound,
+      before === undefined,
+    )
+    return open
+  }
+
+  function flush(): void {
+    if (open?.changed === true) {
+      const { storedKey, entries } = open
+      const runs = cut(entries)
+      const firstKey = runs[0]?.[0]?.key
+      const keepsKey = storedKey !== undefined && firstKey !== undefined && Buffer.compare(storedKey, firstKey) <= 0
+      if (storedKey !== undefined && !keepsKey) storage.remove(storedKey)
+      for (const [index, run] of runs.entries()) {
+        storage.put(index === 0 && keepsKey ? storedKey : (run[0] as Entry).key, writeRun(run))
+      }
+    }
+    open = undefined
+  }
+
+  return {
+    put(entry) {
+      const run = openFor(entry.key)
+      const at = positionOf(run.entries, entry.key)
+      const known = run.entries[at]
+      const replaces = known !== undefined && Buffer.compare(known.key, entry.key) === 0
+      run.entries.splice(at, replaces ? 1 : 0, entry)
+      run.size += sizeOf(entry) - (replaces ? sizeOf(known) : 0)
+      run.changed = true
+      // A long load holds a few runs at most.
+      if (run.size > runBytesMax * 4) flush()
+    },
+    remove(key) {
+      const run = openFor(key)
+      const at = positionOf(run.entries, key)
+      const known = run.entries[at]
+      if (known === undefined || Buffer.compare(known.key, key) !== 0) return
+      run.entries.splice(at, 1)
+      run.size -= sizeOf(known)
+      run.changed = true
+    },
+    flush,
+  }
+}
+
+/** A run that is being edited. */
+interface OpenRun {
+  /** The key that it is stored under, if it is. */
+  readonly storedKey: Key | undefined
+  /** It takes keys from `storedKey`, or any when it is the first, to before this. */
+  readonly bound: Key | undefined
+  readonly isFirst: boolean
+  readonly entries: Entry[]
+  size: number
+  changed: boolean
+}
+
+function openRun(stored: Entry | undefined, bound: Key | undefined, isFirst: boolean): OpenRun {
+  const entries = stored === undefined ? [] : entriesOf(stored.value)
+  const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
+  return { storedKey: stored?.key, bound, isFirst, entries, size, changed: false }
+}
+
+function holds({ storedKey, bound, isFirst }: OpenRun, key: Key): boolean {
+  if (bound !== undefined && Buffer.compare(key, bound) >= 0) return false
+  return isFirst || (storedKey !== undefined && Buffer.compare(storedKey, key) <= 0)
+}
+
+function entriesOf(value: Uint8Array): Entry[] {
+  const run = new Run(Buffer.from(value.buffer, value.byteOffset, value.length))
+  return Array.from({ length: run.count }, (_, index) => ({ key: run.key(index), value: run.value(index) }))
+}
+
+function sizeOf({ key, value }: Entry): number {
+  return slotBytes + key.length + value.length + 1
+}
+
+function positionOf(entries: readonly Entry[], key: Key): number {
+  // A load comes in order: the end first.
+  const last = entries.at(-1)
+  if (last === undefined || Buffer.compare(last.key, key) < 0) return entries.length
+  let low = 0
+  let high = entries.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (Buffer.compare((entries[middle] as Entry).key, key) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Into runs that are about equally full, none past the bound unless a single entry is. */
+function cut(entries: readonly Entry[]): Entry[][] {
+  const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
+  const parts = Math.max(1, Math.ceil(size / runBytesMax))
+  const target = size / parts
+  const runs: Entry[][] = []
+  let run: Entry[] = []
+  let filled = 0
+  for (const entry of entries) {
+    if (run.length > 0 && filled + sizeOf(entry) > runBytesMax) {
+      runs.push(run)
+      run = []
+      filled = 0
+    }
+    run.push(entry)
+    filled += sizeOf(entry)
+    if (filled >= target && parts > 1) {
+      runs.push(run)
+      run = []
+      filled = 0
+    }
+  }
+  if (run.length > 0) runs.push(run)
+  return runs
+}
