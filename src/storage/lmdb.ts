@@ -4,13 +4,13 @@
  */
 
 import * as lmdb from 'lmdb'
-import { ABORT, type Database, open, type RootDatabase, type Transaction } from 'lmdb'
-import { editRuns, Run, runSeparator } from './runs.ts'
+import { ABORT, open, type RootDatabase, type Transaction } from 'lmdb'
+import { type Bytes, keyEncoder, openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
+import { editRuns, runSeparator } from './runs.ts'
 import {
   type Committed,
   checkKey,
   type Entry,
-  type Joined,
   type Key,
   type Range,
   type Store,
@@ -18,21 +18,6 @@ import {
   sameBytes,
   type Write,
 } from './store.ts'
-
-/** Keys are our own bytes. lmdb-js compares past the end of a key, so eight zero bytes follow each. */
-const keyEncoder = {
-  writeKey(key: Key, target: Buffer, start: number): number {
-    target.set(key, start)
-    const end = start + key.length
-    target.fill(0, end, end + 8)
-    return end
-  },
-  readKey(source: Buffer, start: number, end: number): Key {
-    return Uint8Array.prototype.slice.call(source, start, end)
-  },
-}
-
-type Bytes = Database<Uint8Array, Key>
 
 /** Entries whose keys begin with this byte are kept in runs (`runs.ts`): connections, which are read by the page. */
 const inRunsByDefault = 'c'.charCodeAt(0)
@@ -42,7 +27,7 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
   let root: RootDatabase
   let data: Bytes
   let runs: Bytes
-  let visitRuns: RunVisitor
+  let packed: RunReader
   try {
     root = open({
       path: folder,
@@ -57,7 +42,7 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
     })
     data = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
     runs = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
-    visitRuns = openRunVisitor(root)
+    packed = openRunReader(root)
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
@@ -85,64 +70,49 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
   const isInRuns = (key: Key) => key[0] === inRuns
 
   function find(key: Key, transaction?: Transaction): Uint8Array | undefined {
-    if (!isInRuns(key)) return data.get(key, transaction === undefined ? {} : { transaction })
-    let value: Uint8Array | undefined
-    visitRuns.atOrBefore(key, transaction, (run) => {
-      const at = run.seek(key)
-      if (at < run.count && run.compare(at, key) === 0) value = run.value(at)
-    })
-    return value
+    if (isInRuns(key)) return packed.get(key, transaction)
+    return data.get(key, transaction === undefined ? {} : { transaction })
   }
 
-  /**
-   * Walks a range, the part in runs too. `entry` gets each entry that is wanted, in order, lent for the
-   * call; the walk ends after `limit` of them, and says whether there was one more.
-   */
-  function walk(
+  /** Gives the entries of a range to `take`, before, in and after the runs. Resolves whether there are more. */
+  function walk(range: Range, transaction: Transaction, kind: 'entries' | 'keys', take: Take): boolean {
+    const { gte, lt } = range
+    let left = range.limit
+    const counted: Take = (key, value) => {
+      left -= 1
+      take(key, value)
+    }
+    const part = (from: Key, to: Key, read: typeof packed.walk): boolean =>
+      Buffer.compare(from, to) < 0 && read({ gte: from, lt: to, limit: left }, transaction, kind, counted)
+    return (
+      part(gte, least(lt, runsFrom), walkPlain) ||
+      part(most(gte, runsFrom), least(lt, runsTo), packed.walk) ||
+      part(most(gte, runsTo), lt, walkPlain)
+    )
+  }
+
+  function walkPlain(
     { gte, lt, limit }: Range,
     transaction: Transaction,
-    values: boolean,
-    entry: (key: Key, value: Uint8Array) => void,
+    kind: 'entries' | 'keys',
+    take: Take,
   ): boolean {
-    let left = limit
-    const plain = (from: Key, to: Key): boolean => {
-      if (Buffer.compare(from, to) >= 0) return false
-      const options = { start: from, end: to, limit: left + 1, transaction }
-      if (values) {
-        for (const { key, value } of data.getRange(options)) {
-          if (left === 0) return true
-          left -= 1
-          entry(key, value)
-        }
-      } else {
-        for (const key of data.getKeys(options)) {
-          if (left === 0) return true
-          left -= 1
-          entry(key, nothing)
-        }
+    const options = { start: gte, end: lt, limit: limit + 1, transaction }
+    let taken = 0
+    if (kind === 'keys') {
+      for (const key of data.getKeys(options)) {
+        if (taken === limit) return true
+        taken += 1
+        take(key, nothing)
       }
-      return false
+    } else {
+      for (const { key, value } of data.getRange(options)) {
+        if (taken === limit) return true
+        taken += 1
+        take(key, value)
+      }
     }
-    const packed = (from: Key, to: Key): boolean => {
-      if (Buffer.compare(from, to) >= 0) return false
-      let more = false
-      visitRuns.from(from, to, transaction, (run) => {
-        for (let at = run.seek(from); at < run.count; at += 1) {
-          if (run.compare(at, to) >= 0) return 'stop'
-          if (left === 0) {
-            more = true
-            return 'stop'
-          }
-          left -= 1
-          entry(run.key(at), values ? run.value(at) : nothing)
-        }
-        return 'go on'
-      })
-      return more
-    }
-    return (
-      plain(gte, least(lt, runsFrom)) || packed(most(gte, runsFrom), least(lt, runsTo)) || plain(most(gte, runsTo), lt)
-    )
+    return false
   }
 
   /** Inside a transaction. Nothing is written before every check has been looked at. */
@@ -198,40 +168,6 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
     return done instanceof Promise ? done.then(outcome) : outcome()
   }
 
-  let page = Buffer.allocUnsafe(128 * 1024)
-
-  /** The pieces of some runs, one after the other, in a buffer that the next join overwrites. */
-  function joinRuns({ gte, lt, limit }: Range, transaction: Transaction): Joined {
-    let filled = 0
-    let count = 0
-    let last: Key | undefined
-    let more = false
-    visitRuns.from(gte, lt, transaction, (run) => {
-      const start = run.seek(gte)
-      const end = run.compare(run.count - 1, lt) < 0 ? run.count : run.seek(lt)
-      const taken = Math.min(end - start, limit - count)
-      if (taken > 0) {
-        const length = run.valuesLength(start, start + taken)
-        if (filled + length + 1 > page.length) {
-          const larger = Buffer.allocUnsafe((filled + length + 1) * 2)
-          page.copy(larger, 0, 0, filled)
-          page = larger
-        }
-        if (count > 0) {
-          page[filled] = runSeparator
-          filled += 1
-        }
-        run.copyValues(start, start + taken, page, filled)
-        filled += length
-        count += taken
-        last = run.key(start + taken - 1)
-      }
-      more = end - start > taken
-      return more || end < run.count ? 'stop' : 'go on'
-    })
-    return { bytes: page.subarray(0, filled), count, last, more }
-  }
-
   return {
     async get(key) {
       return read((transaction) => find(key, transaction))
@@ -242,24 +178,24 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
     async range(range) {
       return read((transaction) => {
         const entries: Entry[] = []
-        const more = walk(range, transaction, true, (key, value) => entries.push({ key, value }))
+        const more = walk(range, transaction, 'entries', (key, value) => entries.push({ key, value }))
         return { entries, more }
       })
     },
     async keys(range) {
       return read((transaction) => {
         const keys: Key[] = []
-        const more = walk(range, transaction, false, (key) => keys.push(key))
+        const more = walk(range, transaction, 'keys', (key) => keys.push(key))
         return { keys, more }
       })
     },
     async join(range, use) {
       return read((transaction) => {
         const isAllInRuns = Buffer.compare(range.gte, runsFrom) >= 0 && Buffer.compare(range.lt, runsTo) <= 0
-        if (isAllInRuns) return use(joinRuns(range, transaction))
+        if (isAllInRuns) return use(packed.join(range, transaction))
         const values: Uint8Array[] = []
         let last: Key | undefined
-        const more = walk(range, transaction, true, (key, value) => {
+        const more = walk(range, transaction, 'entries', (key, value) => {
           values.push(value)
           last = key
         })
@@ -297,56 +233,6 @@ function least(a: Key, b: Key): Key {
 
 function most(a: Key, b: Key): Key {
   return Buffer.compare(a, b) >= 0 ? a : b
-}
-
-type Visit = (run: Run) => 'go on' | 'stop' | undefined | void
-
-interface RunVisitor {
-  /** The run under the greatest key that is `key` or comes before it, if there is one. */
-  atOrBefore(key: Key, transaction: Transaction | undefined, visit: Visit): void
-  /** The runs that may hold keys from `gte` to before `lt`, in order. */
-  from(gte: Key, lt: Key, transaction: Transaction, visit: Visit): void
-}
-
-/**
- * Shows runs where lmdb-js has them, without a copy: it decodes values through its `encoder`, and this one
- * hands over the bytes it is given. They are valid until the next step.
- */
-function openRunVisitor(root: RootDatabase): RunVisitor {
-  let current: Run | undefined
-  const encoder = {
-    encode: (value: Uint8Array) => value,
-    decode(bytes: Buffer): true {
-      current = new Run(bytes)
-      return true
-    },
-  }
-  const runs: Bytes = root.openDB({ name: 'runs', encoder, keyEncoder } as never)
-  Object.assign(runs, { decoderCopies: true })
-
-  function visitRange(options: object, visit: Visit): boolean {
-    const steps = runs.getRange(options as never)[Symbol.iterator]()
-    let seen = false
-    while (steps.next().done !== true) {
-      seen = true
-      if (current !== undefined && visit(current) === 'stop') {
-        steps.return?.()
-        break
-      }
-    }
-    return seen
-  }
-
-  return {
-    atOrBefore(key, transaction, visit) {
-      visitRange({ start: key, reverse: true, limit: 1, ...(transaction && { transaction }) }, visit)
-    },
-    from(gte, lt, transaction, visit) {
-      let first: Key | undefined
-      for (const key of runs.getKeys({ start: gte, reverse: true, limit: 1, transaction })) first = key
-      visitRange({ start: first ?? gte, end: lt, transaction }, visit)
-    },
-  }
 }
 
 /** Part of lmdb that its types leave out. */
