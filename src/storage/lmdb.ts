@@ -19,11 +19,17 @@ import {
   type Write,
 } from './store.ts'
 
-/** Entries whose keys begin with this byte are kept in runs (`runs.ts`): connections, which are read by the page. */
-const inRunsByDefault = 'c'.charCodeAt(0)
+/**
+ * Entries whose keys begin with these letters are kept in runs (`runs.ts`), up to so many bytes. Connections
+ * are read by the page, and a page is a few runs. Index entries are small and many; a run of one page of LMDB
+ * is as much as LMDB itself would write for one of them.
+ */
+const inRunsByDefault: Runs = { c: 16 * 1024, x: 4 * 1024 - 64 }
+
+export type Runs = Readonly<Record<string, number>>
 
 /** Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do. */
-export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
+export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): Store {
   let root: RootDatabase
   let data: Bytes
   let runs: Bytes
@@ -64,10 +70,8 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
     }
   }
 
-  /** The least keys that begin with the byte of runs, and with the byte after it. */
-  const runsFrom = Buffer.of(inRuns)
-  const runsTo = Buffer.of(inRuns + 1)
-  const isInRuns = (key: Key) => key[0] === inRuns
+  const runBytes = new Map(Object.entries(inRuns).map(([letter, bytes]) => [letter.charCodeAt(0), bytes]))
+  const isInRuns = (key: Key) => runBytes.has(key[0] ?? 0)
 
   function find(key: Key, transaction?: Transaction): Uint8Array | undefined {
     if (isInRuns(key)) return packed.get(key, transaction)
@@ -84,11 +88,15 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
     }
     const part = (from: Key, to: Key, read: typeof packed.walk): boolean =>
       Buffer.compare(from, to) < 0 && read({ gte: from, lt: to, limit: left }, transaction, kind, counted)
-    return (
-      part(gte, least(lt, runsFrom), walkPlain) ||
-      part(most(gte, runsFrom), least(lt, runsTo), packed.walk) ||
-      part(most(gte, runsTo), lt, walkPlain)
-    )
+    // The range falls into parts that are in runs and parts that are not, in turn.
+    let from = gte
+    for (const letter of [...runBytes.keys()].sort((a, b) => a - b)) {
+      const begin = Buffer.of(letter)
+      const end = Buffer.of(letter + 1)
+      if (part(from, least(lt, begin), walkPlain) || part(most(from, begin), least(lt, end), packed.walk)) return true
+      from = most(from, end)
+    }
+    return part(from, lt, walkPlain)
   }
 
   function walkPlain(
@@ -123,6 +131,7 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
     }
     if (conflicts.length > 0) return conflicts
     const editor = editRuns({
+      bytesMax: (key) => runBytes.get(key[0] ?? 0) ?? 0,
       atOrBefore(key) {
         for (const entry of runs.getRange({ start: key, reverse: true, limit: 1 })) return entry
         return undefined
@@ -191,7 +200,8 @@ export function openLmdbStore(folder: string, inRuns = inRunsByDefault): Store {
     },
     async join(range, use) {
       return read((transaction) => {
-        const isAllInRuns = Buffer.compare(range.gte, runsFrom) >= 0 && Buffer.compare(range.lt, runsTo) <= 0
+        const { gte, lt } = range
+        const isAllInRuns = isInRuns(gte) && Buffer.compare(lt, Buffer.of((gte[0] ?? 0) + 1)) <= 0
         if (isAllInRuns) return use(packed.join(range, transaction))
         const values: Uint8Array[] = []
         let last: Key | undefined

@@ -11,8 +11,6 @@
 
 import type { Entry, Key } from './store.ts'
 
-/** A run is cut in two past this. Four pages of LMDB: large enough to be worth it, small enough to rewrite. */
-export const runBytesMax = 16 * 1024
 export const runSeparator = 0x2c
 
 const headBytes = 4
@@ -111,6 +109,8 @@ export function writeRun(entries: readonly Entry[]): Buffer {
 
 /** Where runs are kept: keys are those of runs. All inside one transaction. */
 export interface RunStorage {
+  /** A run that begins with this key is cut past so many bytes. */
+  bytesMax(key: Key): number
   /** The run under the greatest key that is `key` or comes before it. */
   atOrBefore(key: Key): Entry | undefined
   /** The key of the first run after `key`. */
@@ -148,7 +148,7 @@ export function editRuns(storage: RunStorage): RunEditor {
   function flush(): void {
     if (open?.changed === true) {
       const { storedKey, entries } = open
-      const runs = cut(entries)
+      const runs = cut(entries, storage.bytesMax)
       const firstKey = runs[0]?.[0]?.key
       const keepsKey = storedKey !== undefined && firstKey !== undefined && Buffer.compare(storedKey, firstKey) <= 0
       if (storedKey !== undefined && !keepsKey) storage.remove(storedKey)
@@ -169,7 +169,7 @@ export function editRuns(storage: RunStorage): RunEditor {
       run.size += sizeOf(entry) - (replaces ? sizeOf(known) : 0)
       run.changed = true
       // A long load holds a few runs at most.
-      if (run.size > runBytesMax * 4) flush()
+      if (run.size > spillBytes) flush()
     },
     remove(key) {
       const run = openFor(key)
@@ -183,6 +183,9 @@ export function editRuns(storage: RunStorage): RunEditor {
     flush,
   }
 }
+
+/** What a long load holds before it is written. */
+const spillBytes = 64 * 1024
 
 /** A run that is being edited. */
 interface OpenRun {
@@ -230,28 +233,23 @@ function positionOf(entries: readonly Entry[], key: Key): number {
   return low
 }
 
-/** Into runs that are about equally full, none past the bound unless a single entry is. */
-function cut(entries: readonly Entry[]): Entry[][] {
+/** Into runs that are about equally full, none past its bound unless a single entry is. */
+function cut(entries: readonly Entry[], bytesMax: RunStorage['bytesMax']): Entry[][] {
   const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
-  const parts = Math.max(1, Math.ceil(size / runBytesMax))
-  const target = size / parts
   const runs: Entry[][] = []
   let run: Entry[] = []
   let filled = 0
+  let bound = 0
   for (const entry of entries) {
-    if (run.length > 0 && filled + sizeOf(entry) > runBytesMax) {
-      runs.push(run)
-      run = []
+    if (run.length === 0 || filled + sizeOf(entry) > bound) {
+      const most = bytesMax(entry.key)
+      bound = Math.max(size / Math.ceil(size / most), sizeOf(entry))
       filled = 0
+      run = []
+      runs.push(run)
     }
     run.push(entry)
     filled += sizeOf(entry)
-    if (filled >= target && parts > 1) {
-      runs.push(run)
-      run = []
-      filled = 0
-    }
   }
-  if (run.length > 0) runs.push(run)
   return runs
 }
