@@ -50,7 +50,11 @@ export function createApp({ store, secrets, keys, issuer, guard, now, log }: App
         const answer = code === 'NOT_FOUND' ? unknownRoute(path) : boundary(error)
         if (answer.code === 'internal')
           log.error('request failed', { method: request.method, route: routeOf(path), error: detail(error) })
-        return errorResponse(path, answer)
+        return errorResponse(
+          path,
+          answer,
+          answer.code === 'method_not_allowed' ? { allow: allowedMethods(path) ?? '' } : {},
+        )
       })
       .use(connectionRoutes({ authenticator, lists }))
       .use(serverRoutes({ authenticator }))
@@ -71,9 +75,13 @@ const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
   [/^\/(?:connect\/[^/]+|servers\/.+|health|\.well-known\/jwks\.json)\/?$/, 'GET'],
 ]
 
+function allowedMethods(path: string): string | undefined {
+  return methods.find(([pattern]) => pattern.test(path))?.[1]
+}
+
 /** A path that exists under another method says so. */
 function unknownRoute(path: string): PlatformError {
-  const allowed = methods.find(([pattern]) => pattern.test(path))?.[1]
+  const allowed = allowedMethods(path)
   if (allowed === undefined) return notFound()
   return new PlatformError('method_not_allowed', `This path answers ${allowed} only`)
 }

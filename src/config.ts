@@ -26,9 +26,10 @@ export interface ServeConfig {
 /** Throws CommandError (2, wrong usage) that lists every complaint. */
 export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, string | undefined>>): ServeConfig {
   const complaints: string[] = []
+  const host = flags.host.replace(/^\[(.*)\]$/, '$1')
   const port = /^\d{1,5}$/.test(flags.port) ? Number(flags.port) : Number.NaN
   if (!(port <= 65_535)) complaints.push(`--port ${flags.port}: must be a number from 0 to 65535`)
-  if (!/^[A-Za-z0-9.:_-]+$/.test(flags.host)) complaints.push(`--host ${flags.host}: must be an address or a name`)
+  if (!/^[A-Za-z0-9.:_-]+$/.test(host)) complaints.push(`--host ${flags.host}: must be an address or a name`)
   const baseUrl = flags.baseUrl?.replace(/\/+$/, '')
   if (baseUrl !== undefined && !isPlainUrl(baseUrl)) {
     complaints.push(`--base-url ${flags.baseUrl}: must be an http or https URL without user, query or fragment`)
@@ -42,7 +43,7 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
   if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
-  const { host, fixtures, corsOrigin: corsOrigins } = flags
+  const { fixtures, corsOrigin: corsOrigins } = flags
   return { host, port, fixtures, baseUrl, corsOrigins, operatorKey }
 }
 

@@ -48,6 +48,13 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   if ((statSync(path).mode & 0o077) !== 0) {
     throw new CommandError(`the data folder ${path} is open to others: run  chmod 700 ${path}`)
   }
+  // Made anew beside data that needs the old ones, they would lock everybody out without a word.
+  if (existsSync(join(path, 'store', 'data.mdb'))) {
+    for (const file of ['instance-secret', 'signing-keys.json']) {
+      if (existsSync(join(path, file))) continue
+      throw new CommandError(`${join(path, file)} is missing, and the store needs it: restore it from a backup`)
+    }
+  }
   const secrets = openSecrets(path)
   const keys = openKeyRing(path)
   const store = await openStore(join(path, 'store'))

@@ -10,8 +10,8 @@ const terminal = {
   stderr: (text: string) => void process.stderr.write(text),
 }
 
-const dataOption = () =>
-  new Option('--data <dir>', 'data folder, made when it is missing').env('POSTERN_DATA').default('./postern-data')
+const dataOption = (words = 'data folder, made when it is missing') =>
+  new Option('--data <dir>', words).env('POSTERN_DATA').default('./postern-data')
 
 const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
 
@@ -43,10 +43,9 @@ function withServeOptions(command: Command): Command {
 function program(exit: (code: number) => void): Command {
   const postern = new Command('postern')
     .description('An MCP platform in one executable: servers, connections and scoped service tokens.')
-    .version(version, '--version', 'print the version')
-    .helpOption('--help', 'print this help')
-    .helpCommand('help [command]', 'print the help of a command')
-    .showHelpAfterError('(see: postern --help)')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
     .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
     .exitOverride()
 
@@ -84,13 +83,13 @@ function program(exit: (code: number) => void): Command {
   keys
     .command('list')
     .description('list all keys, the revoked ones too')
-    .addOption(dataOption())
+    .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./commands/keys.ts')).listKeys(flags, terminal))
   keys
     .command('revoke')
     .argument('<id>', 'the id of the key, as `keys list` shows it')
     .description('revoke a key and every token minted with it')
-    .addOption(dataOption())
+    .addOption(dataOption('data folder'))
     .action(async (id: string, flags) => (await import('./commands/keys.ts')).revokeKey(id, flags, terminal))
 
   postern
@@ -110,11 +109,24 @@ function program(exit: (code: number) => void): Command {
     .option('--operation <kind>', 'read, write or execute (default: read)')
     .addOption(new Option('--metadata <key=value>', 'a fact of the connection; may be given again').argParser(collect))
     .option('--rpc <file>', 'a JSON-RPC request to match; - reads stdin')
-    .addOption(dataOption())
+    .addOption(dataOption('data folder'))
     .addHelpText('after', explainHelp)
     .action(async (token: string, flags) =>
       (await import('./commands/token-explain.ts')).explainToken(token, flags, new Date(), terminal),
     )
+  postern
+    .command('help')
+    .argument('[command...]', 'the command, like: keys create')
+    .description('print the help of a command')
+    .action((names: string[]) => {
+      let command = postern
+      for (const name of names) {
+        const next = command.commands.find((one) => one.name() === name)
+        if (next === undefined) throw new CommandError(`error: unknown command '${names.join(' ')}'`, 2)
+        command = next
+      }
+      command.outputHelp()
+    })
   return postern
 }
 

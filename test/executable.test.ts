@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { mintToken } from './api/cases.ts'
@@ -197,10 +197,11 @@ describe('one clear line and an exit code', () => {
     [
       'a fixtures folder that is not there',
       1,
-      /cannot read the fixtures folder nowhere/,
+      /cannot read the fixtures folder "nowhere"/,
       () => ['serve', '--port', '0', '--fixtures', 'nowhere'],
     ],
     ['a folder to check without files', 1, /there is no \*\.json file/, (place) => ['check', place.folder]],
+    ['a command whose help is not there', 2, /unknown command 'keys nope'/, () => ['help', 'keys', 'nope']],
     ['a token that is none', 1, /this is not a service token/, () => ['token', 'explain', 'nope']],
   ]
   for (const [what, code, line, args, env] of cases) {
@@ -230,6 +231,46 @@ describe('one clear line and an exit code', () => {
     expect(ran.stderr).toMatch(/^another postern serves the data folder .*--data\n$/)
   })
 
+  for (const file of ['instance-secret', 'signing-keys.json']) {
+    test(`a lost ${file}: it is not made anew beside data that needs the old one`, async () => {
+      using place = workplace()
+      await (await startServer(place)).kill('SIGTERM')
+      rmSync(join(place.data, file))
+      const ran = await run(place, ['serve', '--data', place.data, '--port', '0'])
+      expect(ran).toMatchObject({ code: 1, stdout: '' })
+      expect(ran.stderr).toMatch(/is missing, and the store needs it: restore it from a backup\n$/)
+    })
+  }
+
+  const damages: [what: string, damage: (file: string) => void][] = [
+    ['cut short', (file) => truncateSync(file, 9000)],
+    ['emptied', (file) => truncateSync(file, 0)],
+    ['overwritten', (file) => writeFileSync(file, Buffer.alloc(200_000, 'x'))],
+    ['zeroed', (file) => writeFileSync(file, Buffer.alloc(200_000))],
+  ]
+  for (const [what, damage] of damages) {
+    test(`a store that was ${what}`, async () => {
+      using place = workplace()
+      await (await startServer(place)).kill('SIGTERM')
+      damage(join(place.data, 'store', 'data.mdb'))
+      const ran = await run(place, ['serve', '--data', place.data, '--port', '0'])
+      expect(ran).toMatchObject({ code: 1, stdout: '' })
+      expect(ran.stderr).toMatch(/^\S+data\.mdb is damaged: restore it from a backup\n$/)
+    })
+  }
+
+  test('a fixture that brings a key made at run time', async () => {
+    using place = workplace()
+    const key = 'a-key-that-is-the-same-for-two-users'
+    await (await startServer(place, [], { env: { POSTERN_API_KEY: key } })).kill('SIGTERM')
+    const fixtures = join(place.folder, 'fixtures')
+    mkdirSync(fixtures)
+    writeFileSync(join(fixtures, 'a.json'), JSON.stringify({ apiKeys: [{ userId: 'eve', key }] }))
+    const ran = await run(place, ['serve', '--data', place.data, '--port', '0', '--fixtures', fixtures])
+    expect(ran).toMatchObject({ code: 1, stdout: '' })
+    expect(ran.stderr).toMatch(/a\.json: brings a key that was made at run time \(key_\S+\): choose another\n$/)
+  })
+
   test('a secret that others can read', async () => {
     using place = workplace()
     await (await startServer(place)).kill('SIGTERM')
@@ -250,7 +291,8 @@ describe('one clear line and an exit code', () => {
     expect(ran.stderr.trim().split('\n')).toEqual([
       expect.stringMatching(/a\.json: unknown field "x"/),
       expect.stringMatching(/b\.json: is not JSON/),
-      '2 problems; nothing was loaded',
+      expect.stringMatching(/a\.json: namespaces\[0\]\.organizationId: names the organization "o"/),
+      '3 problems: these fixtures are not loaded',
     ])
     await using server = await startServer(place)
     expect(server.stdout()).toMatch(/pst_/)
@@ -366,6 +408,7 @@ describe('commands', () => {
     writeFileSync(join(fixtures, 'a.json'), '{')
     await until(async () => server.stderr().includes('were not reloaded'))
     expect((await get(server, '/connect/second', key)).status).toBe(200)
+    expect(await server.kill('SIGHUP')).toBe(0)
   })
 })
 

@@ -1,6 +1,6 @@
 /** `postern dev`: the platform on a developer's laptop, with fixtures that reload and nothing kept. */
 
-import { watch } from 'node:fs'
+import { rmSync, watch } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,6 +16,8 @@ const settleMs = 100
 
 export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
   const data = await mkdtemp(join(tmpdir(), 'postern-dev-'))
+  // However this ends, short of a kill.
+  process.once('exit', () => rmSync(data, { recursive: true, force: true }))
   try {
     const own = config.fixtures.length > 0
     const sources = own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources()

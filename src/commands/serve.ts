@@ -2,7 +2,7 @@
 
 import { networkInterfaces } from 'node:os'
 import { createApp } from '../app.ts'
-import { createApiKey } from '../auth/api-key.ts'
+import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
 import { type ServeConfig, urlOf } from '../config.ts'
 import { type DataFolder, lockForServing, openDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
@@ -11,7 +11,7 @@ import { digestOf, findFixtureFiles, readFixtures, type SourceFile, sourceFile }
 import { createGuard } from '../http/guard.ts'
 import { idleTimeoutSeconds } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
-import { startedKey } from '../storage/keys.ts'
+import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
 import { fixtureProblemsText } from './check.ts'
 import { createProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -117,6 +117,12 @@ async function firstStart(
       log.info('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create`')
     return undefined
   }
+  if (
+    operatorKey !== undefined &&
+    (await store.get(apiKeyDigestKey(apiKeyDigest(secrets.apiKeyPepper, operatorKey)))) !== undefined
+  ) {
+    throw new CommandError('POSTERN_API_KEY is also a key of the fixtures: choose another')
+  }
   const { key } = await createApiKey(store, secrets.apiKeyPepper, {
     userId: 'operator',
     name: 'first start',
@@ -138,16 +144,20 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   return 0
 }
 
-/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
+const stopSignals = [
+  ['SIGHUP', 1],
+  ['SIGINT', 2],
+  ['SIGTERM', 15],
+] as const
+
+/** Resolves at the first SIGINT, SIGTERM or SIGHUP (a closed terminal); a second one ends the process at once. */
 export async function signalled(): Promise<void> {
   await new Promise<void>((resolve) => {
     const stop = () => {
-      process.on('SIGINT', () => process.exit(130))
-      process.on('SIGTERM', () => process.exit(143))
+      for (const [signal, number] of stopSignals) process.on(signal, () => process.exit(128 + number))
       resolve()
     }
-    process.once('SIGINT', stop)
-    process.once('SIGTERM', stop)
+    for (const [signal] of stopSignals) process.once(signal, stop)
   })
 }
 

@@ -37,11 +37,14 @@ export function explainToken(token: string, flags: ExplainFlags, now: Date, { st
     return read.block
   })
   const lines = [...tokenLines(claims, token.trim(), flags.data, now), ...blocks.flatMap(blockLines)]
-  if (blocks.length === 0) lines.push('No policy: it may do all that its user may.')
+  if (blocks.length === 0)
+    lines.push(
+      `No policy: it may do all that its user may${claims.org === undefined ? '' : ' within the organization'}.`,
+    )
   const asked = [flags.namespace, flags.resource, flags.operation, flags.metadata, flags.rpc].some(
     (flag) => flag !== undefined,
   )
-  if (asked) lines.push('', ...requestLines(blocks, readAccess(flags)))
+  if (asked) lines.push('', ...requestLines(blocks, readAccess(flags), flags.namespace, isExpired(claims, now)))
   stdout(`${lines.join('\n')}\n`)
 }
 
@@ -53,7 +56,7 @@ function tokenLines(claims: ServiceTokenClaims, token: string, data: string, now
     `Token ${jti} acts for ${sub} (${key})${org === undefined ? '' : ` within ${org}`}`,
     ...par.map((parent) => `  minted with ${parent}`),
     `  issued  ${time(iat)} by ${claims.iss}`,
-    `  expires ${time(exp)} ${left > 0 ? `(${left} seconds left)` : '(expired)'}`,
+    `  expires ${time(exp)} ${left > 0 ? `(${left} s left)` : '(expired)'}`,
     `  ${signatureLine(claims, token, data)}`,
     '',
   ]
@@ -81,13 +84,20 @@ function blockLines(block: Block, index: number): string[] {
     words.push(`metadata: ${sets.join(', or ')}`)
   }
   for (const { path, pattern } of block.rpc ?? []) words.push(`rpcReqMatch: ${path} contains a match of ${pattern}`)
-  if (block.ttlSeconds !== undefined) words.push(`ttl: ${block.ttlSeconds} seconds (already in the expiry)`)
+  if (block.ttlSeconds !== undefined) words.push(`ttl: ${block.ttlSeconds} s (already in the expiry)`)
   return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
 }
 
-function requestLines(blocks: readonly Block[], access: Access): string[] {
-  const { namespace, resource, operation } = access
-  const lines = [`Request: ${operation} ${resource} in ${namespace}`]
+function requestLines(
+  given: readonly Block[],
+  access: Access,
+  namespace: string | undefined,
+  expired: boolean,
+): string[] {
+  const { resource, operation } = access
+  // Without a namespace nothing is said of namespaces.
+  const blocks: readonly Block[] = namespace === undefined ? given.map(({ namespaces: _, ...block }) => block) : given
+  const lines = [`Request: ${operation} ${resource}${namespace === undefined ? '' : ` in ${namespace}`}`]
   for (const [index, block] of blocks.entries()) {
     const present = fields.filter((field) => (field === 'rpcReqMatch' ? block.rpc : block[field]) !== undefined)
     for (const field of present) {
@@ -95,16 +105,24 @@ function requestLines(blocks: readonly Block[], access: Access): string[] {
     }
   }
   const decision = decide(blocks, access)
-  if (decision.allowed) {
-    lines.push('Allowed by the token; whether its user reaches the namespace is not asked here.')
+  const isList = resource === 'connections' && operation === 'read'
+  if (expired) lines.push('Refused: the token has expired, 401.')
+  else if (decision.allowed) {
+    lines.push('Allowed by the token; whether its key stands and its user reaches the namespace is not asked here.')
     if (access.metadata === 'narrowed' && blocks.some(({ metadata }) => metadata)) {
       lines.push('A list is narrowed to the connections whose metadata every block allows.')
     }
+  } else if (isList && decision.field === 'metadata') {
+    lines.push(`Not shown: a list leaves this connection out, by policy[${decision.block}].metadata.`)
   } else {
     const status = decision.visible ? '403' : '404, as if the namespace did not exist'
     lines.push(`Refused by policy[${decision.block}].${decision.field}: ${status}.`)
   }
   return lines
+}
+
+function isExpired({ exp }: ServiceTokenClaims, now: Date): boolean {
+  return exp * 1000 <= now.getTime()
 }
 
 /** Throws CommandError 2 for a flag that describes nothing. */
@@ -117,7 +135,6 @@ function readAccess({
 }: ExplainFlags): Access {
   const resourceType = resourceTypes.find((type) => type === resource)
   const operationKind = operationKinds.find((kind) => kind === operation)
-  if (namespace === '') throw new CommandError('--namespace: say which namespace the request is about', 2)
   if (resourceType === undefined) throw new CommandError(`--resource: must be one of ${resourceTypes.join(', ')}`, 2)
   if (operationKind === undefined) throw new CommandError(`--operation: must be one of ${operationKinds.join(', ')}`, 2)
   const list = resourceType === 'connections' && operationKind === 'read' ? 'narrowed' : 'none'

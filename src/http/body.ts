@@ -16,7 +16,7 @@ export async function readJsonBody(request: Request): Promise<unknown> {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
   const text = decodeUtf8(bytes)
-  if (text === undefined) throw invalidRequest('the body is not UTF-8')
+  if (text === undefined) throw invalidRequest('the body is not UTF-8, or begins with a byte order mark')
   const read = readJson(text, jsonDepthMax)
   if ('problem' in read) {
     const { problem } = read
@@ -40,11 +40,7 @@ async function readBytes(request: Request): Promise<Uint8Array> {
   return Buffer.concat(chunks)
 }
 
-/** Parameters after the media type are fine; UTF-8 is what JSON is, so no other charset is. */
+/** Parameters are fine, whatever they are: the body itself must be UTF-8. */
 function isJson(contentType: string | null): boolean {
-  if (contentType === null) return false
-  const [mediaType = '', ...parameters] = contentType.toLowerCase().split(';')
-  if (mediaType.trim() !== 'application/json') return false
-  const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith('charset='))
-  return charset === undefined || /^charset="?utf-?8"?$/.test(charset)
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 }

@@ -24,7 +24,7 @@ export function readQuery(url: string): Map<string, string> {
 
 /** For operations that take no parameters. Throws `invalid_request`. */
 export function refuseQuery(url: string): void {
-  for (const name of readQuery(url).keys()) throw unknownParameter(name, 'none')
+  for (const name of readQuery(url).keys()) throw invalidRequest(`${name}: unknown parameter; there are none here`)
 }
 
 export function unknownParameter(name: string, known: string): Error {

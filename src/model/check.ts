@@ -62,32 +62,45 @@ export function placeOf(parts: readonly (string | number)[]): string {
   return place
 }
 
-/** In a choice between variants, the error of the variant that the value was meant to be. */
+/**
+ * In a choice between variants, the error of the variant that the value was meant to be: of its JSON type,
+ * with its discriminator (`type`, `state`), and with the fewest fields missing or unknown.
+ */
 function narrowest(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error
   const variants: TSchema[] = error.schema['anyOf'] ?? []
-  const literals = variants.filter((variant) => 'const' in variant)
-  if (literals.length === variants.length) return error
+  if (variants.every((variant) => 'const' in variant)) return error
   let best: ValueError | undefined
-  let bestScore = -1
+  let bestScore = Number.NEGATIVE_INFINITY
+  const discriminators: ValueError[] = []
   for (const [index, candidates] of error.errors.entries()) {
     const variant = variants[index]
-    if (variant === undefined) continue
+    if (variant === undefined || !sameJsonType(variant, error.value)) continue
     const errors = [...candidates].map(narrowest)
     const first = errors[0]
     if (first === undefined) continue
-    // A wrong discriminator (`type`, `state`) or a wrong JSON type means another variant was meant.
-    const meant = !errors.some((e) => e.type === ValueErrorType.Literal && e.path !== error.path)
-    const score = (sameJsonType(variant, error.value) ? 2 : 0) + (meant ? 1 : 0)
+    const discriminator = errors.find((one) => one.type === ValueErrorType.Literal && one.path !== error.path)
+    if (discriminator !== undefined) discriminators.push(discriminator)
+    const strangers = errors.filter((one) => isAboutPresence(one)).length
+    const score = (discriminator === undefined ? 0 : -1000) - strangers
     if (score > bestScore) {
-      best = meant ? first : (errors.find((e) => e.type === ValueErrorType.Literal) ?? first)
+      best = first
       bestScore = score
     }
   }
-  return bestScore >= 2 && best !== undefined ? best : error
+  const [discriminator] = discriminators
+  if (bestScore > -1000 || discriminator === undefined) return best ?? error
+  // No variant has this discriminator: say which there are.
+  const values = discriminators.map((one) => JSON.stringify(one.schema['const']))
+  return { ...discriminator, schema: { ...discriminator.schema, errorMessage: `must be one of ${values.join(', ')}` } }
+}
+
+function isAboutPresence({ type }: ValueError): boolean {
+  return type === ValueErrorType.ObjectRequiredProperty || type === ValueErrorType.ObjectAdditionalProperties
 }
 
 function sameJsonType(schema: TSchema, value: unknown): boolean {
+  if ('const' in schema) return typeof schema['const'] === typeof value
   if (schema['anyOf'] !== undefined) return schema['anyOf'].some((variant: TSchema) => sameJsonType(variant, value))
   switch (schema['type']) {
     case 'object':

@@ -51,7 +51,11 @@ export const Constraint = Type.Object(
     metadata: Type.Optional(oneOrMany(MetadataPairs)),
     ttl: Type.Optional(
       Type.Union([
-        Type.String({ pattern: '^[0-9]{1,9}[smh]$', errorMessage: 'must be digits and one of s, m, h, like 30m' }),
+        Type.String({
+          pattern: '^[0-9]+[smh]$',
+          maxLength: 64,
+          errorMessage: 'must be digits and one of s, m, h, like 30m',
+        }),
         Type.Integer({ errorMessage: 'must be a whole number of seconds, or a duration like 30m' }),
       ]),
     ),

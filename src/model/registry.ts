@@ -19,11 +19,16 @@ export const Namespace = Type.Union([
 ])
 export type Namespace = Static<typeof Namespace>
 
+export const ApiKeyName = Type.String({
+  pattern: `^[^\\u0000-\\u001f\\u007f]{1,${apiKeyNameCharsMax}}$`,
+  errorMessage: `must be 1 to ${apiKeyNameCharsMax} characters without control characters`,
+})
+
 /** What is known of a key. The key itself is not: the store finds the record by a keyed hash of it. */
 export const ApiKey = Type.Object(
   {
     keyId: Type.String(),
-    name: Type.Union([Type.String({ minLength: 1, maxLength: apiKeyNameCharsMax }), Type.Null()]),
+    name: Type.Union([ApiKeyName, Type.Null()]),
     userId: UserId,
     operator: Type.Boolean(),
     createdAt: Type.String(),

@@ -4,7 +4,7 @@
  * nothing later meets a field it does not know.
  */
 
-import { type Problem, shapeOf } from '../model/check.ts'
+import { type Problem, placeOf, shapeOf } from '../model/check.ts'
 import { type Constraint, type OperationKind, Policy, type ResourceType } from '../model/constraint.ts'
 import { readTtl } from './duration.ts'
 import { pathProblem, patternProblem, type RpcRule } from './rpc-match.ts'
@@ -34,7 +34,7 @@ export function readConstraint(constraint: Constraint): { block: Block } | { pro
   const rpc: RpcRule[] = []
   for (const [path, pattern] of Object.entries(rpcReqMatch ?? {})) {
     const message = pathProblem(path) ?? patternProblem(pattern)
-    if (message !== undefined) return { problem: { place: `rpcReqMatch[${JSON.stringify(path)}]`, message } }
+    if (message !== undefined) return { problem: { place: placeOf(['rpcReqMatch', path]), message } }
     rpc.push({ path, pattern })
   }
   return {

@@ -8,8 +8,8 @@ const unitSeconds = { s: 1, m: 60, h: 3600 } as const
 export function readTtl(ttl: string | number): { seconds: number } | { message: string } {
   const seconds =
     typeof ttl === 'number' ? ttl : Number(ttl.slice(0, -1)) * unitSeconds[ttl.slice(-1) as keyof typeof unitSeconds]
+  if (seconds > tokenLifetimeMaxSeconds) return { message: 'at most 24 hours' }
   if (!Number.isInteger(seconds)) return { message: 'must be a whole number of seconds, or a duration like 30m' }
   if (seconds < 1) return { message: 'at least 1 second' }
-  if (seconds > tokenLifetimeMaxSeconds) return { message: 'at most 24 hours' }
   return { seconds }
 }
