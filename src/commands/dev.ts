@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
 import { CommandError } from '../errors.ts'
-import { findFixtureFiles, readFixtures, type SourceFile, sourceFile } from '../fixtures/read.ts'
+import { type Fixtures, findFixtureFiles, readFixtures, type SourceFile, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
+import { isLoopback } from '../http/guard.ts'
 import { type Running, signalled, start } from './serve.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -24,6 +25,8 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
     const running = await start({ ...config, fixtures: [] }, data, terminal)
     try {
       await running.load(sources)
+      if (!isLoopback(config.host))
+        terminal.stderr(`Whoever reaches ${config.host} can use the keys of these fixtures.\n`)
       terminal.stdout(`postern listening on ${running.url}\n${greeting(running, sources, config)}`)
       using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
       await signalled()
@@ -69,9 +72,8 @@ function greeting(
   { operatorKey: given }: ServeConfig,
 ): string {
   const { fixtures } = readFixtures(sources)
-  const [first] = fixtures.connections
-  const namespace = first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
-  const key = fixtures.apiKeys[0]?.key ?? given ?? operatorKey ?? 'KEY'
+  const namespace = fixtures.connections[0]?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
+  const key = keyThatReaches(namespace, fixtures) ?? given ?? operatorKey ?? 'KEY'
   return [
     '',
     'Nothing is kept: the data folder goes when this stops. Try:',
@@ -83,4 +85,16 @@ function greeting(
     '',
     '',
   ].join('\n')
+}
+
+function keyThatReaches(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {
+  const namespace = namespaces.find((one) => one.namespace === name)
+  if (namespace === undefined) return undefined
+  const users =
+    'userId' in namespace
+      ? [namespace.userId]
+      : organizations
+          .find(({ organizationId }) => organizationId === namespace.organizationId)
+          ?.members.map(({ userId }) => userId)
+  return apiKeys.find(({ userId, operator }) => operator === true || users?.includes(userId))?.key
 }

@@ -92,6 +92,7 @@ function bareHost(host: string): string {
   return host.replace(/^\[|\]$/g, '').toLowerCase()
 }
 
-function isLoopback(name: string): boolean {
-  return name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
+/** Of a name without brackets. */
+export function isLoopback(name: string): boolean {
+  return name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 }
