@@ -146,8 +146,8 @@ async function readRows<T>(
     const prefix = connectionsOf(namespace)
     const range = { gte: connectionKey(namespace, from), lt: under(prefix).lt, limit }
     // One snapshot: what it holds is right, whether or not the generation has moved on.
-    return store.join(range, ({ bytes, last, more }) => {
-      const resumeFrom = more && last !== undefined ? afterId(idAfter(prefix, last)) : undefined
+    return store.join(range, ({ bytes, moreAfter }) => {
+      const resumeFrom = moreAfter === undefined ? undefined : afterId(idAfter(prefix, moreAfter))
       return use({ json: bytes, resumeFrom, settled: true })
     })
   }

@@ -7,8 +7,10 @@
 export function nameAfter(prefix: string, url: string): string | undefined {
   const path = pathOf(url)
   if (!path.startsWith(prefix)) return undefined
+  const name = path.slice(prefix.length)
+  if (!name.includes('%')) return name
   try {
-    return decodeURIComponent(path.slice(prefix.length))
+    return decodeURIComponent(name)
   } catch {
     return undefined
   }

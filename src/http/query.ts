@@ -32,6 +32,8 @@ export function unknownParameter(name: string, known: string): Error {
 }
 
 function decode(text: string): string {
+  // Most parts are plain.
+  if (!/[%+]/.test(text)) return text
   try {
     const decoded = decodeURIComponent(text.replaceAll('+', ' '))
     if (decoded.includes('\ufffd')) throw new URIError('a character that did not arrive whole')

@@ -95,7 +95,7 @@ export function openRunReader(root: RootDatabase): RunReader {
       const { gte, lt, limit } = range
       let filled = 0
       let count = 0
-      let last: Key | undefined
+      let moreAfter: Key | undefined
       let more = false
       eachIn(range, transaction, (run) => {
         const start = run.seek(gte)
@@ -115,12 +115,13 @@ export function openRunReader(root: RootDatabase): RunReader {
           run.copyValues(start, start + taken, page, filled)
           filled += length
           count += taken
-          last = run.key(start + taken - 1)
+          // Only the end of a full page can be where a next one begins; its bytes are gone with the next run.
+          if (count === limit) moreAfter = run.key(start + taken - 1)
         }
         more = end - start > taken
         return more || end < run.count ? 'stop' : 'go on'
       })
-      return { bytes: page.subarray(0, filled), count, last, more }
+      return { bytes: page.subarray(0, filled), count, moreAfter: more ? moreAfter : undefined }
     },
   }
 }

@@ -213,7 +213,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
           last = key
         })
         const parts = values.flatMap((value, index) => (index === 0 ? [value] : [separator, value]))
-        return use({ bytes: Buffer.concat(parts), count: values.length, last, more })
+        return use({ bytes: Buffer.concat(parts), count: values.length, moreAfter: more ? last : undefined })
       })
     },
     async commit(batch) {

@@ -83,7 +83,7 @@ export function openMemoryStore(): Store {
     async join(range, use) {
       const { taken, more } = slice(range)
       const parts = taken.flatMap(({ value }, index) => (index === 0 ? [value] : [comma, value]))
-      return use({ bytes: Buffer.concat(parts), count: taken.length, last: taken.at(-1)?.key, more })
+      return use({ bytes: Buffer.concat(parts), count: taken.length, moreAfter: more ? taken.at(-1)?.key : undefined })
     },
     commit,
     load: commit,

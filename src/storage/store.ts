@@ -66,9 +66,8 @@ export interface Store {
 export interface Joined {
   readonly bytes: Uint8Array
   readonly count: number
-  /** The key of the last value taken, undefined when there was none. */
-  readonly last: Key | undefined
-  readonly more: boolean
+  /** Where the range holds more: the key of the last value taken. */
+  readonly moreAfter: Key | undefined
 }
 
 /**

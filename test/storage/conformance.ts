@@ -90,11 +90,10 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
         const joined = await store.join(range, (page) => ({ ...page, bytes: text(page.bytes) }))
         const values = expected.map((e) => e.slice(e.indexOf('=') + 1))
         const last = expected.at(-1)?.split('=')[0]
-        expect({ ...joined, last: text(joined.last) }).toEqual({
+        expect({ ...joined, moreAfter: text(joined.moreAfter) }).toEqual({
           bytes: values.join(','),
           count: values.length,
-          last,
-          more,
+          moreAfter: more ? last : undefined,
         })
       }
     })
@@ -103,15 +102,14 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       const value = 'v'.repeat(60_000)
       await put(...Array.from({ length: 20 }, (_, i) => [`k${String(i).padStart(2, '0')}`, value] as const))
       const range = between('k', 'l', 19)
-      const { length, count, last, more } = await store.join(range, (page) => ({
+      const { length, count, moreAfter } = await store.join(range, (page) => ({
         ...page,
         length: page.bytes.length,
       }))
-      expect({ length, count, last: text(last), more }).toEqual({
+      expect({ length, count, moreAfter: text(moreAfter) }).toEqual({
         length: 19 * 60_000 + 18,
         count: 19,
-        last: 'k18',
-        more: true,
+        moreAfter: 'k18',
       })
     })
 
