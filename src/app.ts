@@ -39,7 +39,13 @@ export function createApp({ store, secrets, keys, issuer, guard, now, log }: App
   // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's
   // settings count. The error boundary stands before the routes, because it covers what is mounted after it.
   return (
-    new Elysia({ normalize: false, aot: true, precompile: true, systemRouter: false })
+    new Elysia({
+      normalize: false,
+      aot: true,
+      precompile: true,
+      systemRouter: false,
+      handler: { standardHostname: false },
+    })
       .onRequest(({ request, set }) => {
         guard.check(request.headers)
         if (request.headers.has('origin')) Object.assign(set.headers, guard.corsHeaders(request.headers))

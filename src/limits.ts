@@ -18,6 +18,10 @@ export const rpcKeyCharsMax = 200
 export const rpcPatternCharsMax = 500
 /** Ours: the worst pattern accepted takes about 30 ms on a value of 1 KiB; larger programs grow with it. */
 export const rpcProgramSizeMax = 1000
+/** Ours: each `\\p{…}` holds hundreds of ranges; a pattern of more took over a megabyte. */
+export const rpcUnicodeClassesMax = 8
+/** Ours: characters in the ranges of a pattern without case; folding a million took half a second. */
+export const rpcFoldedCharactersMax = 2000
 /** Ours: longer values do not match, so that the worst pattern stays within its 30 ms. */
 export const rpcValueCharsMax = 1024
 /** Ours: JSON-RPC bodies nest a few levels; a longer path names nothing real. */
@@ -57,7 +61,7 @@ export const cursorCharsMax = 256
 /** Ours: filters are intersected, each with a cursor of its own in the store. */
 export const listFiltersMax = 32
 /** Ours: one turn of index work before other requests get theirs. */
-export const turnMaxMs = 4
+export const turnMaxMs = 2
 
 /** Ours: `POST /tokens` carries a policy that must fit a token of 6,144 characters. */
 export const requestBodyBytesMax = 64 * 1024
@@ -65,6 +69,8 @@ export const requestBodyBytesMax = 64 * 1024
 export const jsonDepthMax = 32
 /** Ours: Bun closes a connection that sends or takes nothing for this long. */
 export const idleTimeoutSeconds = 30
+/** Ours: requests in flight are finished; one that is still being sent after this is not. Containers wait 10 s. */
+export const stopPatienceMs = 5000
 
 /** Ours, bytes of one record: a connection with its metadata, a server with its tools and their schemas. */
 export const connectionBytesMax = 64 * 1024
@@ -76,6 +82,9 @@ export const connectionMetadataPairsMax = 64
 
 /** Ours: tokens and keys resolved to callers, kept until the registry changes. About 1 KiB each. */
 export const callersCachedMax = 10_000
+/** Ours: lists that a caller was found to be allowed, by URL; a few kilobytes each at the most. */
+export const grantsKeptMax = 4000
+export const grantUrlCharsMax = 512
 /** Ours: ready answers to lists. */
 export const pageCacheBytesMax = 16 * 1024 * 1024
 /** Ours: records of the registry (servers, namespaces, memberships, keys) kept decoded. */

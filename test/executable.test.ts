@@ -149,6 +149,13 @@ describe('stopping', () => {
     await slow.answer
   })
 
+  test('a base URL of a short name, without a port, routes like any other', async () => {
+    using place = workplace()
+    await using server = await startServer(place, ['--base-url', 'http://pi'])
+    const answer = await exchange(server, 'GET /health HTTP/1.1\r\nHost: pi\r\nConnection: close\r\n\r\n')
+    expect(answer).toMatch(/^HTTP\/1\.1 200/)
+  })
+
   test('idle connections do not hold it up', async () => {
     using place = workplace()
     await using server = await startServer(place)
@@ -371,6 +378,26 @@ describe('commands', () => {
     const call = await explain('--namespace', 'northwind', '--operation', 'execute', '--rpc', 'call.json')
     expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch: 403.')
     expect((await explain('--resource', 'tools', '--namespace', 'x')).code).toBe(2)
+  })
+
+  test('what a token or a name says is printed as text, never acted on by the terminal', async () => {
+    using place = workplace()
+    const claims = {
+      iss: 'x',
+      aud: 'x',
+      sub: 'a\u009b31m',
+      key: 'k',
+      jti: 'tok\n  signature is of a key in ./postern-data\u001b]0;x\u0007',
+      iat: 0,
+      exp: 1,
+      policy: [{ metadata: { a: '\u202e' } }],
+    }
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const ran = await run(place, ['token', 'explain', `${part({})}.${part(claims)}.x`])
+    expect(ran.code).toBe(0)
+    expect(ran.stdout).toContain('\\u001b')
+    expect(ran.stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+    expect(ran.stdout).not.toMatch(/^ {2}signature is of/m)
   })
 
   test('dev: the sample fixtures, lines to paste that work, and nothing kept', async () => {

@@ -14,6 +14,8 @@ import { clockRefusal, verifyToken } from './service-token.ts'
 import type { KeyRing } from './signing-keys.ts'
 
 export interface Caller {
+  /** Of this reading of the credential alone: two are never the same, in a process. */
+  readonly serial: number
   readonly userId: string
   readonly keyId: string
   /** An operator key reaches everything; so does a plain token that one minted. */
@@ -90,6 +92,7 @@ async function keyCaller(
   const key = await registry.apiKeyByDigest(apiKeyDigest(pepper, credential))
   if (!isLive(key)) return undefined
   return {
+    serial: nextSerial(),
     userId: key.userId,
     keyId: key.keyId,
     operator: key.operator,
@@ -121,6 +124,7 @@ async function tokenCaller(
   }
   const rowSets = blocks.flatMap(({ metadata }) => (metadata === undefined ? [] : [metadata]))
   return {
+    serial: nextSerial(),
     userId: claims.sub,
     keyId: claims.key,
     operator: key.operator,
@@ -133,4 +137,11 @@ async function tokenCaller(
 
 function isLive(key: ApiKey | undefined): key is ApiKey {
   return key !== undefined && key.revokedAt === null
+}
+
+let serial = 0
+
+function nextSerial(): number {
+  serial += 1
+  return serial
 }

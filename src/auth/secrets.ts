@@ -4,7 +4,7 @@
  */
 
 import { hkdfSync, randomBytes } from 'node:crypto'
-import { lstatSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 
@@ -30,14 +30,7 @@ export function openSecrets(folder: string): Secrets {
  * looser is refused, because nobody knows who has read it already.
  */
 export function readOrCreate(path: string, create: () => string): string {
-  try {
-    // wx: whoever comes second reads what the first wrote.
-    writeFileSync(path, `${create()}\n`, { mode: 0o600, flag: 'wx' })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
-      throw new CommandError(`cannot write ${path}: ${(error as Error).message}`, 1, { cause: error })
-    }
-  }
+  if (!existsSync(path)) createWhole(path, `${create()}\n`)
   let text: string
   try {
     const { mode, uid } = lstatSync(path)
@@ -51,4 +44,19 @@ export function readOrCreate(path: string, create: () => string): string {
     throw new CommandError(`cannot read ${path}: ${(error as Error).message}`, 1, { cause: error })
   }
   return text.trim()
+}
+
+/** The file appears whole and on disk, or not at all; whoever comes second keeps what the first wrote. */
+function createWhole(path: string, text: string): void {
+  const draft = `${path}.${process.pid}.new`
+  try {
+    writeFileSync(draft, text, { mode: 0o600, flush: true })
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
+      throw new CommandError(`cannot write ${path}: ${(error as Error).message}`, 1, { cause: error })
+    }
+  } finally {
+    rmSync(draft, { force: true })
+  }
 }

@@ -5,7 +5,7 @@ import { openDataFolder, openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, shapeOf } from '../model/check.ts'
 import { ApiKey } from '../model/registry.ts'
-import type { Terminal } from './terminal.ts'
+import { printable, type Terminal } from './terminal.ts'
 
 const userShape = shapeOf(ApiKey.properties.userId)
 const nameShape = shapeOf(ApiKey.properties.name)
@@ -53,7 +53,7 @@ export async function listKeys({ data }: { readonly data: string }, { stdout }: 
     revokedAt === null ? 'active' : `revoked ${revokedAt}`,
     name ?? '',
   ])
-  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows]))
+  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows.map((row) => row.map(printable))]))
 }
 
 export async function revokeKey(

@@ -9,7 +9,7 @@ import { CommandError } from '../errors.ts'
 import { isLoaded, type Loaded, loadFixtures } from '../fixtures/load.ts'
 import { digestOf, findFixtureFiles, readFixtures, type SourceFile, sourceFile } from '../fixtures/read.ts'
 import { createGuard } from '../http/guard.ts'
-import { idleTimeoutSeconds } from '../limits.ts'
+import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
 import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
 import { fixtureProblemsText } from './check.ts'
@@ -73,7 +73,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     operatorKey,
     load,
     async stop() {
+      const patience = setTimeout(() => void server.stop(true), stopPatienceMs)
       await server.stop()
+      clearTimeout(patience)
       await store.close()
       held.dispose()
     },

@@ -13,7 +13,7 @@ import type { ServiceTokenClaims } from '../model/token.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
-import type { Terminal } from './terminal.ts'
+import { printable, type Terminal } from './terminal.ts'
 
 export interface ExplainFlags {
   readonly data: string
@@ -45,7 +45,7 @@ export function explainToken(token: string, flags: ExplainFlags, now: Date, { st
     (flag) => flag !== undefined,
   )
   if (asked) lines.push('', ...requestLines(blocks, readAccess(flags), flags.namespace, isExpired(claims, now)))
-  stdout(`${lines.join('\n')}\n`)
+  stdout(`${lines.map(printable).join('\n')}\n`)
 }
 
 function tokenLines(claims: ServiceTokenClaims, token: string, data: string, now: Date): string[] {

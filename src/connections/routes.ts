@@ -1,10 +1,12 @@
 /** `GET /connect/{namespace}` (spec 4.2): the walk of one request, top to bottom. */
 
 import { Elysia } from 'elysia'
+import { LRUCache } from 'lru-cache'
 import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
 import { readCredential } from '../auth/credential.ts'
 import { forbidden, invalidRequest, notFound } from '../errors.ts'
 import { nameAfter } from '../http/path.ts'
+import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
 import { isSlug } from '../model/names.ts'
 import { decide } from '../policy/decide.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
@@ -48,22 +50,16 @@ async function settle(caller: Caller, registry: RegistrySnapshot, url: string): 
 
 /**
  * Grants by caller and URL. A caller stands for one generation of the registry, so what it was granted holds
- * as long as it does; a client that asks the same again is spared the way there.
+ * as long as it does; a client that asks the same again is spared the way there. Long URLs are not kept.
  */
-const grants = new WeakMap<Caller, Map<string, ListRequest>>()
-const grantsPerCallerMax = 16
+const grants = new LRUCache<string, ListRequest>({ max: grantsKeptMax })
 
 function granted(caller: Caller, url: string): ListRequest | undefined {
-  return grants.get(caller)?.get(url)
+  return grants.get(`${caller.serial} ${url}`)
 }
 
 function grant(caller: Caller, url: string, request: ListRequest): ListRequest {
-  let known = grants.get(caller)
-  if (known === undefined || known.size >= grantsPerCallerMax) {
-    known = new Map()
-    grants.set(caller, known)
-  }
-  known.set(url, request)
+  if (url.length <= grantUrlCharsMax) grants.set(`${caller.serial} ${url}`, request)
   return request
 }
 

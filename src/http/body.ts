@@ -3,7 +3,7 @@
  * body" (contract 3).
  */
 
-import { invalidRequest } from '../errors.ts'
+import { invalidRequest, PlatformError } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax } from '../limits.ts'
 import { problemText } from '../model/check.ts'
 import { decodeUtf8, readJson } from '../model/json.ts'
@@ -32,10 +32,15 @@ async function readBytes(request: Request): Promise<Uint8Array> {
   if (request.body === null) return new Uint8Array(0)
   const chunks: Uint8Array[] = []
   let length = 0
-  for await (const chunk of request.body) {
-    length += chunk.length
-    if (length > requestBodyBytesMax) throw tooLarge()
-    chunks.push(chunk)
+  try {
+    for await (const chunk of request.body) {
+      length += chunk.length
+      if (length > requestBodyBytesMax) throw tooLarge()
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    // The client broke off: nobody is left to read this, and nothing is wrong on our side.
+    throw error instanceof PlatformError ? error : invalidRequest('the body did not arrive whole')
   }
   return Buffer.concat(chunks)
 }

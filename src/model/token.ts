@@ -25,6 +25,9 @@ export const TokenError = Type.Object(
   { additionalProperties: false },
 )
 
+/** To the end of the year 9999: what a date can say. */
+const EpochSeconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799 })
+
 /** Whole seconds since 1970 in `iat` and `exp`. `par` lists the ancestors' ids, oldest first. */
 export const ServiceTokenClaims = Type.Object(
   {
@@ -35,8 +38,8 @@ export const ServiceTokenClaims = Type.Object(
     org: Type.Optional(OrganizationId),
     jti: Type.String(),
     par: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
-    iat: Type.Integer(),
-    exp: Type.Integer(),
+    iat: EpochSeconds,
+    exp: EpochSeconds,
     /** The ancestors' constraints first, then its own, in order. No bound on the count: the token's length is one. */
     policy: Type.Array(Constraint),
   },

@@ -33,7 +33,7 @@ export function readConstraint(constraint: Constraint): { block: Block } | { pro
   }
   const rpc: RpcRule[] = []
   for (const [path, pattern] of Object.entries(rpcReqMatch ?? {})) {
-    const message = pathProblem(path) ?? patternProblem(pattern)
+    const message = pathProblem(path)
     if (message !== undefined) return { problem: { place: placeOf(['rpcReqMatch', path]), message } }
     rpc.push({ path, pattern })
   }
@@ -51,7 +51,7 @@ export function readConstraint(constraint: Constraint): { block: Block } | { pro
 
 const policyShape = shapeOf(Policy)
 
-/** A policy from outside: its blocks, or the first problem, placed like `policy[0].ttl`. */
+/** A policy from outside: its blocks, or the first problem, placed like `policy[0].ttl`. Patterns are not looked at. */
 export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Problem } {
   if (!policyShape.accepts(policy)) {
     const [problem = { place: '', message: 'is not a policy' }] = policyShape.problems(policy, 1)
@@ -64,6 +64,17 @@ export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Pr
     blocks.push(read.block)
   }
   return { blocks }
+}
+
+/** The first pattern that will not do. Compiling takes time, so this comes after all that could refuse the policy sooner. */
+export function policyPatternProblem(blocks: readonly Block[]): Problem | undefined {
+  for (const [index, { rpc = [] }] of blocks.entries()) {
+    for (const { path, pattern } of rpc) {
+      const message = patternProblem(pattern)
+      if (message !== undefined) return { place: placeOf(['policy', index, 'rpcReqMatch', path]), message }
+    }
+  }
+  return undefined
 }
 
 function within(place: string, problem: Problem): Problem {

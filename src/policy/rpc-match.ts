@@ -5,7 +5,13 @@
 
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
-import { rpcPathPartsMax, rpcProgramSizeMax, rpcValueCharsMax } from '../limits.ts'
+import {
+  rpcFoldedCharactersMax,
+  rpcPathPartsMax,
+  rpcProgramSizeMax,
+  rpcUnicodeClassesMax,
+  rpcValueCharsMax,
+} from '../limits.ts'
 
 export interface RpcRule {
   /** As it was written: dots separate. */
@@ -13,10 +19,10 @@ export interface RpcRule {
   readonly pattern: string
 }
 
-/** Compiled patterns, by their text. A policy is checked once at mint and then on every call. */
-const compiled = new LRUCache<string, RE2JS>({ max: 1000 })
+/** Patterns in use, compiled. Few, because one can take a hundred kilobytes. */
+const compiled = new LRUCache<string, RE2JS>({ max: 200 })
 
-function compile(pattern: string): RE2JS {
+function programOf(pattern: string): RE2JS {
   let program = compiled.get(pattern)
   if (program === undefined) {
     program = RE2JS.compile(pattern)
@@ -25,16 +31,39 @@ function compile(pattern: string): RE2JS {
   return program
 }
 
-/** What is wrong with a pattern, or undefined. */
+/** What is wrong with a pattern, or undefined. Asked when a policy is made; nothing is kept of it then. */
 export function patternProblem(pattern: string): string | undefined {
   // re2js and RE2 disagree on \B; \C splits characters. Neither is worth a wrong answer.
   if (/(?:^|[^\\])(?:\\\\)*\\[BC]/.test(pattern)) return 'must not use \\B or \\C'
+  if (isCostly(pattern)) return 'is too costly a pattern: use fewer and narrower character classes'
   try {
-    if (compile(pattern).programSize() > rpcProgramSizeMax) return 'is too large a pattern: shorten its repetitions'
+    if (RE2JS.compile(pattern).programSize() > rpcProgramSizeMax)
+      return 'is too large a pattern: shorten its repetitions'
     return undefined
   } catch (error) {
     return `is not an RE2 pattern: ${error instanceof Error ? error.message : 'it does not compile'}`
   }
+}
+
+/**
+ * Compiling takes time of its own: each Unicode class brings hundreds of ranges, and a range without case is
+ * folded character by character. Both are counted before anything is compiled, roughly and from above.
+ */
+function isCostly(pattern: string): boolean {
+  if ((pattern.match(/\\[pP]/g)?.length ?? 0) > rpcUnicodeClassesMax) return true
+  if (!/\(\?[a-zA-Z]*i/.test(pattern)) return false
+  let characters = 0
+  for (const [, from = '', to = ''] of pattern.matchAll(
+    /(\\x\{[0-9a-f]+\}|\\x[0-9a-f]{2}|[^])-(?=(\\x\{[0-9a-f]+\}|\\x[0-9a-f]{2}|[^]))/giu,
+  )) {
+    characters += Math.max(0, codePoint(to) - codePoint(from))
+  }
+  return characters > rpcFoldedCharactersMax
+}
+
+function codePoint(text: string): number {
+  const hexadecimal = /^\\x\{?([0-9a-f]+)/i.exec(text)?.[1]
+  return hexadecimal === undefined ? (text.codePointAt(0) ?? 0) : Number.parseInt(hexadecimal, 16)
 }
 
 export function pathProblem(path: string): string | undefined {
@@ -48,7 +77,7 @@ export function pathProblem(path: string): string | undefined {
 export function ruleMatches(rule: RpcRule, body: unknown): boolean {
   const text = textAt(body, rule.path)
   if (text === undefined || text.length > rpcValueCharsMax) return false
-  return compile(rule.pattern).test(text)
+  return programOf(rule.pattern).test(text)
 }
 
 /** Own properties only, so that `constructor.name` or `length` name nothing; digits index no list. */

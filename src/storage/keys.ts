@@ -43,6 +43,9 @@ export const namespaceKey = (namespace: string): Key => key('n', namespace)
 export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
 export const apiKeyKey = (keyId: string): Key => key('k', keyId)
 export const apiKeys = key('k')
+export function isApiKeyRecord(record: Key): boolean {
+  return record[0] === apiKeys[0]
+}
 /** From the keyed hash of an API key (hex) to its id. */
 export const apiKeyDigestKey = (digest: string): Key => key('h', digest)
 export const mockKey = (server: string, position: string): Key => key('a', server, position)

@@ -58,9 +58,13 @@ export function openRunReader(root: RootDatabase): RunReader {
 
   /** The runs that may hold keys of the range: the one that begins before it, too. */
   function eachIn({ gte, lt }: Range, transaction: Transaction, visit: (run: Run) => 'go on' | 'stop'): void {
-    let start = gte
-    for (const key of runs.getKeys({ start: gte, reverse: true, limit: 1, transaction })) start = key
-    each({ start, end: lt, transaction }, visit)
+    let stopped = false
+    each({ start: gte, reverse: true, limit: 1, transaction }, (run) => {
+      stopped = visit(run) === 'stop'
+      return 'stop'
+    })
+    // A short look often ends in that one run.
+    if (!stopped) each({ start: Buffer.concat([gte, Buffer.of(0)]), end: lt, transaction }, visit)
   }
 
   return {

@@ -6,7 +6,7 @@ import { invalidRequest, PlatformError } from '../errors.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../limits.ts'
 import { problemText, shapeOf } from '../model/check.ts'
 import { CreateTokenRequest, type ServiceTokenClaims } from '../model/token.ts'
-import { readPolicy } from '../policy/block.ts'
+import { policyPatternProblem, readPolicy } from '../policy/block.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
 
 const requestShape = shapeOf(CreateTokenRequest)
@@ -23,8 +23,12 @@ export interface MintOptions {
 /** Throws `invalid_request`, `policy_too_large` and `forbidden`. `body` is undefined when there was none. */
 export async function mint(body: unknown, { caller, registry, issuer, nowSeconds, sign }: MintOptions) {
   const { policy = [], organizationId } = readCreateTokenRequest(body)
-  const blocks = readBlocks(policy)
   const parent = caller.token
+  const whole = [...(parent?.policy ?? []), ...policy]
+  // Before anything is compiled or signed: what cannot fit a token costs nothing.
+  const atLeast = Math.ceil((Buffer.byteLength(JSON.stringify(whole)) * 4) / 3)
+  if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
+  const blocks = readBlocks(policy)
   const org = organizationId ?? parent?.org
   if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, registry))) {
     throw new PlatformError('forbidden', 'organizationId: the caller is not an owner or admin of such an organization')
@@ -43,16 +47,16 @@ export async function mint(body: unknown, { caller, registry, issuer, nowSeconds
     ...(parent !== undefined && { par: [...(parent.par ?? []), parent.jti] }),
     iat: nowSeconds,
     exp,
-    policy: [...(parent?.policy ?? []), ...policy],
+    policy: whole,
   }
   const token = sign(claims)
-  if (token.length > tokenCharsMax) {
-    throw new PlatformError(
-      'policy_too_large',
-      `policy: the token would have ${token.length} characters; at most ${tokenCharsMax} fit a request header`,
-    )
-  }
+  if (token.length > tokenCharsMax) throw tooLarge(token.length)
   return { claims, token, expiresAt: new Date(exp * 1000).toISOString() }
+}
+
+function tooLarge(chars: number): PlatformError {
+  const message = `policy: the token would have ${chars} characters or more; at most ${tokenCharsMax} fit a request header`
+  return new PlatformError('policy_too_large', message)
 }
 
 /** The same refusal for an organization that is not the caller's to lead and for one that does not exist. */
@@ -75,5 +79,7 @@ function readBlocks(policy: CreateTokenRequest['policy'] & object) {
   if (policy.length === 0) return []
   const read = readPolicy(policy)
   if ('problem' in read) throw invalidRequest(problemText(read.problem))
+  const problem = policyPatternProblem(read.blocks)
+  if (problem !== undefined) throw invalidRequest(problemText(problem))
   return read.blocks
 }

@@ -97,3 +97,20 @@ describe('patterns', () => {
     expect(ruleMatches(rule, { x: 'a'.repeat(1000) })).toBe(false)
   })
 })
+
+describe('patterns that are costly to compile are refused before they are', () => {
+  const costly = [
+    `(?i)[${'B-\u{1e942}'.repeat(120)}]`,
+    '(?i)[\\x{41}-\\x{10ffff}]',
+    '(?si)[a-\u{ffff}]',
+    '(?:(?i:[\u0001-\uffff]))',
+    '\\pL'.repeat(9),
+    '\\p{Greek}'.repeat(163),
+  ]
+  for (const pattern of costly) {
+    test(pattern.slice(0, 30), () => expect(patternProblem(pattern)).toContain('too costly'))
+  }
+  for (const pattern of ['(?i)^issues\\.[a-z0-9-]+$', '[\u0001-\uffff]', '\\p{L}+ \\p{N}+', '(?i)[\\x{61}-\\x{7a}]']) {
+    test(`${pattern} is not`, () => expect(patternProblem(pattern)).toBeUndefined())
+  }
+})
