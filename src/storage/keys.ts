@@ -75,10 +75,19 @@ export const termBytes = 16
  * keeps apart a string and the JSON text of another value, which compare alike to a filter only.
  */
 export function termDigest(kind: 'name' | 'mcpUrl' | 'string' | 'json', name: string, value: string): Uint8Array {
-  Bun.SHA256.hash(`${kind}\0${name.length}\0${name}${value}`, digest)
-  return Uint8Array.prototype.slice.call(digest, 0, termBytes)
+  const text = `${kind}\0${name.length}\0${name}${value}`
+  const known = recentTerms.get(text)
+  if (known !== undefined) return known
+  Bun.SHA256.hash(text, digest)
+  const term = Uint8Array.prototype.slice.call(digest, 0, termBytes)
+  if (recentTerms.size >= recentTermsMax) recentTerms.clear()
+  recentTerms.set(text, term)
+  return term
 }
 const digest = new Uint8Array(32)
+/** Most facts of a load are the same few: teams, environments, regions. */
+const recentTerms = new Map<string, Uint8Array>()
+const recentTermsMax = 2000
 
 /** All connections of a namespace with a term, in the order of their ids. */
 export function termEntries(namespace: string, term: Uint8Array): Key {
