@@ -457,6 +457,26 @@ describe('on the wire', () => {
       'GET /connect/ada\\x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
       /^HTTP\/1\.1 404/,
     ],
+    [
+      'backslashes that would lead to a name',
+      'GET /connect/x\\..\\ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404[^]*"not_found"/,
+    ],
+    [
+      'backslashes in a server',
+      'GET /servers/x\\..\\lumen HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404[^]*"Server not found"/,
+    ],
+    [
+      'backslashes without a credential',
+      'GET /connect/x\\..\\ada HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      /^HTTP\/1\.1 401/,
+    ],
+    [
+      'parameters behind a hash',
+      'GET /connect/ada?#limit=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 400/,
+    ],
     // The runtime resolves dots as URLs do, before anything of ours sees the path: one path, for routing and deciding.
     [
       'dots in the target',

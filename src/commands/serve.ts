@@ -9,6 +9,7 @@ import { CommandError } from '../errors.ts'
 import { isLoaded, type Loaded, loadFixtures } from '../fixtures/load.ts'
 import { digestOf, findFixtureFiles, readFixtures, type SourceFile, sourceFile } from '../fixtures/read.ts'
 import { createGuard } from '../http/guard.ts'
+import { rawPathRoutes } from '../http/raw-path.ts'
 import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
 import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
@@ -63,7 +64,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const app = createApp({ store, secrets, keys: () => folder.keys, issuer: url, guard, now: Date.now, log }).compile()
   // Last of all: a start that fails has not made a key that nobody saw.
   const operatorKey = await firstStart(folder, config.operatorKey, log)
-  server.reload({ fetch: app.fetch })
+  server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
   const held = cleanup.move()
   return {

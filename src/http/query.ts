@@ -10,8 +10,9 @@ export function readQuery(url: string): Map<string, string> {
   const pairs = new Map<string, string>()
   const start = url.indexOf('?')
   if (start < 0) return pairs
-  const hash = url.indexOf('#', start)
-  for (const part of url.slice(start + 1, hash < 0 ? undefined : hash).split('&')) {
+  // No client sends one unescaped; what stands behind it must not be dropped without a word.
+  if (url.includes('#', start)) throw invalidRequest('#: must be percent-encoded')
+  for (const part of url.slice(start + 1).split('&')) {
     if (part === '') continue
     const equals = part.indexOf('=')
     const name = decode(equals < 0 ? part : part.slice(0, equals))

@@ -1,0 +1,21 @@
+/**
+ * A request's URL has its dots and backslashes resolved by the runtime, so `/connect/a\\..\\b` arrives as
+ * `/connect/b`. The runtime's own router still has the path as it came; where that holds a backslash, the
+ * request is for a name that cannot be (contract 2), and goes on under one.
+ */
+
+type Fetch = (request: Request) => Response | Promise<Response>
+
+/** Routes for `Bun.serve` that hand everything to `fetch`. */
+export function rawPathRoutes(fetch: Fetch): Record<string, (request: Bun.BunRequest) => Response | Promise<Response>> {
+  const checked = (prefix: string) => (request: Bun.BunRequest) => {
+    const names: readonly (string | undefined)[] = Object.values(request.params)
+    const isBent = names.some((name) => name?.includes('\\') === true)
+    return fetch(isBent ? new Request(new URL(`${prefix}%5C`, request.url).href, request) : request)
+  }
+  return {
+    '/connect/:namespace': checked('/connect/'),
+    '/servers/:name': checked('/servers/'),
+    '/servers/:namespace/:server': checked('/servers/'),
+  }
+}
