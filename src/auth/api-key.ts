@@ -5,7 +5,7 @@ import { apiKeyCharsMax, apiKeyCharsMin } from '../limits.ts'
 import type { ApiKey } from '../model/registry.ts'
 import { newGeneration } from '../storage/connections.ts'
 import { apiKeyDigestKey, apiKeyKey, apiKeys, registryGenerationKey, under } from '../storage/keys.ts'
-import type { Entry, Store } from '../storage/store.ts'
+import { asBuffer, type Entry, type Store } from '../storage/store.ts'
 
 export function newApiKey(): string {
   return `pst_${randomBytes(32).toString('base64url')}`
@@ -22,6 +22,10 @@ export function chosenKeyProblem(key: string): string | undefined {
 /** Hex. Looked up as a storage key: an attacker cannot steer it, so the look-up's time tells nothing. */
 export function apiKeyDigest(pepper: Buffer, key: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex')
+}
+
+export function readApiKey(bytes: Uint8Array): ApiKey {
+  return JSON.parse(asBuffer(bytes).toString()) as ApiKey
 }
 
 /** The two entries of a key: its record by id, and its id by digest. */
@@ -64,7 +68,7 @@ export async function createApiKey(
 /** All keys, oldest first, the revoked ones too. */
 export async function listApiKeys(store: Store): Promise<ApiKey[]> {
   const { entries } = await store.range({ ...under(apiKeys), limit: 100_000 })
-  const records = entries.map(({ value }) => JSON.parse(Buffer.from(value).toString()) as ApiKey)
+  const records = entries.map(({ value }) => readApiKey(value))
   return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 
@@ -73,7 +77,7 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
   for (;;) {
     const stored = await store.get(apiKeyKey(keyId))
     if (stored === undefined) return false
-    const record = JSON.parse(Buffer.from(stored).toString()) as ApiKey
+    const record = readApiKey(stored)
     if (record.revokedAt !== null) return true
     const revoked: ApiKey = { ...record, revokedAt: now.toISOString() }
     const committed = await store.commit({

@@ -5,7 +5,8 @@ import { openDataFolder, openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, shapeOf } from '../model/check.ts'
 import { ApiKey } from '../model/registry.ts'
-import { printable, type Terminal } from './terminal.ts'
+import { printable } from '../printable.ts'
+import type { Terminal } from './terminal.ts'
 
 const userShape = shapeOf(ApiKey.properties.userId)
 const nameShape = shapeOf(ApiKey.properties.name)

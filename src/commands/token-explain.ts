@@ -2,18 +2,19 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
+import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
 import { openKeyRing } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
 import { placeOf } from '../model/check.ts'
 import { operationKinds, resourceTypes } from '../model/constraint.ts'
-import { decodeUtf8, readJson } from '../model/json.ts'
+import { readJsonBytes } from '../model/json.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
-import { printable, type Terminal } from './terminal.ts'
+import { printable } from '../printable.ts'
+import type { Terminal } from './terminal.ts'
 
 export interface ExplainFlags {
   readonly data: string
@@ -121,8 +122,8 @@ function requestLines(
   return lines
 }
 
-function isExpired({ exp }: ServiceTokenClaims, now: Date): boolean {
-  return exp * 1000 <= now.getTime()
+function isExpired(claims: ServiceTokenClaims, now: Date): boolean {
+  return clockRefusal(claims, Math.floor(now.getTime() / 1000)) === 'expired'
 }
 
 /** Throws CommandError 2 for a flag that describes nothing. */
@@ -164,9 +165,7 @@ function readBody(file: string): unknown {
   } catch (error) {
     throw new CommandError(`--rpc ${file}: ${(error as Error).message}`, 1, { cause: error })
   }
-  const text = decodeUtf8(bytes)
-  const read = text === undefined ? undefined : readJson(text, jsonDepthMax)
-  if (read === undefined || 'problem' in read)
-    throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
+  const read = readJsonBytes(bytes, jsonDepthMax)
+  if ('problem' in read) throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
   return read.value
 }

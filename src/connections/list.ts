@@ -4,10 +4,11 @@
  */
 
 import { LRUCache } from 'lru-cache'
+import { privateJson } from '../http/respond.ts'
 import { indexEntriesExaminedMax, pageCacheBytesMax } from '../limits.ts'
 import { readConnection } from '../storage/connections.ts'
 import { connectionKey, connectionsOf, idAfter, pageGenerationKey, under } from '../storage/keys.ts'
-import { copyBytes, type Store } from '../storage/store.ts'
+import { copyBytes, joinValues, type Store, sameBytes } from '../storage/store.ts'
 import { openCursor, sealCursor } from './cursor.ts'
 import { afterId, type Spending } from './id-stream.ts'
 import { inScope, planOf, type RowScope } from './plan.ts'
@@ -52,8 +53,6 @@ interface Rows {
   readonly settled: boolean
 }
 
-const comma = 0x2c
-
 /** `cacheBytesMax` is what the ready pages that are kept may take. */
 export function createConnectionLists(
   store: Store,
@@ -79,7 +78,7 @@ export function createConnectionLists(
       if (from === undefined) return 'bad_cursor'
       return readRows(store, scope, { limit: query.limit, from, generation }, (rows) => {
         const etag = etagOf(name)
-        const page = { body: assemble(rows, binding), etag, headers: headersOf(etag) }
+        const page = { body: assemble(rows, binding), etag, headers: { ...privateJson, etag } }
         // A page that overtook a change is right, but it is not the page of this generation.
         if (rows.settled && asked.get(name)) pages.set(name, kept(page))
         else asked.set(name, true)
@@ -93,15 +92,6 @@ function etagOf(name: string): string {
   return `"${Buffer.from(Bun.SHA256.hash(name) as Uint8Array)
     .toString('base64url')
     .slice(0, 22)}"`
-}
-
-function headersOf(etag: string): Record<string, string> {
-  return {
-    'content-type': 'application/json',
-    'cache-control': 'private, no-cache',
-    etag,
-    vary: 'authorization, origin',
-  }
 }
 
 /** A page to keep: with bytes of its own, and headers that are cheap to answer again. */
@@ -152,12 +142,10 @@ async function readRows<T>(
     })
   }
 
-  const unchanged = async () => sameGeneration(generation, await store.get(pageGenerationKey(namespace)))
+  const unchanged = async () => sameBytes(await store.get(pageGenerationKey(namespace)), generation ?? null)
   const rows: Uint8Array[] = []
   const result = (resumeFrom: string | undefined, settled: boolean): T => {
-    const between = Buffer.of(comma)
-    const json = Buffer.concat(rows.flatMap((row, index) => (index === 0 ? [row] : [between, row])))
-    return use({ json, resumeFrom, settled })
+    return use({ json: joinValues(rows), resumeFrom, settled })
   }
   let settled = true
   let position = from
@@ -186,8 +174,4 @@ async function readRows<T>(
     if (ended) return result(undefined, settled)
     if (spending.examined >= indexEntriesExaminedMax) return result(position, settled)
   }
-}
-
-function sameGeneration(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
-  return a === undefined || b === undefined ? a === b : Buffer.compare(a, b) === 0
 }

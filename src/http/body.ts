@@ -6,7 +6,7 @@
 import { invalidRequest, PlatformError } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax } from '../limits.ts'
 import { problemText } from '../model/check.ts'
-import { decodeUtf8, readJson } from '../model/json.ts'
+import { readJsonBytes } from '../model/json.ts'
 
 /** The body's value, or undefined for zero bytes. Throws `invalid_request`. */
 export async function readJsonBody(request: Request): Promise<unknown> {
@@ -15,9 +15,7 @@ export async function readJsonBody(request: Request): Promise<unknown> {
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
-  const text = decodeUtf8(bytes)
-  if (text === undefined) throw invalidRequest('the body is not UTF-8, or begins with a byte order mark')
-  const read = readJson(text, jsonDepthMax)
+  const read = readJsonBytes(bytes, jsonDepthMax)
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(problem.place === '' ? `the body ${problem.message}` : problemText(problem))

@@ -1,5 +1,5 @@
 /**
- * A request's URL has its dots and backslashes resolved by the runtime, so `/connect/a\\..\\b` arrives as
+ * A request's URL has its dots and backslashes resolved by the runtime, so `/connect/a\..\b` arrives as
  * `/connect/b`. The runtime's own router still has the path as it came; where that holds a backslash, the
  * request is for a name that cannot be (contract 2), and goes on under one.
  */

@@ -15,7 +15,14 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
 
 const json = 'application/json'
 
-/** An answer of ready JSON. Lists and details differ by caller, so no shared cache may keep them. */
+/** Of lists and details: they differ by caller, so no shared cache may keep them. */
+export const privateJson = {
+  'content-type': json,
+  'cache-control': 'private, no-cache',
+  vary: 'authorization, origin',
+} as const
+
+/** An answer of ready JSON. */
 export function jsonResponse(body: Uint8Array | string, headers: Record<string, string> = {}): Response {
   return new Response(body as ConstructorParameters<typeof Response>[0], {
     headers: { 'content-type': json, ...headers },

@@ -20,6 +20,13 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** The same from bytes, which must be UTF-8. */
+export function readJsonBytes(bytes: Uint8Array, depthMax: number): JsonResult {
+  const text = decodeUtf8(bytes)
+  if (text === undefined) return { problem: { place: '', message: 'is not UTF-8, or begins with a byte order mark' } }
+  return readJson(text, depthMax)
+}
+
 export function readJson(text: string, depthMax: number): JsonResult {
   let value: unknown
   try {

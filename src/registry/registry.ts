@@ -11,6 +11,7 @@ import type { ApiKey, Namespace, Role } from '../model/registry.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
+  keyText,
   memberKey,
   namespaceKey,
   organizationKey,
@@ -60,7 +61,7 @@ function createSnapshot(store: Pick<Store, 'get'>): RegistrySnapshot {
   })
 
   async function read<T>(key: Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
-    const name = Buffer.from(key.buffer, key.byteOffset, key.length).toString('latin1')
+    const name = keyText(key)
     const known = records.get(name)
     if (known !== undefined) return known.value as T | undefined
     const bytes = await store.get(key)

@@ -6,6 +6,7 @@ import { readCredential } from '../auth/credential.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { nameAfter } from '../http/path.ts'
 import { refuseQuery } from '../http/query.ts'
+import { privateJson } from '../http/respond.ts'
 import { isQualifiedName, namespaceOf } from '../model/names.ts'
 import { decide } from '../policy/decide.ts'
 
@@ -14,11 +15,7 @@ export interface ServerDeps {
 }
 
 /** The same for every answer, and made once: a response copies them. */
-const headers = new Headers({
-  'content-type': 'application/json',
-  'cache-control': 'private, no-cache',
-  vary: 'authorization, origin',
-})
+const headers = new Headers(privateJson)
 
 export function serverRoutes({ authenticator }: ServerDeps) {
   // A wildcard: the slash of a qualifiedName may come encoded or plain.

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { Connection } from '../model/connection.ts'
 import { filterText } from '../policy/metadata.ts'
 import { connectionKey, pageGenerationKey, termDigest, termKey } from './keys.ts'
-import type { Entry, Key } from './store.ts'
+import { asBuffer, type Entry, type Key } from './store.ts'
 
 const nothing = new Uint8Array(0)
 
@@ -46,5 +46,5 @@ export function newPageGeneration(namespace: string): Entry {
 }
 
 export function readConnection(bytes: Uint8Array): Connection {
-  return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()) as Connection
+  return JSON.parse(asBuffer(bytes).toString()) as Connection
 }

@@ -4,7 +4,7 @@
  * parts cannot run into each other.
  */
 
-import type { Key, Range } from './store.ts'
+import { asBuffer, type Key, type Range } from './store.ts'
 
 function key(kind: string, ...parts: readonly string[]): Key {
   return Buffer.from(kind + parts.join('\0'))
@@ -38,7 +38,6 @@ export const fixturesDigestKey = key('F')
 
 export const organizationKey = (organizationId: string): Key => key('o', organizationId)
 export const memberKey = (organizationId: string, userId: string): Key => key('m', organizationId, userId)
-export const membersOf = (organizationId: string): Key => key('m', organizationId, '')
 export const namespaceKey = (namespace: string): Key => key('n', namespace)
 export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
 export const apiKeyKey = (keyId: string): Key => key('k', keyId)
@@ -53,7 +52,7 @@ export const mockKey = (server: string, position: string): Key => key('a', serve
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
 /** The parts of a connection's key; undefined for a key of another kind. */
 export function connectionOf(key: Key): { namespace: string; connectionId: string } | undefined {
-  const [namespace, connectionId] = Buffer.from(key).toString('latin1', 1).split('\0')
+  const [namespace, connectionId] = keyText(key).slice(1).split('\0')
   if (key[0] !== 0x63 || namespace === undefined || connectionId === undefined) return undefined
   return { namespace, connectionId }
 }
@@ -109,7 +108,12 @@ export function termKeyMaker(namespace: string): (terms: Buffer, at: number, con
   }
 }
 
+/** A key as text, a character a byte: for maps and for keeping. */
+export function keyText(key: Key): string {
+  return asBuffer(key).toString('latin1')
+}
+
 /** The connection's id at the end of a connection's or a term's key. */
 export function idAfter(prefix: Key, key: Key): string {
-  return Buffer.from(key.buffer, key.byteOffset + prefix.length, key.length - prefix.length).toString('latin1')
+  return asBuffer(key).toString('latin1', prefix.length)
 }

@@ -1,8 +1,8 @@
 /** Reads runs (`runs.ts`) where LMDB has them, without a copy of what is not asked for. */
 
 import type { Database, RootDatabase, Transaction } from 'lmdb'
-import { Run, runSeparator } from './runs.ts'
-import type { Joined, Key, Range } from './store.ts'
+import { Run } from './runs.ts'
+import { comma, type Joined, type Key, type Range } from './store.ts'
 
 /** Keys are our own bytes. lmdb-js compares past the end of a key, so eight zero bytes follow each. */
 export const keyEncoder = {
@@ -27,7 +27,7 @@ export interface RunReader {
   get(key: Key, transaction: Transaction | undefined): Uint8Array | undefined
   /** Gives at most `limit` entries to `take`; returns whether the range holds more. */
   walk(range: Range, transaction: Transaction, kind: 'entries' | 'keys', take: Take): boolean
-  /** The values with the separator between them, in a buffer that the next join overwrites. */
+  /** The values with commas between them, in a buffer that the next join overwrites. */
   join(range: Range, transaction: Transaction): Joined
 }
 
@@ -113,7 +113,7 @@ export function openRunReader(root: RootDatabase): RunReader {
             page = larger
           }
           if (count > 0) {
-            page[filled] = runSeparator
+            page[filled] = comma
             filled += 1
           }
           run.copyValues(start, start + taken, page, filled)

@@ -8,11 +8,12 @@ import { join } from 'node:path'
 import * as lmdb from 'lmdb'
 import { ABORT, open, type RootDatabase, type Transaction } from 'lmdb'
 import { type Bytes, keyEncoder, openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
-import { editRuns, runSeparator } from './runs.ts'
+import { editRuns } from './runs.ts'
 import {
   type Committed,
   checkKey,
   type Entry,
+  joinValues,
   type Key,
   type Range,
   type Store,
@@ -212,8 +213,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
           values.push(value)
           last = key
         })
-        const parts = values.flatMap((value, index) => (index === 0 ? [value] : [separator, value]))
-        return use({ bytes: Buffer.concat(parts), count: values.length, moreAfter: more ? last : undefined })
+        return use({ bytes: joinValues(values), count: values.length, moreAfter: more ? last : undefined })
       })
     },
     async commit(batch) {
@@ -238,7 +238,6 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
 }
 
 const nothing = new Uint8Array(0)
-const separator = Buffer.of(runSeparator)
 
 function least(a: Key, b: Key): Key {
   return Buffer.compare(a, b) <= 0 ? a : b

@@ -5,6 +5,7 @@ import {
   checkKey,
   copyBytes,
   type Entry,
+  joinValues,
   type Key,
   type Range,
   type Store,
@@ -12,8 +13,6 @@ import {
   sameBytes,
   type Write,
 } from './store.ts'
-
-const comma = Buffer.from(',')
 
 export function openMemoryStore(): Store {
   /** Sorted by key. */
@@ -82,8 +81,11 @@ export function openMemoryStore(): Store {
     },
     async join(range, use) {
       const { taken, more } = slice(range)
-      const parts = taken.flatMap(({ value }, index) => (index === 0 ? [value] : [comma, value]))
-      return use({ bytes: Buffer.concat(parts), count: taken.length, moreAfter: more ? taken.at(-1)?.key : undefined })
+      return use({
+        bytes: joinValues(taken.map(({ value }) => value)),
+        count: taken.length,
+        moreAfter: more ? taken.at(-1)?.key : undefined,
+      })
     },
     commit,
     load: commit,

@@ -9,9 +9,7 @@
  * The values stand as a page shows them: a part of a run is copied into an answer in one piece.
  */
 
-import type { Entry, Key } from './store.ts'
-
-export const runSeparator = 0x2c
+import { asBuffer, comma, type Entry, type Key } from './store.ts'
 
 const headBytes = 4
 const slotBytes = 8
@@ -50,7 +48,7 @@ export class Run {
     return to - from
   }
 
-  /** Writes the values from `start` to before `end`, with the separator between them, in one piece. */
+  /** Writes the values from `start` to before `end`, with commas between them, in one piece. */
   copyValues(start: number, end: number, target: Buffer, at: number): void {
     const [from, to] = this.#valueSpan(start, end)
     this.#bytes.copy(target, at, from, to)
@@ -78,7 +76,7 @@ export class Run {
     return index < 0 ? 0 : this.#bytes.readUInt32LE(headBytes + index * slotBytes)
   }
 
-  /** A value's end counts the separator after it. */
+  /** A value's end counts the comma after it. */
   #valueSpan(start: number, end: number): [number, number] {
     const valueEnd = (index: number) => (index < 0 ? 0 : this.#bytes.readUInt32LE(headBytes + index * slotBytes + 4))
     return [this.#valuesStart + valueEnd(start - 1), this.#valuesStart + valueEnd(end - 1) - 1]
@@ -100,7 +98,7 @@ export function writeRun(entries: readonly Entry[]): Buffer {
     keyEnd += key.length
     bytes.set(value, valuesStart + valueEnd)
     valueEnd += value.length + 1
-    bytes[valuesStart + valueEnd - 1] = runSeparator
+    bytes[valuesStart + valueEnd - 1] = comma
     bytes.writeUInt32LE(keyEnd, headBytes + index * slotBytes)
     bytes.writeUInt32LE(valueEnd, headBytes + index * slotBytes + 4)
   }
@@ -211,7 +209,7 @@ function holds({ storedKey, bound, isFirst }: OpenRun, key: Key): boolean {
 }
 
 function entriesOf(value: Uint8Array): Entry[] {
-  const run = new Run(Buffer.from(value.buffer, value.byteOffset, value.length))
+  const run = new Run(asBuffer(value))
   return Array.from({ length: run.count }, (_, index) => ({ key: run.key(index), value: run.value(index) }))
 }
 

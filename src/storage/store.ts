@@ -95,6 +95,18 @@ export function sameBytes(a: Uint8Array | undefined, b: Uint8Array | null): bool
   return a === undefined || b === null ? a === undefined && b === null : Buffer.compare(a, b) === 0
 }
 
+/** Values with commas between them, as `join` gives them. */
+export function joinValues(values: readonly Uint8Array[]): Buffer {
+  return Buffer.concat(values.flatMap((value, index) => (index === 0 ? [value] : [commaBytes, value])))
+}
+export const comma = 0x2c
+const commaBytes = Buffer.of(comma)
+
+/** The same memory as a Buffer, without a copy. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+}
+
 /** A copy that shares nothing: a Buffer's own `slice` would be a view of the same memory. */
 export function copyBytes(bytes: Uint8Array): Uint8Array {
   return Uint8Array.prototype.slice.call(bytes)
