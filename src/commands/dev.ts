@@ -1,12 +1,12 @@
 /** `postern dev`: the platform on a developer's laptop, with fixtures that reload and nothing kept. */
 
 import { rmSync, watch } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
 import { CommandError } from '../errors.ts'
-import { type Fixtures, findFixtureFiles, readFixtures, type SourceFile, sourceFile } from '../fixtures/read.ts'
+import { type Fixtures, findFixtureFiles, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
 import { isLoopback } from '../http/guard.ts'
 import { type Running, signalled, start } from './serve.ts'
@@ -19,24 +19,22 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   const data = await mkdtemp(join(tmpdir(), 'postern-dev-'))
   // However this ends, short of a kill.
   process.once('exit', () => rmSync(data, { recursive: true, force: true }))
+  const own = config.fixtures.length > 0
+  const running = await start({ ...config, fixtures: [] }, data, terminal)
   try {
-    const own = config.fixtures.length > 0
-    const sources = own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources()
-    const running = await start({ ...config, fixtures: [] }, data, terminal)
-    try {
-      await running.load(sources)
-      if (!isLoopback(config.host))
-        terminal.stderr(`Whoever reaches ${config.host} can use the keys of these fixtures.\n`)
-      terminal.stdout(`postern listening on ${running.url}\n${greeting(running, sources, config)}`)
-      using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
-      await signalled()
-    } finally {
-      await running.stop()
+    const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
+    if (!isLoopback(config.host)) {
+      terminal.stderr(`Whoever reaches ${config.host} can use the keys of these fixtures.\n`)
     }
-    return 0
+    // A new folder has nothing loaded, so there is something to show.
+    const lines = fixtures === 'unchanged' ? '' : greeting(running, fixtures, config)
+    terminal.stdout(`postern listening on ${running.url}\n${lines}`)
+    using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
+    await signalled()
   } finally {
-    await rm(data, { recursive: true, force: true })
+    await running.stop()
   }
+  return 0
 }
 
 /** A change that does not check out is told, and what was loaded stays. */
@@ -66,12 +64,7 @@ function reloadOnChange(running: Running, folders: readonly string[]): Disposabl
 }
 
 /** Lines to paste: a list with a key of the fixtures, and a token that sees less. */
-function greeting(
-  { url, operatorKey }: Running,
-  sources: readonly SourceFile[],
-  { operatorKey: given }: ServeConfig,
-): string {
-  const { fixtures } = readFixtures(sources)
+function greeting({ url, operatorKey }: Running, fixtures: Fixtures, { operatorKey: given }: ServeConfig): string {
   const namespace = fixtures.connections[0]?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
   const key = keyThatReaches(namespace, fixtures) ?? given ?? operatorKey ?? 'KEY'
   return [

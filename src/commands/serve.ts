@@ -6,8 +6,15 @@ import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
 import { type ServeConfig, urlOf } from '../config.ts'
 import { type DataFolder, lockForServing, openDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
-import { isLoaded, type Loaded, loadFixtures } from '../fixtures/load.ts'
-import { digestOf, findFixtureFiles, readFixtures, type SourceFile, sourceFile } from '../fixtures/read.ts'
+import { isLoaded, loadFixtures } from '../fixtures/load.ts'
+import {
+  digestOf,
+  type Fixtures,
+  findFixtureFiles,
+  readFixtures,
+  type SourceFile,
+  sourceFile,
+} from '../fixtures/read.ts'
 import { createGuard } from '../http/guard.ts'
 import { rawPathRoutes } from '../http/raw-path.ts'
 import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
@@ -23,8 +30,8 @@ export interface Running {
   readonly log: Log
   /** The operator key that this start made, if it did. */
   readonly operatorKey: string | undefined
-  /** Loads these fixtures now. Throws CommandError when they have problems; then nothing has changed. */
-  load(sources: readonly SourceFile[]): Promise<Loaded | 'unchanged'>
+  /** Loads these fixtures now and gives them back. Throws CommandError when they have problems; then nothing has changed. */
+  load(sources: readonly SourceFile[]): Promise<Fixtures | 'unchanged'>
   /** Finishes the requests in flight and closes the store. */
   stop(): Promise<void>
 }
@@ -54,7 +61,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     })
     progress.end()
     log.info('fixtures loaded', { ...loaded })
-    return loaded
+    return fixtures
   }
   if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(sourceFile))
 
