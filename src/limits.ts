@@ -87,6 +87,8 @@ export const grantsKeptMax = 4000
 export const grantUrlCharsMax = 512
 /** Ours: ready answers to lists. */
 export const pageCacheBytesMax = 16 * 1024 * 1024
+/** Ours: generations of namespaces, some hundred bytes each. */
+export const generationsKeptMax = 4000
 /** Ours: records of the registry (servers, namespaces, memberships, keys) kept decoded. */
 export const registryCacheBytesMax = 16 * 1024 * 1024
 

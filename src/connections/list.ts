@@ -7,8 +7,9 @@ import { LRUCache } from 'lru-cache'
 import { privateJson } from '../http/respond.ts'
 import { indexEntriesExaminedMax, pageCacheBytesMax } from '../limits.ts'
 import { readConnection } from '../storage/connections.ts'
+import { createGenerations } from '../storage/generation.ts'
 import { connectionKey, connectionsOf, idAfter, pageGenerationKey, under } from '../storage/keys.ts'
-import { copyBytes, joinValues, type Store, sameBytes } from '../storage/store.ts'
+import { copyBytes, type Joined, joinValues, type Store } from '../storage/store.ts'
 import { openCursor, sealCursor } from './cursor.ts'
 import { afterId, type Spending } from './id-stream.ts'
 import { inScope, planOf, type RowScope } from './plan.ts'
@@ -45,8 +46,7 @@ export interface ConnectionLists {
 }
 
 interface Rows {
-  /** The records' JSON, joined by commas; lent. */
-  readonly json: Uint8Array
+  readonly json: Joined
   /** Where the walk goes on: past the last row or, on a page cut short, where the plan stood. Undefined at the end. */
   readonly resumeFrom: string | undefined
   /** Made from one state of the namespace. */
@@ -59,28 +59,33 @@ export function createConnectionLists(
   cursorKey: Buffer,
   cacheBytesMax = pageCacheBytesMax,
 ): ConnectionLists {
-  const pages = new LRUCache<string, Page>({
+  const pages = new LRUCache<string, { readonly generation: string; readonly page: Page }>({
     maxSize: cacheBytesMax,
-    sizeCalculation: ({ body }, key) => body.length + key.length + 256,
+    sizeCalculation: ({ page }, key) => page.body.length + key.length + 256,
   })
   /** Pages that were asked for once. The second time they are kept: a walk asks for each page once and would push out the rest. */
   const asked = new LRUCache<string, true>({ max: 1000 })
-  const assemble = createAssembler(cursorKey)
+  const generations = createGenerations(store, pageGenerationKey)
 
   return {
-    async page({ scope, query, binding, name: requestName }, use) {
-      const generation = await store.get(pageGenerationKey(scope.namespace))
-      const name = generation === undefined ? requestName : Buffer.from(generation).toString('latin1') + requestName
+    async page({ scope, query, binding, name }, use) {
+      const generation = await generations.current(scope.namespace)
       const known = pages.get(name)
-      if (known !== undefined) return use(known)
+      if (known?.generation === generation && generation !== '') return use(known.page)
 
       const from = query.cursor === undefined ? '' : openCursor(cursorKey, binding, query.cursor)
       if (from === undefined) return 'bad_cursor'
-      return readRows(store, scope, { limit: query.limit, from, generation }, (rows) => {
-        const etag = etagOf(name)
-        const page = { body: assemble(rows, binding), etag, headers: { ...privateJson, etag } }
+      const unchanged = async () => (await generations.current(scope.namespace)) === generation
+      return readRows(store, scope, { limit: query.limit, from, unchanged }, ({ json, resumeFrom, settled }) => {
+        const cursor = resumeFrom === undefined ? 'null' : `"${sealCursor(cursorKey, binding, resumeFrom)}"`
+        const etag = etagOf(generation, name)
+        const page = {
+          body: json.between('{"connections":[', `],"nextCursor":${cursor}}`),
+          etag,
+          headers: { ...privateJson, etag },
+        }
         // A page that overtook a change is right, but it is not the page of this generation.
-        if (rows.settled && asked.get(name)) pages.set(name, kept(page))
+        if (settled && asked.get(name)) pages.set(name, { generation, page: kept(page) })
         else asked.set(name, true)
         return use(page)
       })
@@ -88,8 +93,8 @@ export function createConnectionLists(
   }
 }
 
-function etagOf(name: string): string {
-  return `"${Buffer.from(Bun.SHA256.hash(name) as Uint8Array)
+function etagOf(generation: string, name: string): string {
+  return `"${Buffer.from(Bun.SHA256.hash(generation + name) as Uint8Array)
     .toString('base64url')
     .slice(0, 22)}"`
 }
@@ -99,34 +104,18 @@ function kept({ body, etag, headers }: Page): Page {
   return { body: copyBytes(body), etag, headers: new Headers(headers) }
 }
 
-/** Puts a page together in a buffer of its own, which the next page overwrites. */
-function createAssembler(cursorKey: Buffer): (rows: Rows, binding: string) => Uint8Array {
-  const opening = '{"connections":['
-  let body = Buffer.allocUnsafe(128 * 1024)
-  return ({ json, resumeFrom }, binding) => {
-    const cursor = resumeFrom === undefined ? 'null' : `"${sealCursor(cursorKey, binding, resumeFrom)}"`
-    const closing = `],"nextCursor":${cursor}}`
-    const length = opening.length + json.length + closing.length
-    if (length > body.length) body = Buffer.allocUnsafe(length * 2)
-    body.write(opening, 0, 'latin1')
-    body.set(json, opening.length)
-    body.write(closing, opening.length + json.length, 'latin1')
-    return body.subarray(0, length)
-  }
-}
-
 interface Walk {
   readonly limit: number
   /** The least id of the page. */
   readonly from: string
-  /** The namespace's generation when the walk began. */
-  readonly generation: Uint8Array | undefined
+  /** Since the walk began. */
+  readonly unchanged: () => Promise<boolean>
 }
 
 async function readRows<T>(
   store: Store,
   scope: RowScope,
-  { limit, from, generation }: Walk,
+  { limit, from, unchanged }: Walk,
   use: (rows: Rows) => T,
 ): Promise<T> {
   const { namespace } = scope
@@ -136,16 +125,15 @@ async function readRows<T>(
     const prefix = connectionsOf(namespace)
     const range = { gte: connectionKey(namespace, from), lt: under(prefix).lt, limit }
     // One snapshot: what it holds is right, whether or not the generation has moved on.
-    return store.join(range, ({ bytes, moreAfter }) => {
-      const resumeFrom = moreAfter === undefined ? undefined : afterId(idAfter(prefix, moreAfter))
-      return use({ json: bytes, resumeFrom, settled: true })
+    return store.join(range, (json) => {
+      const resumeFrom = json.moreAfter === undefined ? undefined : afterId(idAfter(prefix, json.moreAfter))
+      return use({ json, resumeFrom, settled: true })
     })
   }
 
-  const unchanged = async () => sameBytes(await store.get(pageGenerationKey(namespace)), generation ?? null)
   const rows: Uint8Array[] = []
   const result = (resumeFrom: string | undefined, settled: boolean): T => {
-    return use({ json: joinValues(rows), resumeFrom, settled })
+    return use({ json: joinValues(rows, undefined), resumeFrom, settled })
   }
   let settled = true
   let position = from

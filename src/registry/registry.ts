@@ -8,10 +8,10 @@
 import { LRUCache } from 'lru-cache'
 import { callersCachedMax, registryCacheBytesMax } from '../limits.ts'
 import type { ApiKey, Namespace, Role } from '../model/registry.ts'
+import { createGenerations } from '../storage/generation.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
-  keyText,
   memberKey,
   namespaceKey,
   organizationKey,
@@ -37,14 +37,15 @@ export interface RegistrySnapshot {
   serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
 }
 
-export function createRegistry(store: Pick<Store, 'get'>): Registry {
-  let generation: Uint8Array | undefined
+export function createRegistry(store: Pick<Store, 'get' | 'stamp'>): Registry {
+  const generations = createGenerations(store, () => registryGenerationKey)
+  let generation = ''
   let snapshot = createSnapshot(store)
   return {
     async current() {
-      const stored = await store.get(registryGenerationKey)
-      if (generation === undefined || stored === undefined || Buffer.compare(stored, generation) !== 0) {
-        generation = stored
+      const current = await generations.current('registry')
+      if (current !== generation || current === '') {
+        generation = current
         // What an earlier request still holds stays as it was for that request; nothing is shared with it.
         snapshot = createSnapshot(store)
       }
@@ -60,11 +61,11 @@ function createSnapshot(store: Pick<Store, 'get'>): RegistrySnapshot {
     sizeCalculation: ({ value }) => (value instanceof Uint8Array ? value.length + 256 : 512),
   })
 
-  async function read<T>(key: Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
-    const name = keyText(key)
+  /** `name` is the record's in this map: names hold no NUL, so kinds and parts cannot run into each other. */
+  async function read<T>(name: string, key: () => Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
     const known = records.get(name)
     if (known !== undefined) return known.value as T | undefined
-    const bytes = await store.get(key)
+    const bytes = await store.get(key())
     const value = bytes === undefined ? undefined : decode(bytes)
     // Absence is not remembered: made-up names would push out what is real.
     if (value !== undefined) records.set(name, { value })
@@ -72,18 +73,29 @@ function createSnapshot(store: Pick<Store, 'get'>): RegistrySnapshot {
   }
   const json = <T>(bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString()) as T
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
-  const apiKey = (keyId: string) => read(apiKeyKey(keyId), json<ApiKey>)
+  const apiKey = (keyId: string) => read(`key\0${keyId}`, () => apiKeyKey(keyId), json<ApiKey>)
 
   return {
     derived: new LRUCache({ max: callersCachedMax }),
     apiKey,
     async apiKeyByDigest(digest) {
-      const keyId = await read(apiKeyDigestKey(digest), text)
+      const keyId = await read(`digest\0${digest}`, () => apiKeyDigestKey(digest), text)
       return keyId === undefined ? undefined : apiKey(keyId)
     },
-    hasOrganization: async (organizationId) => (await read(organizationKey(organizationId), () => true)) === true,
-    role: (organizationId, userId) => read(memberKey(organizationId, userId), (bytes) => text(bytes) as Role),
-    namespace: (namespace) => read(namespaceKey(namespace), json<Namespace>),
-    serverJson: (qualifiedName) => read(serverKey(qualifiedName), (bytes) => bytes),
+    async hasOrganization(organizationId) {
+      const key = () => organizationKey(organizationId)
+      return (await read(`organization\0${organizationId}`, key, () => true)) === true
+    },
+    role(organizationId, userId) {
+      const key = () => memberKey(organizationId, userId)
+      return read(`member\0${organizationId}\0${userId}`, key, (bytes) => text(bytes) as Role)
+    },
+    namespace: (namespace) => read(`namespace\0${namespace}`, () => namespaceKey(namespace), json<Namespace>),
+    serverJson: (qualifiedName) =>
+      read(
+        `server\0${qualifiedName}`,
+        () => serverKey(qualifiedName),
+        (bytes) => bytes,
+      ),
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Database, RootDatabase, Transaction } from 'lmdb'
 import { Run } from './runs.ts'
-import { comma, type Joined, type Key, type Range } from './store.ts'
+import { comma, type Joined, joinedEdgeBytes, joinedIn, type Key, type Range } from './store.ts'
 
 /** Keys are our own bytes. lmdb-js compares past the end of a key, so eight zero bytes follow each. */
 export const keyEncoder = {
@@ -43,11 +43,12 @@ export function openRunReader(root: RootDatabase): RunReader {
   }
   const runs: Bytes = root.openDB({ name: 'runs', encoder, keyEncoder } as never)
   Object.assign(runs, { decoderCopies: true })
+  /** Values, with room before and after for what stands around them. */
   let page = Buffer.allocUnsafe(128 * 1024)
 
-  /** Shows runs one after the other until `visit` says stop. */
-  function each(options: object, visit: (run: Run) => 'go on' | 'stop'): void {
-    const steps = runs.getRange(options as never)[Symbol.iterator]()
+  /** Shows runs one after the other, from the one that may hold `key`, until `visit` says stop. */
+  function eachFrom(key: Key, transaction: Transaction | undefined, visit: (run: Run) => 'go on' | 'stop'): void {
+    const steps = runs.getRange({ start: key, ...(transaction && { transaction }) } as never)[Symbol.iterator]()
     while (steps.next().done !== true) {
       if (current !== undefined && visit(current) === 'stop') {
         steps.return?.()
@@ -56,21 +57,10 @@ export function openRunReader(root: RootDatabase): RunReader {
     }
   }
 
-  /** The runs that may hold keys of the range: the one that begins before it, too. */
-  function eachIn({ gte, lt }: Range, transaction: Transaction, visit: (run: Run) => 'go on' | 'stop'): void {
-    let stopped = false
-    each({ start: gte, reverse: true, limit: 1, transaction }, (run) => {
-      stopped = visit(run) === 'stop'
-      return 'stop'
-    })
-    // A short look often ends in that one run.
-    if (!stopped) each({ start: Buffer.concat([gte, Buffer.of(0)]), end: lt, transaction }, visit)
-  }
-
   return {
     get(key, transaction) {
       let value: Uint8Array | undefined
-      each({ start: key, reverse: true, limit: 1, ...(transaction && { transaction }) }, (run) => {
+      eachFrom(key, transaction, (run) => {
         const at = run.seek(key)
         if (at < run.count && run.compare(at, key) === 0) value = run.value(at)
         return 'stop'
@@ -78,11 +68,10 @@ export function openRunReader(root: RootDatabase): RunReader {
       return value
     },
 
-    walk(range, transaction, kind, take) {
-      const { gte, lt, limit } = range
+    walk({ gte, lt, limit }, transaction, kind, take) {
       let taken = 0
       let more = false
-      eachIn(range, transaction, (run) => {
+      eachFrom(gte, transaction, (run) => {
         for (let at = run.seek(gte); at < run.count; at += 1) {
           if (run.compare(at, lt) >= 0) return 'stop'
           more = taken === limit
@@ -95,20 +84,19 @@ export function openRunReader(root: RootDatabase): RunReader {
       return more
     },
 
-    join(range, transaction) {
-      const { gte, lt, limit } = range
-      let filled = 0
+    join({ gte, lt, limit }, transaction) {
+      let filled = joinedEdgeBytes
       let count = 0
       let moreAfter: Key | undefined
       let more = false
-      eachIn(range, transaction, (run) => {
-        const start = run.seek(gte)
-        const end = run.compare(run.count - 1, lt) < 0 ? run.count : run.seek(lt)
+      eachFrom(gte, transaction, (run) => {
+        const start = count === 0 ? run.seek(gte) : 0
+        const end = run.count === 0 || run.compare(run.count - 1, lt) < 0 ? run.count : run.seek(lt)
         const taken = Math.min(end - start, limit - count)
         if (taken > 0) {
           const length = run.valuesLength(start, start + taken)
-          if (filled + length + 1 > page.length) {
-            const larger = Buffer.allocUnsafe((filled + length + 1) * 2)
+          if (filled + length + 1 + joinedEdgeBytes > page.length) {
+            const larger = Buffer.allocUnsafe((filled + length + 1 + joinedEdgeBytes) * 2)
             page.copy(larger, 0, 0, filled)
             page = larger
           }
@@ -125,7 +113,7 @@ export function openRunReader(root: RootDatabase): RunReader {
         more = end - start > taken
         return more || end < run.count ? 'stop' : 'go on'
       })
-      return { bytes: page.subarray(0, filled), count, moreAfter: more ? moreAfter : undefined }
+      return joinedIn(page, joinedEdgeBytes, filled, { count, moreAfter: more ? moreAfter : undefined })
     },
   }
 }

@@ -3,11 +3,12 @@
  * Settings follow what was measured of lmdb-js 3.5 on Bun; each says why.
  */
 
-import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import * as lmdb from 'lmdb'
 import { ABORT, open, type RootDatabase, type Transaction } from 'lmdb'
 import { type Bytes, keyEncoder, openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
+import { openStamp } from './lmdb-stamp.ts'
 import { editRuns } from './runs.ts'
 import {
   type Committed,
@@ -38,7 +39,10 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
   let data: Bytes
   let runs: Bytes
   let packed: RunReader
+  let stamp: Store['stamp']
   try {
+    mkdirSync(folder, { recursive: true })
+    stamp = openStamp(folder)
     root = open({
       path: folder,
       // With overlapping syncs, killing one of two writing processes lost acknowledged writes of the other.
@@ -136,12 +140,13 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     if (conflicts.length > 0) return conflicts
     const editor = editRuns({
       bytesMax: (key) => runBytes.get(key[0] ?? 0) ?? 0,
-      atOrBefore(key) {
-        for (const entry of runs.getRange({ start: key, reverse: true, limit: 1 })) return entry
+      atOrAfter(key) {
+        for (const entry of runs.getRange({ start: key, limit: 1 })) return entry
         return undefined
       },
-      keyAfter(key) {
-        for (const after of runs.getKeys({ start: Buffer.concat([key, Buffer.of(0)]), limit: 1 })) return after
+      keyBefore(key) {
+        const from = key === undefined ? {} : { start: key, exclusiveStart: true }
+        for (const before of runs.getKeys({ ...from, reverse: true, limit: 1 } as never)) return before
         return undefined
       },
       put: (key, value) => void runs.put(key, value),
@@ -213,7 +218,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
           values.push(value)
           last = key
         })
-        return use({ bytes: joinValues(values), count: values.length, moreAfter: more ? last : undefined })
+        return use(joinValues(values, more ? last : undefined))
       })
     },
     async commit(batch) {
@@ -230,6 +235,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
         throw await asStoreError(error)
       }
     },
+    stamp,
     async close() {
       reader.done()
       await root.close()

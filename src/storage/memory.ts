@@ -17,6 +17,7 @@ import {
 export function openMemoryStore(): Store {
   /** Sorted by key. */
   let entries: Entry[] = []
+  let commits = 0
   let closed = false
 
   function position(key: Key): { at: number; found: boolean } {
@@ -65,6 +66,7 @@ export function openMemoryStore(): Store {
     const kept = entries.filter(({ key }) => !changed.has(Buffer.from(key).toString('latin1')))
     const added = [...changed.values()].filter((entry) => entry !== undefined)
     entries = [...kept, ...added].sort((a, b) => Buffer.compare(a.key, b.key))
+    commits += 1
     return { ok: true }
   }
 
@@ -81,14 +83,16 @@ export function openMemoryStore(): Store {
     },
     async join(range, use) {
       const { taken, more } = slice(range)
-      return use({
-        bytes: joinValues(taken.map(({ value }) => value)),
-        count: taken.length,
-        moreAfter: more ? taken.at(-1)?.key : undefined,
-      })
+      return use(
+        joinValues(
+          taken.map(({ value }) => value),
+          more ? taken.at(-1)?.key : undefined,
+        ),
+      )
     },
     commit,
     load: commit,
+    stamp: () => commits,
     async close() {
       closed = true
       entries = []

@@ -1,8 +1,8 @@
 /**
  * Runs: neighbouring entries kept together in one value, so that a page of a hundred records is read in a
  * few steps instead of a hundred. A run holds up to some kilobytes of entries in the order of their keys
- * and is stored under a key that is not above its first. Pure: bytes in, bytes out; the engine finds,
- * reads and writes them.
+ * and is stored under a key that is not below its last: one search from any key lands in the run that may
+ * hold it. Pure: bytes in, bytes out; the engine finds, reads and writes them.
  *
  *   u32 count | u32 key end, u32 value end (each entry) | keys | values with a comma after each
  *
@@ -109,10 +109,10 @@ export function writeRun(entries: readonly Entry[]): Buffer {
 export interface RunStorage {
   /** A run that begins with this key is cut past so many bytes. */
   bytesMax(key: Key): number
-  /** The run under the greatest key that is `key` or comes before it. */
-  atOrBefore(key: Key): Entry | undefined
-  /** The key of the first run after `key`. */
-  keyAfter(key: Key): Key | undefined
+  /** The run under the least key that is `key` or comes after it. */
+  atOrAfter(key: Key): Entry | undefined
+  /** The key of the last run before `key`, or of the last of all. */
+  keyBefore(key: Key | undefined): Key | undefined
   put(key: Key, value: Uint8Array): void
   remove(key: Key): void
 }
@@ -131,15 +131,11 @@ export function editRuns(storage: RunStorage): RunEditor {
   function openFor(key: Key): OpenRun {
     if (open !== undefined && holds(open, key)) return open
     flush()
-    const bound = storage.keyAfter(key)
-    const before = storage.atOrBefore(key)
-    // What comes before all runs goes into the first of them.
-    const stored = before ?? (bound === undefined ? undefined : storage.atOrBefore(bound))
-    open = openRun(
-      stored,
-      before === undefined && bound !== undefined ? storage.keyAfter(bound) : bound,
-      before === undefined,
-    )
+    const after = storage.atOrAfter(key)
+    // What comes after all runs goes into the last of them.
+    const lastKey = after === undefined ? storage.keyBefore(undefined) : undefined
+    const stored = lastKey === undefined ? after : storage.atOrAfter(lastKey)
+    open = openRun(stored, stored === undefined ? undefined : storage.keyBefore(stored.key), after === undefined)
     return open
   }
 
@@ -147,11 +143,12 @@ export function editRuns(storage: RunStorage): RunEditor {
     if (open?.changed === true) {
       const { storedKey, entries } = open
       const runs = cut(entries, storage.bytesMax)
-      const firstKey = runs[0]?.[0]?.key
-      const keepsKey = storedKey !== undefined && firstKey !== undefined && Buffer.compare(storedKey, firstKey) <= 0
+      const lastKey = runs.at(-1)?.at(-1)?.key
+      const keepsKey = storedKey !== undefined && lastKey !== undefined && Buffer.compare(storedKey, lastKey) >= 0
       if (storedKey !== undefined && !keepsKey) storage.remove(storedKey)
       for (const [index, run] of runs.entries()) {
-        storage.put(index === 0 && keepsKey ? storedKey : (run[0] as Entry).key, writeRun(run))
+        const isLast = index === runs.length - 1
+        storage.put(isLast && keepsKey ? storedKey : (run.at(-1) as Entry).key, writeRun(run))
       }
     }
     open = undefined
@@ -189,23 +186,23 @@ const spillBytes = 64 * 1024
 interface OpenRun {
   /** The key that it is stored under, if it is. */
   readonly storedKey: Key | undefined
-  /** It takes keys from `storedKey`, or any when it is the first, to before this. */
+  /** It takes keys after this one, up to `storedKey`, or all of them when it is the last. */
   readonly bound: Key | undefined
-  readonly isFirst: boolean
+  readonly isLast: boolean
   readonly entries: Entry[]
   size: number
   changed: boolean
 }
 
-function openRun(stored: Entry | undefined, bound: Key | undefined, isFirst: boolean): OpenRun {
+function openRun(stored: Entry | undefined, bound: Key | undefined, isLast: boolean): OpenRun {
   const entries = stored === undefined ? [] : entriesOf(stored.value)
   const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
-  return { storedKey: stored?.key, bound, isFirst, entries, size, changed: false }
+  return { storedKey: stored?.key, bound, isLast, entries, size, changed: false }
 }
 
-function holds({ storedKey, bound, isFirst }: OpenRun, key: Key): boolean {
-  if (bound !== undefined && Buffer.compare(key, bound) >= 0) return false
-  return isFirst || (storedKey !== undefined && Buffer.compare(storedKey, key) <= 0)
+function holds({ storedKey, bound, isLast }: OpenRun, key: Key): boolean {
+  if (bound !== undefined && Buffer.compare(key, bound) <= 0) return false
+  return isLast || (storedKey !== undefined && Buffer.compare(storedKey, key) >= 0)
 }
 
 function entriesOf(value: Uint8Array): Entry[] {

@@ -59,15 +59,24 @@ export interface Store {
   commit(write: Write): Promise<Committed>
   /** The same promise for a write of any size, made as it is consumed: may hold up the process, so for start-up. */
   load(write: Write): Promise<Committed>
+  /**
+   * A number that is another after every commit, by whichever process; undefined where an engine cannot tell.
+   * Costs next to nothing. Taken before a read, it says later whether that read still holds.
+   */
+  stamp(): number | undefined
   /** Reads and writes after it throw. */
   close(): Promise<void>
 }
 
 export interface Joined {
-  readonly bytes: Uint8Array
   readonly count: number
   /** Where the range holds more: the key of the last value taken. */
   readonly moreAfter: Key | undefined
+  /**
+   * The values with commas between them, and these texts (ASCII, at most `joinedEdgeBytes` each) around
+   * them. Written where the values stand: a second copy of a page costs more than finding it.
+   */
+  between(opening: string, closing: string): Uint8Array
 }
 
 /**
@@ -95,11 +104,29 @@ export function sameBytes(a: Uint8Array | undefined, b: Uint8Array | null): bool
   return a === undefined || b === null ? a === undefined && b === null : Buffer.compare(a, b) === 0
 }
 
-/** Values with commas between them, as `join` gives them. */
-export function joinValues(values: readonly Uint8Array[]): Buffer {
-  return Buffer.concat(values.flatMap((value, index) => (index === 0 ? [value] : [commaBytes, value])))
-}
 export const comma = 0x2c
+export const joinedEdgeBytes = 512
+
+/** Of values that stand in a buffer from `start` to `end`, with room for an edge before and after. */
+export function joinedIn(buffer: Buffer, start: number, end: number, rest: Omit<Joined, 'between'>): Joined {
+  return {
+    ...rest,
+    between(opening, closing) {
+      const first = start - opening.length
+      buffer.write(opening, first, 'latin1')
+      buffer.write(closing, end, 'latin1')
+      return buffer.subarray(first, end + closing.length)
+    },
+  }
+}
+
+/** Of values that stand apart. */
+export function joinValues(values: readonly Uint8Array[], moreAfter: Key | undefined): Joined {
+  const edge = Buffer.allocUnsafe(joinedEdgeBytes)
+  const parts = values.flatMap((value, index) => (index === 0 ? [value] : [commaBytes, value]))
+  const buffer = Buffer.concat([edge, ...parts, edge])
+  return joinedIn(buffer, edge.length, buffer.length - edge.length, { count: values.length, moreAfter })
+}
 const commaBytes = Buffer.of(comma)
 
 /** The same memory as a Buffer, without a copy. */

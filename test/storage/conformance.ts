@@ -43,7 +43,9 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
     test("what comes out is the caller's to keep", async () => {
       await put(['a', '1'], ['b', '2'])
       const first = await store.get(bytes('a'))
-      const pages = [between('a', 'c'), between('b', 'c')].map((range) => store.join(range, (page) => text(page.bytes)))
+      const pages = [between('a', 'c'), between('b', 'c')].map((range) =>
+        store.join(range, (page) => text(page.between('', ''))),
+      )
       await store.get(bytes('b'))
       expect([text(first), ...(await Promise.all(pages))]).toEqual(['1', '1,2', '2'])
       first?.fill(0x78)
@@ -87,11 +89,17 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
           keys: expected.map((e) => e.slice(0, e.indexOf('='))),
           more,
         })
-        const joined = await store.join(range, (page) => ({ ...page, bytes: text(page.bytes) }))
+        const joined = await store.join(range, ({ count, moreAfter, between }) => ({
+          count,
+          moreAfter,
+          bytes: text(between('', '')),
+          framed: text(between('<', '>')),
+        }))
         const values = expected.map((e) => e.slice(e.indexOf('=') + 1))
         const last = expected.at(-1)?.split('=')[0]
         expect({ ...joined, moreAfter: text(joined.moreAfter) }).toEqual({
           bytes: values.join(','),
+          framed: `<${values.join(',')}>`,
           count: values.length,
           moreAfter: more ? last : undefined,
         })
@@ -104,10 +112,10 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       const range = between('k', 'l', 19)
       const { length, count, moreAfter } = await store.join(range, (page) => ({
         ...page,
-        length: page.bytes.length,
+        length: page.between('['.repeat(512), ']'.repeat(512)).length,
       }))
       expect({ length, count, moreAfter: text(moreAfter) }).toEqual({
-        length: 19 * 60_000 + 18,
+        length: 512 + 19 * 60_000 + 18 + 512,
         count: 19,
         moreAfter: 'k18',
       })
@@ -195,6 +203,20 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
         entries: ['k04990=4990', 'k04991=4991', 'k04992=4992', 'k04993=4993', 'k04994=4994'],
         more: true,
       })
+    })
+
+    test('stamp() changes with every commit, and with nothing else', async () => {
+      const seen = new Set<number | undefined>([store.stamp()])
+      for (const step of ['1', '2', '3']) {
+        await (step === '2' ? store.load({ puts: [entry('a', step)] }) : put(['a', step]))
+        const stamp = store.stamp()
+        expect(stamp === undefined || !seen.has(stamp)).toBe(true)
+        seen.add(stamp)
+        await store.get(bytes('a'))
+        await store.range(between('a', 'b'))
+        await store.commit({ checks: [{ key: bytes('a'), value: null }], puts: [entry('b', '1')] })
+        expect(store.stamp()).toBe(stamp)
+      }
     })
 
     test('a key of 1,024 bytes is kept', async () => {

@@ -43,8 +43,10 @@ test('a read sees what another process has committed before it began', async () 
   for (let i = 0; i < 50; i += 1) {
     // A read of our own first, so that there is an old snapshot to be kept by mistake.
     await store.get(key)
+    const stamp = store.stamp()
     writer.stdin.write(`${i}\n`)
     await lines.read()
+    expect(store.stamp()).not.toBe(stamp)
     expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe(String(i))
   }
   await writer.stdin.end()

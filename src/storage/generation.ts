@@ -1,0 +1,38 @@
+/**
+ * Generations as they are now. A generation is a value that every write to its part of the store replaces
+ * in the same commit; whoever remembers something remembers the generation it was read under. Where the
+ * engine has a stamp, a generation is read again only after a commit.
+ */
+
+import { LRUCache } from 'lru-cache'
+import { generationsKeptMax } from '../limits.ts'
+import { keyText } from './keys.ts'
+import type { Key, Store } from './store.ts'
+
+export interface Generations {
+  /** Of the part of this name, as text; '' for a part that was never written. A promise only where it must be read. */
+  current(name: string): Promise<string> | string
+}
+
+/** `keyOf` gives the key of a part's generation. */
+export function createGenerations(store: Pick<Store, 'get' | 'stamp'>, keyOf: (name: string) => Key): Generations {
+  const known = new LRUCache<string, { readonly stamp: number; readonly generation: string }>({
+    max: generationsKeptMax,
+  })
+
+  async function read(name: string): Promise<string> {
+    // Before the read: a commit that lands between the two makes for one read too many, and never for one too few.
+    const stamp = store.stamp()
+    const value = await store.get(keyOf(name))
+    const generation = value === undefined ? '' : keyText(value)
+    if (stamp !== undefined) known.set(name, { stamp, generation })
+    return generation
+  }
+
+  return {
+    current(name) {
+      const last = known.get(name)
+      return last !== undefined && last.stamp === store.stamp() ? last.generation : read(name)
+    },
+  }
+}
