@@ -47,9 +47,10 @@ export function createApp({ store, secrets, keys, issuer, guard, now, log }: App
       handler: { standardHostname: false },
     })
       .onRequest(({ request, set }) => {
-        guard.check(request.headers)
-        if (request.headers.has('origin')) Object.assign(set.headers, guard.corsHeaders(request.headers))
-        return guard.preflight(request)
+        const corsHeaders = guard.check(request.headers)
+        if (corsHeaders === undefined) return undefined
+        Object.assign(set.headers, corsHeaders)
+        return guard.preflight(request, corsHeaders)
       })
       .onError(({ request, error, code }) => {
         const path = pathOf(request.url)

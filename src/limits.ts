@@ -58,6 +58,8 @@ export const pageItemsDefault = 100
 export const indexEntriesExaminedMax = 20_000
 /** Ours: the longest sealed cursor is 214 characters; anything longer is not one. */
 export const cursorCharsMax = 256
+/** Ours: cursors remembered from when they were given, some hundred bytes each. */
+export const cursorsKeptMax = 5000
 /** Ours: filters are intersected, each with a cursor of its own in the store. */
 export const listFiltersMax = 32
 /** Ours: one turn of index work before other requests get theirs. */
@@ -85,6 +87,8 @@ export const callersCachedMax = 10_000
 /** Ours: lists that a caller was found to be allowed, by URL; a few kilobytes each at the most. */
 export const grantsKeptMax = 4000
 export const grantUrlCharsMax = 512
+/** Ours: names of lists, a few hundred bytes each, of which some were asked for twice. */
+export const pagesAskedMax = 1000
 /** Ours: ready answers to lists. */
 export const pageCacheBytesMax = 16 * 1024 * 1024
 /** Ours: generations of namespaces, some hundred bytes each. */

@@ -6,41 +6,73 @@
  */
 
 import { createCipheriv, createDecipheriv } from 'node:crypto'
-import { cursorCharsMax } from '../limits.ts'
+import { cursorCharsMax, cursorsKeptMax } from '../limits.ts'
+
+export interface Cursors {
+  /** `binding` is what the walk must keep: its namespace and filters, in one spelling. `from` is ASCII. */
+  seal(binding: string, from: string): string
+  /** Where to go on, or undefined for a cursor that is not ours, not for this walk, or not whole. */
+  open(binding: string, cursor: string): string | undefined
+}
 
 const version = 1
-const nonceBytes = 12
+const nonceAt = 1
+const sealedAt = nonceAt + 12
 const tagBytes = 16
 
-/** `binding` is what the walk must keep: its namespace and filters, in one spelling. */
-export function sealCursor(key: Buffer, binding: string, from: string): string {
-  const nonce = nonceOf(key, `${binding}\0${from}`)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(binding))
-  const sealed = Buffer.concat([cipher.update(from), cipher.final()])
-  return Buffer.concat([Buffer.of(version), nonce, sealed, cipher.getAuthTag()]).toString('base64url')
-}
+export function createCursors(key: Buffer): Cursors {
+  const nonceKey = key.toString('hex')
+  /** Cursors by binding and position, and the other way round: most come back at once, from whoever walks. */
+  const cursorAt = new Map<string, string>()
+  const positionOf = new Map<string, string>()
 
-/** Where to go on, or undefined for a cursor that is not ours, not for this walk, or not whole. */
-export function openCursor(key: Buffer, binding: string, cursor: string): string | undefined {
-  if (cursor.length > cursorCharsMax) return undefined
-  const bytes = Buffer.from(cursor, 'base64url')
-  if (bytes.toString('base64url') !== cursor) return undefined
-  if (bytes.length <= 1 + nonceBytes + tagBytes || bytes[0] !== version) return undefined
-  const nonce = bytes.subarray(1, 1 + nonceBytes)
-  try {
-    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
-      .setAAD(Buffer.from(binding))
-      .setAuthTag(bytes.subarray(-tagBytes))
-    const sealed = bytes.subarray(1 + nonceBytes, -tagBytes)
-    return decipher.update(sealed, undefined, 'latin1') + decipher.final('latin1')
-  } catch {
-    return undefined
+  /** A keyed hash: cut short, and with a key of fixed length in front, SHA-256 serves as one. */
+  function nonceOf(text: string): Uint8Array {
+    return (Bun.SHA256.hash(nonceKey + text) as Uint8Array).subarray(0, sealedAt - nonceAt)
   }
-}
 
-/** A keyed hash; cut short, and with a key of fixed length in front, SHA-256 serves as one. */
-function nonceOf(key: Buffer, text: string): Uint8Array {
-  const hash = new Uint8Array(32)
-  Bun.SHA256.hash(Buffer.concat([key, Buffer.from(text)]), hash)
-  return hash.subarray(0, nonceBytes)
+  function unseal(binding: string, cursor: string): string | undefined {
+    if (cursor.length > cursorCharsMax) return undefined
+    const bytes = Buffer.from(cursor, 'base64url')
+    if (bytes.toString('base64url') !== cursor) return undefined
+    if (bytes.length <= sealedAt + tagBytes || bytes[0] !== version) return undefined
+    try {
+      const nonce = bytes.subarray(nonceAt, sealedAt)
+      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+        .setAAD(Buffer.from(binding))
+        .setAuthTag(bytes.subarray(-tagBytes))
+      return decipher.update(bytes.subarray(sealedAt, -tagBytes), undefined, 'latin1') + decipher.final('latin1')
+    } catch {
+      return undefined
+    }
+  }
+
+  function sealNew(binding: string, from: string): string {
+    const bytes = Buffer.allocUnsafe(sealedAt + from.length + tagBytes)
+    const nonce = nonceOf(`${binding}\0${from}`)
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(binding))
+    bytes[0] = version
+    bytes.set(nonce, nonceAt)
+    bytes.set(cipher.update(from, 'latin1'), sealedAt)
+    cipher.final()
+    bytes.set(cipher.getAuthTag(), sealedAt + from.length)
+    return bytes.toString('base64url')
+  }
+
+  return {
+    seal(binding, from) {
+      const position = `${binding}\0${from}`
+      const known = cursorAt.get(position)
+      if (known !== undefined) return known
+      const cursor = sealNew(binding, from)
+      if (cursorAt.size >= cursorsKeptMax) {
+        cursorAt.clear()
+        positionOf.clear()
+      }
+      cursorAt.set(position, cursor)
+      positionOf.set(`${binding}\0${cursor}`, from)
+      return cursor
+    },
+    open: (binding, cursor) => positionOf.get(`${binding}\0${cursor}`) ?? unseal(binding, cursor),
+  }
 }

@@ -5,23 +5,23 @@
 
 import { LRUCache } from 'lru-cache'
 import { privateJson } from '../http/respond.ts'
-import { indexEntriesExaminedMax, pageCacheBytesMax } from '../limits.ts'
+import { indexEntriesExaminedMax, pageCacheBytesMax, pagesAskedMax } from '../limits.ts'
 import { readConnection } from '../storage/connections.ts'
 import { createGenerations } from '../storage/generation.ts'
 import { connectionKey, connectionsOf, idAfter, pageGenerationKey, under } from '../storage/keys.ts'
-import { copyBytes, type Joined, joinValues, type Store } from '../storage/store.ts'
-import { openCursor, sealCursor } from './cursor.ts'
+import { type Joined, joinValues, type Store } from '../storage/store.ts'
+import { createCursors } from './cursor.ts'
 import { afterId, type Spending } from './id-stream.ts'
 import { inScope, planOf, type RowScope } from './plan.ts'
 import { type ListQuery, spelling } from './query.ts'
 
 export interface Page {
-  /** Lent for the time of one call. */
-  readonly body: Uint8Array
+  /** Bytes are lent for the time of one call; a page that is kept is a Blob, which a response does not copy. */
+  readonly body: Uint8Array<ArrayBuffer> | Blob
   /** Quoted; the same as long as the page would be the same bytes. */
   readonly etag: string
-  /** Of the answer that carries the page. */
-  readonly headers: Headers | Record<string, string>
+  /** Of the answer that carries the page; lent too. */
+  readonly headers: Headers
 }
 
 export interface ListRequest {
@@ -59,13 +59,18 @@ export function createConnectionLists(
   cursorKey: Buffer,
   cacheBytesMax = pageCacheBytesMax,
 ): ConnectionLists {
-  const pages = new LRUCache<string, { readonly generation: string; readonly page: Page }>({
+  const pages = new LRUCache<string, { readonly generation: string; readonly page: Page; readonly bytes: number }>({
     maxSize: cacheBytesMax,
-    sizeCalculation: ({ page }, key) => page.body.length + key.length + 256,
+    sizeCalculation: ({ bytes }, key) => bytes + key.length + 256,
   })
-  /** Pages that were asked for once. The second time they are kept: a walk asks for each page once and would push out the rest. */
-  const asked = new LRUCache<string, true>({ max: 1000 })
+  /**
+   * The generation in which a page was last asked for. Asked for again in the same one, it is kept: the pages of
+   * a walk and of a namespace in motion come once each, and would push out the rest.
+   */
+  const asked = new Map<string, string>()
+  const lentHeaders = new Headers(privateJson)
   const generations = createGenerations(store, pageGenerationKey)
+  const cursors = createCursors(cursorKey)
 
   return {
     async page({ scope, query, binding, name }, use) {
@@ -73,35 +78,30 @@ export function createConnectionLists(
       const known = pages.get(name)
       if (known?.generation === generation && generation !== '') return use(known.page)
 
-      const from = query.cursor === undefined ? '' : openCursor(cursorKey, binding, query.cursor)
+      const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
       if (from === undefined) return 'bad_cursor'
       const unchanged = async () => (await generations.current(scope.namespace)) === generation
       return readRows(store, scope, { limit: query.limit, from, unchanged }, ({ json, resumeFrom, settled }) => {
-        const cursor = resumeFrom === undefined ? 'null' : `"${sealCursor(cursorKey, binding, resumeFrom)}"`
+        const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
         const etag = etagOf(generation, name)
-        const page = {
-          body: json.between('{"connections":[', `],"nextCursor":${cursor}}`),
-          etag,
-          headers: { ...privateJson, etag },
-        }
+        const body = json.between('{"connections":[', `],"nextCursor":${cursor}}`)
         // A page that overtook a change is right, but it is not the page of this generation.
-        if (settled && asked.get(name)) pages.set(name, { generation, page: kept(page) })
-        else asked.set(name, true)
-        return use(page)
+        if (settled && asked.get(name) === generation) {
+          const page = { body: new Blob([body]), etag, headers: new Headers({ ...privateJson, etag }) }
+          pages.set(name, { generation, page, bytes: body.length })
+          return use(page)
+        }
+        if (asked.size >= pagesAskedMax) asked.clear()
+        asked.set(name, generation)
+        lentHeaders.set('etag', etag)
+        return use({ body, etag, headers: lentHeaders })
       })
     },
   }
 }
 
 function etagOf(generation: string, name: string): string {
-  return `"${Buffer.from(Bun.SHA256.hash(generation + name) as Uint8Array)
-    .toString('base64url')
-    .slice(0, 22)}"`
-}
-
-/** A page to keep: with bytes of its own, and headers that are cheap to answer again. */
-function kept({ body, etag, headers }: Page): Page {
-  return { body: copyBytes(body), etag, headers: new Headers(headers) }
+  return `"${Bun.SHA256.hash(generation + name, 'base64').slice(0, 22)}"`
 }
 
 interface Walk {

@@ -7,12 +7,10 @@
 import { PlatformError } from '../errors.ts'
 
 export interface Guard {
-  /** Throws `forbidden` with the flag to use. */
-  check(headers: Headers): void
-  /** The CORS headers of an answer; empty for a request without an allowed `Origin`. */
-  corsHeaders(headers: Headers): Record<string, string>
-  /** The answer to a preflight, or undefined for any other request. */
-  preflight(request: Request): Response | undefined
+  /** The CORS headers of the answer, or undefined for a request without an `Origin`. Throws `forbidden` with the flag to use. */
+  check(headers: Headers): Record<string, string> | undefined
+  /** The answer to a preflight, or undefined for any other request; `corsHeaders` as `check` gave them. */
+  preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined
 }
 
 export interface GuardOptions {
@@ -53,29 +51,27 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
         if (passed.size < 100) passed.add(hostHeader)
       }
       const origin = headers.get('origin')
-      if (origin !== null && !origins.has(origin)) {
+      if (origin === null) return undefined
+      if (!origins.has(origin)) {
         throw new PlatformError(
           'forbidden',
           'Origin: may not call this server; if it should, name it with --cors-origin',
         )
       }
-    },
-    corsHeaders(headers) {
-      const origin = headers.get('origin')
-      if (origin === null || !corsOrigins.includes(origin)) return {}
+      if (!corsOrigins.includes(origin)) return {}
       return {
         'access-control-allow-origin': origin,
         'access-control-expose-headers': exposedHeaders,
         vary: 'origin',
       }
     },
-    preflight(request) {
+    preflight(request, corsHeaders) {
       if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return undefined
       const wanted = (request.headers.get('access-control-request-headers') ?? '').toLowerCase().split(',')
       return new Response(null, {
         status: 204,
         headers: {
-          ...this.corsHeaders(request.headers),
+          ...corsHeaders,
           'access-control-allow-methods': 'GET, POST, PUT, DELETE',
           'access-control-allow-headers': wanted
             .map((name) => name.trim())

@@ -8,14 +8,16 @@ type Fetch = (request: Request) => Response | Promise<Response>
 
 /** Routes for `Bun.serve` that hand everything to `fetch`. */
 export function rawPathRoutes(fetch: Fetch): Record<string, (request: Bun.BunRequest) => Response | Promise<Response>> {
-  const checked = (prefix: string) => (request: Bun.BunRequest) => {
-    const names: readonly (string | undefined)[] = Object.values(request.params)
-    const isBent = names.some((name) => name?.includes('\\') === true)
-    return fetch(isBent ? new Request(new URL(`${prefix}%5C`, request.url).href, request) : request)
-  }
+  const checked =
+    (prefix: string, ...names: readonly string[]) =>
+    (request: Bun.BunRequest) => {
+      const params: Readonly<Record<string, string | undefined>> = request.params
+      const isBent = names.some((name) => params[name]?.includes('\\') === true)
+      return fetch(isBent ? new Request(new URL(`${prefix}%5C`, request.url).href, request) : request)
+    }
   return {
-    '/connect/:namespace': checked('/connect/'),
-    '/servers/:name': checked('/servers/'),
-    '/servers/:namespace/:server': checked('/servers/'),
+    '/connect/:namespace': checked('/connect/', 'namespace'),
+    '/servers/:name': checked('/servers/', 'name'),
+    '/servers/:namespace/:server': checked('/servers/', 'namespace', 'server'),
   }
 }

@@ -4,7 +4,6 @@
  * engine has a stamp, a generation is read again only after a commit.
  */
 
-import { LRUCache } from 'lru-cache'
 import { generationsKeptMax } from '../limits.ts'
 import { keyText } from './keys.ts'
 import type { Key, Store } from './store.ts'
@@ -16,15 +15,14 @@ export interface Generations {
 
 /** `keyOf` gives the key of a part's generation. */
 export function createGenerations(store: Pick<Store, 'get' | 'stamp'>, keyOf: (name: string) => Key): Generations {
-  const known = new LRUCache<string, { readonly stamp: number; readonly generation: string }>({
-    max: generationsKeptMax,
-  })
+  const known = new Map<string, { readonly stamp: number; readonly generation: string }>()
 
   async function read(name: string): Promise<string> {
     // Before the read: a commit that lands between the two makes for one read too many, and never for one too few.
     const stamp = store.stamp()
     const value = await store.get(keyOf(name))
     const generation = value === undefined ? '' : keyText(value)
+    if (known.size >= generationsKeptMax) known.clear()
     if (stamp !== undefined) known.set(name, { stamp, generation })
     return generation
   }

@@ -1,6 +1,6 @@
 /** Reads runs (`runs.ts`) where LMDB has them, without a copy of what is not asked for. */
 
-import type { Database, RootDatabase, Transaction } from 'lmdb'
+import type { Database, RootDatabase } from 'lmdb'
 import { Run } from './runs.ts'
 import { comma, type Joined, joinedEdgeBytes, joinedIn, type Key, type Range } from './store.ts'
 
@@ -22,13 +22,13 @@ export type Bytes = Database<Uint8Array, Key>
 /** Takes an entry of a range; its bytes are the taker's to keep. The value is empty where only keys are asked for. */
 export type Take = (key: Key, value: Uint8Array) => void
 
-/** Without a transaction it reads in the one that writes. */
+/** Reads in the snapshot that there is, or in the transaction that is being made. */
 export interface RunReader {
-  get(key: Key, transaction: Transaction | undefined): Uint8Array | undefined
+  get(key: Key): Uint8Array | undefined
   /** Gives at most `limit` entries to `take`; returns whether the range holds more. */
-  walk(range: Range, transaction: Transaction, kind: 'entries' | 'keys', take: Take): boolean
+  walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean
   /** The values with commas between them, in a buffer that the next join overwrites. */
-  join(range: Range, transaction: Transaction): Joined
+  join(range: Range): Joined
 }
 
 export function openRunReader(root: RootDatabase): RunReader {
@@ -41,14 +41,16 @@ export function openRunReader(root: RootDatabase): RunReader {
       return true
     },
   }
-  const runs: Bytes = root.openDB({ name: 'runs', encoder, keyEncoder } as never)
+  // Nobody asks for the key that a run is stored under: it is not copied out.
+  const unread = { ...keyEncoder, readKey: () => nothing }
+  const runs: Bytes = root.openDB({ name: 'runs', encoder, keyEncoder: unread } as never)
   Object.assign(runs, { decoderCopies: true })
   /** Values, with room before and after for what stands around them. */
   let page = Buffer.allocUnsafe(128 * 1024)
 
   /** Shows runs one after the other, from the one that may hold `key`, until `visit` says stop. */
-  function eachFrom(key: Key, transaction: Transaction | undefined, visit: (run: Run) => 'go on' | 'stop'): void {
-    const steps = runs.getRange({ start: key, ...(transaction && { transaction }) } as never)[Symbol.iterator]()
+  function eachFrom(key: Key, visit: (run: Run) => 'go on' | 'stop'): void {
+    const steps = runs.getRange({ start: key })[Symbol.iterator]()
     while (steps.next().done !== true) {
       if (current !== undefined && visit(current) === 'stop') {
         steps.return?.()
@@ -58,9 +60,9 @@ export function openRunReader(root: RootDatabase): RunReader {
   }
 
   return {
-    get(key, transaction) {
+    get(key) {
       let value: Uint8Array | undefined
-      eachFrom(key, transaction, (run) => {
+      eachFrom(key, (run) => {
         const at = run.seek(key)
         if (at < run.count && run.compare(at, key) === 0) value = run.value(at)
         return 'stop'
@@ -68,10 +70,10 @@ export function openRunReader(root: RootDatabase): RunReader {
       return value
     },
 
-    walk({ gte, lt, limit }, transaction, kind, take) {
+    walk({ gte, lt, limit }, kind, take) {
       let taken = 0
       let more = false
-      eachFrom(gte, transaction, (run) => {
+      eachFrom(gte, (run) => {
         for (let at = run.seek(gte); at < run.count; at += 1) {
           if (run.compare(at, lt) >= 0) return 'stop'
           more = taken === limit
@@ -84,12 +86,12 @@ export function openRunReader(root: RootDatabase): RunReader {
       return more
     },
 
-    join({ gte, lt, limit }, transaction) {
+    join({ gte, lt, limit }) {
       let filled = joinedEdgeBytes
       let count = 0
       let moreAfter: Key | undefined
       let more = false
-      eachFrom(gte, transaction, (run) => {
+      eachFrom(gte, (run) => {
         const start = count === 0 ? run.seek(gte) : 0
         const end = run.count === 0 || run.compare(run.count - 1, lt) < 0 ? run.count : run.seek(lt)
         const taken = Math.min(end - start, limit - count)

@@ -5,8 +5,7 @@
 
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import * as lmdb from 'lmdb'
-import { ABORT, open, type RootDatabase, type Transaction } from 'lmdb'
+import { ABORT, open, type RootDatabase } from 'lmdb'
 import { type Bytes, keyEncoder, openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
 import { openStamp } from './lmdb-stamp.ts'
 import { editRuns } from './runs.ts'
@@ -62,32 +61,27 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
   }
 
+  let snapshotStamp: number | undefined
   /**
-   * Reads in a snapshot of its own, given back at once: the next read sees what any process has committed
-   * since, and no page of the file is held while nobody reads. lmdb-js's own snapshot lasts to the end of
-   * the turn, and taking a new one sooner costs a timer each time.
+   * lmdb-js takes a snapshot at the first read of a turn of the event loop and gives it back at its end.
+   * One that was taken before the last commit, of any process, is given back at once.
    */
-  const reader = root.useReadTransaction() as Transaction & { readonly address: number }
-  const giveBack = () => nativeAddon.resetTxn(reader.address)
-  giveBack()
-  function read<T>(work: (transaction: Transaction) => T): T {
-    try {
-      return work(reader)
-    } finally {
-      giveBack()
-    }
+  function read<T>(work: () => T): T {
+    const current = stamp()
+    if (current === undefined || current !== snapshotStamp) root.resetReadTxn()
+    snapshotStamp = current
+    return work()
   }
 
   const runBytes = new Map(Object.entries(inRuns).map(([letter, bytes]) => [letter.charCodeAt(0), bytes]))
   const isInRuns = (key: Key) => runBytes.has(key[0] ?? 0)
 
-  function find(key: Key, transaction?: Transaction): Uint8Array | undefined {
-    if (isInRuns(key)) return packed.get(key, transaction)
-    return data.get(key, transaction === undefined ? {} : { transaction })
+  function find(key: Key): Uint8Array | undefined {
+    return isInRuns(key) ? packed.get(key) : data.get(key)
   }
 
   /** Gives the entries of a range to `take`, before, in and after the runs. Resolves whether there are more. */
-  function walk(range: Range, transaction: Transaction, kind: 'entries' | 'keys', take: Take): boolean {
+  function walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean {
     const { gte, lt } = range
     let left = range.limit
     const counted: Take = (key, value) => {
@@ -95,7 +89,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
       take(key, value)
     }
     const part = (from: Key, to: Key, read: typeof packed.walk): boolean =>
-      Buffer.compare(from, to) < 0 && read({ gte: from, lt: to, limit: left }, transaction, kind, counted)
+      Buffer.compare(from, to) < 0 && read({ gte: from, lt: to, limit: left }, kind, counted)
     // The range falls into parts that are in runs and parts that are not, in turn.
     let from = gte
     for (const letter of [...runBytes.keys()].sort((a, b) => a - b)) {
@@ -107,13 +101,8 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     return part(from, lt, walkPlain)
   }
 
-  function walkPlain(
-    { gte, lt, limit }: Range,
-    transaction: Transaction,
-    kind: 'entries' | 'keys',
-    take: Take,
-  ): boolean {
-    const options = { start: gte, end: lt, limit: limit + 1, transaction }
+  function walkPlain({ gte, lt, limit }: Range, kind: 'entries' | 'keys', take: Take): boolean {
+    const options = { start: gte, end: lt, limit: limit + 1 }
     let taken = 0
     if (kind === 'keys') {
       for (const key of data.getKeys(options)) {
@@ -188,33 +177,33 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
 
   return {
     async get(key) {
-      return read((transaction) => find(key, transaction))
+      return read(() => find(key))
     },
     async getMany(keys) {
-      return read((transaction) => keys.map((key) => find(key, transaction)))
+      return read(() => keys.map(find))
     },
     async range(range) {
-      return read((transaction) => {
+      return read(() => {
         const entries: Entry[] = []
-        const more = walk(range, transaction, 'entries', (key, value) => entries.push({ key, value }))
+        const more = walk(range, 'entries', (key, value) => entries.push({ key, value }))
         return { entries, more }
       })
     },
     async keys(range) {
-      return read((transaction) => {
+      return read(() => {
         const keys: Key[] = []
-        const more = walk(range, transaction, 'keys', (key) => keys.push(key))
+        const more = walk(range, 'keys', (key) => keys.push(key))
         return { keys, more }
       })
     },
     async join(range, use) {
-      return read((transaction) => {
+      return read(() => {
         const { gte, lt } = range
         const isAllInRuns = isInRuns(gte) && Buffer.compare(lt, Buffer.of((gte[0] ?? 0) + 1)) <= 0
-        if (isAllInRuns) return use(packed.join(range, transaction))
+        if (isAllInRuns) return use(packed.join(range))
         const values: Uint8Array[] = []
         let last: Key | undefined
-        const more = walk(range, transaction, 'entries', (key, value) => {
+        const more = walk(range, 'entries', (key, value) => {
           values.push(value)
           last = key
         })
@@ -237,7 +226,6 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     },
     stamp,
     async close() {
-      reader.done()
       await root.close()
     },
   }
@@ -252,9 +240,6 @@ function least(a: Key, b: Key): Key {
 function most(a: Key, b: Key): Key {
   return Buffer.compare(a, b) >= 0 ? a : b
 }
-
-/** Part of lmdb that its types leave out. */
-const { nativeAddon } = lmdb as unknown as { nativeAddon: { resetTxn(address: number): void } }
 
 /**
  * LMDB trusts its file: a cut or overwritten one ends the process without a word. So its two meta pages and

@@ -76,7 +76,7 @@ export interface Joined {
    * The values with commas between them, and these texts (ASCII, at most `joinedEdgeBytes` each) around
    * them. Written where the values stand: a second copy of a page costs more than finding it.
    */
-  between(opening: string, closing: string): Uint8Array
+  between(opening: string, closing: string): Uint8Array<ArrayBuffer>
 }
 
 /**
@@ -108,7 +108,12 @@ export const comma = 0x2c
 export const joinedEdgeBytes = 512
 
 /** Of values that stand in a buffer from `start` to `end`, with room for an edge before and after. */
-export function joinedIn(buffer: Buffer, start: number, end: number, rest: Omit<Joined, 'between'>): Joined {
+export function joinedIn(
+  buffer: Buffer<ArrayBuffer>,
+  start: number,
+  end: number,
+  rest: Omit<Joined, 'between'>,
+): Joined {
   return {
     ...rest,
     between(opening, closing) {
@@ -129,9 +134,9 @@ export function joinValues(values: readonly Uint8Array[], moreAfter: Key | undef
 }
 const commaBytes = Buffer.of(comma)
 
-/** The same memory as a Buffer, without a copy. */
+/** The same memory as a Buffer, without a copy. Most bytes here are one already, and making one is not free. */
 export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
 /** A copy that shares nothing: a Buffer's own `slice` would be a view of the same memory. */

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAuthenticator } from '../../src/auth/authenticate.ts'
 import { signToken, verifyToken } from '../../src/auth/service-token.ts'
-import { sealCursor } from '../../src/connections/cursor.ts'
+import { createCursors } from '../../src/connections/cursor.ts'
 import { createConnectionLists, listRequest } from '../../src/connections/list.ts'
 import type { Filter } from '../../src/connections/query.ts'
 import { openDataFolder } from '../../src/data-folder.ts'
@@ -189,9 +189,9 @@ async function inProcess(): Promise<void> {
   const page = (namespace: string, filters: readonly Filter[] = [], blocks: readonly Block[] = [], from?: string) => {
     const scope = { namespace, filters, blocks }
     const binding = listRequest(scope, { limit: 100, filters, cursor: undefined }, '').binding
-    const cursor = from === undefined ? undefined : sealCursor(secrets.cursorKey, binding, from)
+    const cursor = from === undefined ? undefined : createCursors(secrets.cursorKey).seal(binding, from)
     const request = listRequest(scope, { limit: 100, filters, cursor }, '')
-    return () => lists.page(request, ({ body }) => body.length)
+    return () => lists.page(request, ({ etag }) => etag)
   }
   const at = (share: number) => `connection-${String(Math.floor(count * share)).padStart(8, '0')}`
 

@@ -1,0 +1,38 @@
+/**
+ * The application, from its source, on a store that seems to have changed since the last request: what a page costs
+ * that must be made anew. Prints its port.
+ *
+ *   bun test/bench/changing.ts DATA_FOLDER
+ */
+
+import { createApp } from '../../src/app.ts'
+import { openDataFolder } from '../../src/data-folder.ts'
+import { createGuard } from '../../src/http/guard.ts'
+import { rawPathRoutes } from '../../src/http/raw-path.ts'
+import { pageGenerationKey } from '../../src/storage/keys.ts'
+import type { Store } from '../../src/storage/store.ts'
+
+const { store, secrets, keys } = await openDataFolder(process.argv[2] ?? '')
+const kind = pageGenerationKey('')[0]
+let commits = 0
+const changing: Store = {
+  ...store,
+  stamp: () => commits,
+  get: async (key) => (key[0] === kind ? Buffer.from(String(commits)) : store.get(key)),
+}
+const issuer = 'http://localhost'
+const guard = createGuard({ host: '127.0.0.1', baseUrl: issuer, corsOrigins: [], localAddresses: [] })
+const log = { info() {}, warn: console.error, error: console.error }
+const app = createApp({ store: changing, secrets, keys: () => keys, issuer, guard, now: Date.now, log }).compile()
+const fetch = (request: Request) => {
+  commits += 1
+  return app.fetch(request)
+}
+const server = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  development: false,
+  fetch,
+  routes: rawPathRoutes(fetch),
+})
+console.log(server.port)
