@@ -180,7 +180,7 @@ export function editRuns(storage: RunStorage): RunEditor {
 }
 
 /** What a long load holds before it is written. */
-const spillBytes = 64 * 1024
+const spillBytes = 1024 * 1024
 
 /** A run that is being edited. */
 interface OpenRun {

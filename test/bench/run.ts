@@ -26,6 +26,8 @@ import { startJsonServer, startPrism } from './peers.ts'
 const count = Number(process.argv[2] ?? 1_000_000)
 const rounds = Number(process.argv[3] ?? 5)
 const roundSeconds = 1.5
+/** Until everything that is hot has been compiled. */
+const warmUpSeconds = 5
 const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
 const place: Workplace = { folder, data: join(folder, 'data'), [Symbol.dispose]: () => {} }
 const rows: [what: string, figure: string, goal: string, held: boolean | undefined][] = []
@@ -110,12 +112,9 @@ async function overHttp(): Promise<void> {
     policy: [{ namespaces: 'bench', metadata: { userId: 'user-500000' } }],
   })
 
-  const yard = Bun.spawn(
-    [process.execPath, join(import.meta.dir, 'yardstick.ts'), join(folder, 'page.json'), join(folder, 'server.json')],
-    { stdout: 'pipe' },
-  )
-  const { value } = await yard.stdout.getReader().read()
-  const yardPort = Number(Buffer.from(value ?? '').toString())
+  const yard = await startScript('yardstick.ts', join(folder, 'page.json'), join(folder, 'server.json'))
+  const yardPort = yard.port
+  const changing = await startScript('changing.ts', place.data)
   const small = Array.from({ length: 1000 }, (_, i) => connection(i))
   using prism = await startPrism(folder, { connections: small.slice(0, 100), nextCursor: null }, server())
   using jsonServer = await startJsonServer(folder, small)
@@ -131,6 +130,11 @@ async function overHttp(): Promise<void> {
     'yardstick server': { pid: yard.pid, port: yardPort, requests: [get(yardPort, '/server', authorization)] },
     'page, unchanged': { pid: ours.pid, port, requests: [ask('/connect/bench')] },
     'page, 304': { pid: ours.pid, port, requests: [ask('/connect/bench', { 'If-None-Match': etag })], status: '304' },
+    'page, changed since': {
+      pid: changing.pid,
+      port: changing.port,
+      requests: [get(changing.port, '/connect/bench', authorization)],
+    },
     'page, each once, in order': { pid: ours.pid, port, requests: walk.map((path) => ask(path)) },
     'page, each once, at random': { pid: ours.pid, port, requests: shuffled.map((path) => ask(path)) },
     'page of 1,000 rows in all': { pid: ours.pid, port, requests: [ask('/connect/small')] },
@@ -150,13 +154,15 @@ async function overHttp(): Promise<void> {
   }
   const results = new Map<string, Served[]>()
   for (let round = 0; round <= rounds; round += 1) {
+    const seconds = round === 0 ? warmUpSeconds : roundSeconds
     for (const [name, { pid, port, requests, status }] of Object.entries(subjects)) {
-      const served = await serve(pid, { port, seconds: roundSeconds, connections: 32, requests }, status)
+      const served = await serve(pid, { port, seconds, connections: 32, requests }, status)
       // The first round warms up.
       if (round > 0) results.set(name, [...(results.get(name) ?? []), served])
     }
   }
-  yard.kill()
+  yard.stop()
+  changing.stop()
   const cpu = (name: string) => median((results.get(name) ?? []).map((one) => one.cpu))
   const perSecond = (name: string) => median((results.get(name) ?? []).map((one) => one.perSecond))
   for (const name of results.keys()) {
@@ -169,7 +175,8 @@ async function overHttp(): Promise<void> {
     report(what, `${ratio.toFixed(2)} × (${micro(cpu(name))} to ${micro(cpu(yardstick))})`, `${most} ×`, ratio <= most)
   }
   against('Page of 100, nothing changed, to bare Bun.serve', 'page, unchanged', 'yardstick page', 1.4)
-  against('Page of 100, not kept, to bare Bun.serve', 'page, each once, in order', 'yardstick page', 2.5)
+  against('Page of 100, changed since, to bare Bun.serve', 'page, changed since', 'yardstick page', 2.5)
+  against('Page of 100 of a walk, to bare Bun.serve', 'page, each once, in order', 'yardstick page', 6)
   against('Page of 100 at a random place, to bare Bun.serve', 'page, each once, at random', 'yardstick page', 6)
   against('Server details of 8 kB, to bare Bun.serve', 'server details', 'yardstick server', 1.7)
   const peer = (what: string, name: string, peerName: string) => {
@@ -179,6 +186,13 @@ async function overHttp(): Promise<void> {
   peer('Server details against @stoplight/prism-cli', 'server details', 'prism, server details')
   peer('List against @stoplight/prism-cli', 'page of 1,000 rows in all', 'prism, page')
   peer('List against json-server', 'page of 1,000 rows in all', 'json-server, page')
+}
+
+/** One of the servers of this folder, which prints its port. */
+async function startScript(name: string, ...args: readonly string[]) {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, name), ...args], { stdout: 'pipe' })
+  const { value } = await child.stdout.getReader().read()
+  return { pid: child.pid, port: Number(Buffer.from(value ?? '').toString()), stop: () => child.kill() }
 }
 
 async function inProcess(): Promise<void> {
