@@ -72,7 +72,8 @@ export function createApp({ store, secrets, keys, issuer, guard, now, log }: App
 }
 
 function boundary(thrown: unknown): PlatformError {
-  if (thrown instanceof StoreError)
+  // A damaged record is no passing trouble: it is answered as a fault of ours, and the log says which.
+  if (thrown instanceof StoreError && thrown.kind !== 'damaged')
     return new PlatformError('unavailable', 'The store cannot be written right now', { cause: thrown })
   return asPlatformError(thrown)
 }

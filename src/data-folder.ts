@@ -9,12 +9,8 @@ import { join } from 'node:path'
 import { openSecrets, type Secrets } from './auth/secrets.ts'
 import { type KeyRing, openKeyRing } from './auth/signing-keys.ts'
 import { CommandError } from './errors.ts'
-import { formatKey } from './storage/keys.ts'
 import { openLmdbStore } from './storage/lmdb.ts'
 import { type Store, StoreError } from './storage/store.ts'
-
-/** The layout of keys and records; a store says which one it has. */
-const format = 'postern 1'
 
 export interface DataFolder {
   readonly path: string
@@ -57,22 +53,13 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   }
   const secrets = openSecrets(path)
   const keys = openKeyRing(path)
-  const store = await openStore(join(path, 'store'))
+  const store = openStore(join(path, 'store'))
   return { path, store, secrets, keys }
 }
 
-async function openStore(path: string): Promise<Store> {
+function openStore(path: string): Store {
   try {
-    const store = openLmdbStore(path)
-    const stored = await store.get(formatKey)
-    if (stored === undefined) await store.commit({ puts: [{ key: formatKey, value: Buffer.from(format) }] })
-    else if (Buffer.from(stored).toString() !== format) {
-      await store.close()
-      throw new CommandError(
-        `the store in ${path} was written by another version of postern (${Buffer.from(stored)}): use that version`,
-      )
-    }
-    return store
+    return openLmdbStore(path)
   } catch (error) {
     if (error instanceof StoreError) throw new CommandError(error.message, 1, { cause: error })
     throw error

@@ -28,7 +28,6 @@ export function under(prefix: Key): Omit<Range, 'limit'> {
   return { gte: prefix, lt }
 }
 
-export const formatKey = key('v')
 /** Changes with every write to the registry: organizations, members, namespaces, keys, servers. */
 export const registryGenerationKey = key('G')
 /** Set by the first start, which makes the operator key. */

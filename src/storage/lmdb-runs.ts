@@ -1,6 +1,7 @@
 /** Reads runs (`runs.ts`) where LMDB has them, without a copy of what is not asked for. */
 
 import type { Database, RootDatabase } from 'lmdb'
+import { checked } from './checksum.ts'
 import { Run } from './runs.ts'
 import { comma, type Joined, joinedEdgeBytes, joinedIn, type Key, type Range } from './store.ts'
 
@@ -37,7 +38,7 @@ export function openRunReader(root: RootDatabase): RunReader {
   const encoder = {
     encode: (value: Uint8Array) => value,
     decode(bytes: Buffer): true {
-      current = new Run(bytes)
+      current = new Run(checked(bytes))
       return true
     },
   }

@@ -6,6 +6,8 @@
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { ABORT, open, type RootDatabase } from 'lmdb'
+import { checked, withChecksum } from './checksum.ts'
+import { prepareFormat } from './format.ts'
 import { type Bytes, keyEncoder, openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
 import { openStamp } from './lmdb-stamp.ts'
 import { editRuns } from './runs.ts'
@@ -56,6 +58,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     data = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
     runs = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
     packed = openRunReader(root)
+    prepareFormat(root, data, runs)
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
@@ -77,7 +80,9 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
   const isInRuns = (key: Key) => runBytes.has(key[0] ?? 0)
 
   function find(key: Key): Uint8Array | undefined {
-    return isInRuns(key) ? packed.get(key) : data.get(key)
+    if (isInRuns(key)) return packed.get(key)
+    const bytes = data.get(key)
+    return bytes === undefined ? undefined : checked(bytes)
   }
 
   /** Gives the entries of a range to `take`, before, in and after the runs. Resolves whether there are more. */
@@ -114,7 +119,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
       for (const { key, value } of data.getRange(options)) {
         if (taken === limit) return true
         taken += 1
-        take(key, value)
+        take(key, checked(value))
       }
     }
     return false
@@ -130,7 +135,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     const editor = editRuns({
       bytesMax: (key) => runBytes.get(key[0] ?? 0) ?? 0,
       atOrAfter(key) {
-        for (const entry of runs.getRange({ start: key, limit: 1 })) return entry
+        for (const entry of runs.getRange({ start: key, limit: 1 })) return { ...entry, value: checked(entry.value) }
         return undefined
       },
       keyBefore(key) {
@@ -138,7 +143,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
         for (const before of runs.getKeys({ ...from, reverse: true, limit: 1 } as never)) return before
         return undefined
       },
-      put: (key, value) => void runs.put(key, value),
+      put: (key, value) => void runs.put(key, withChecksum(value)),
       remove: (key) => void runs.remove(key),
     })
     for (const key of write.deletes ?? []) {
@@ -149,7 +154,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     for (const entry of write.puts ?? []) {
       checkKey(entry.key)
       if (isInRuns(entry.key)) editor.put(entry)
-      else data.put(entry.key, entry.value)
+      else data.put(entry.key, withChecksum(entry.value))
     }
     editor.flush()
     return []

@@ -81,11 +81,11 @@ export interface Joined {
 
 /**
  * `unavailable`: nothing was written, try later (a full disk, a lost engine). `too_large`: a key or value
- * past the bounds. `fatal`: the store cannot be used, and says why in one line.
+ * past the bounds. `damaged`: a value is not what was written. `fatal`: the store cannot be used, and says why in one line.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
-  readonly kind: 'unavailable' | 'too_large' | 'fatal'
+  readonly kind: 'unavailable' | 'too_large' | 'damaged' | 'fatal'
 
   constructor(kind: StoreError['kind'], message: string, options?: ErrorOptions) {
     super(message, options)

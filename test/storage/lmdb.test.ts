@@ -1,16 +1,20 @@
 import { expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { open } from 'lmdb'
 import { openLmdbStore, type Runs } from '../../src/storage/lmdb.ts'
-import type { Store } from '../../src/storage/store.ts'
+import { keyEncoder } from '../../src/storage/lmdb-runs.ts'
+import { writeRun } from '../../src/storage/runs.ts'
+import { type Store, StoreError } from '../../src/storage/store.ts'
 import { workplace } from '../support/executable.ts'
 import { storeConformance } from './conformance.ts'
 
 // The keys of the suite begin with these letters: kept in runs, beside runs, and without any.
 for (const inRuns of [{ k: 16_384 }, { a: 1, k: 100 }, { b: 100, c: 4000 }, {}]) {
-  storeConformance(`LMDB with runs of ${JSON.stringify(inRuns)}`, () => open(inRuns))
+  storeConformance(`LMDB with runs of ${JSON.stringify(inRuns)}`, () => openInRuns(inRuns))
 }
 
-function open(inRuns: Runs): Store {
+function openInRuns(inRuns: Runs): Store {
   const place = workplace()
   const store = openLmdbStore(join(place.folder, 'store'), inRuns)
   const close = async () => {
@@ -52,6 +56,73 @@ test('a read sees what another process has committed before it began', async () 
   await writer.stdin.end()
   await writer.exited
   await store.close()
+})
+
+/** The file as the first layout had it: no checksums, runs under their first key, the version among the records. */
+async function writeFirstLayout(folder: string, version = 'postern 1'): Promise<void> {
+  const root = open({ path: folder, overlappingSync: false, maxDbs: 4 })
+  const data = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
+  const runs = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
+  const entries = Array.from({ length: 50 }, (_, i) => ({ key: Buffer.from(`c${i + 10}`), value: Buffer.from(`${i}`) }))
+  root.transactionSync(() => {
+    data.put(Buffer.from('v'), Buffer.from(version))
+    data.put(Buffer.from('n'), Buffer.from('namespace'))
+    for (const start of [0, 20, 40]) {
+      const some = entries.slice(start, start + 20)
+      runs.put(some[0]?.key ?? '', writeRun(some))
+    }
+  })
+  await root.close()
+}
+
+test('a store of the first layout is upgraded when it is opened', async () => {
+  using place = workplace()
+  await writeFirstLayout(place.folder)
+  for (let opened = 0; opened < 2; opened += 1) {
+    const store = openLmdbStore(place.folder)
+    const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 1000 })
+    expect(entries.map(({ key, value }) => `${Buffer.from(key)}=${Buffer.from(value)}`)).toEqual([
+      ...Array.from({ length: 50 }, (_, i) => `c${i + 10}=${i}`),
+      'n=namespace',
+    ])
+    expect(Buffer.from((await store.get(Buffer.from('c33'))) ?? '').toString()).toBe('23')
+    await store.close()
+  }
+})
+
+test('a store of a newer version is refused in a line that says so, and left as it was', async () => {
+  using place = workplace()
+  await writeFirstLayout(place.folder, 'postern 99')
+  const refused = () => openLmdbStore(place.folder)
+  expect(refused).toThrow(/newer version of postern \(postern 99\): use that version/)
+  expect(refused).toThrow(/newer version/)
+})
+
+test('a value that is not what was written is an error, never an answer', async () => {
+  using place = workplace()
+  const store = openLmdbStore(place.folder)
+  const text = 'the value that the disk will change'
+  const keys = ['c1', 'n1'].map((key) => Buffer.from(key))
+  await store.commit({ puts: keys.map((key) => ({ key, value: Buffer.from(text) })) })
+  await store.close()
+  const file = join(place.folder, 'data.mdb')
+  const bytes = readFileSync(file)
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1)) bytes[at + 4] = 0x21
+  writeFileSync(file, bytes)
+  const damaged = openLmdbStore(place.folder)
+  const isDamaged = (error: unknown) => error instanceof StoreError && error.kind === 'damaged'
+  for (const key of keys) {
+    const range = { gte: key, lt: Buffer.concat([key, Buffer.of(0)]), limit: 1 }
+    for (const read of [
+      () => damaged.get(key),
+      () => damaged.getMany([key]),
+      () => damaged.range(range),
+      () => damaged.join(range, (joined) => joined.count),
+    ]) {
+      expect(await read().then(() => 'read', isDamaged)).toBe(true)
+    }
+  }
+  await damaged.close()
 })
 
 test('a folder that cannot hold a store is one line that names it', () => {

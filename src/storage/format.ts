@@ -1,0 +1,52 @@
+/**
+ * The version of what is written where (`README.md`). A store of an older version is upgraded when it is opened,
+ * in one transaction; one of a newer version is left alone.
+ */
+
+import type { RootDatabase } from 'lmdb'
+import { withChecksum } from './checksum.ts'
+import { type Bytes, keyEncoder } from './lmdb-runs.ts'
+import { Run } from './runs.ts'
+import { asBuffer, StoreError, sameBytes } from './store.ts'
+
+const oldest = 1
+const version = 2
+const formatKey = Buffer.from('v')
+
+/** What makes the next version of the one it stands at. Each sees the bytes as they lie there. */
+const upgrades: Readonly<Record<number, (data: Bytes, runs: Bytes) => void>> = {
+  1: addChecksums,
+}
+
+/** Throws StoreError `fatal` for a store of a version that this program does not know. */
+export function prepareFormat(root: RootDatabase, data: Bytes, runs: Bytes): void {
+  // A database of its own: the version is about the others, and no record among theirs.
+  const format: Bytes = root.openDB({ name: 'format', encoding: 'binary', keyEncoder } as never)
+  const current = Buffer.from(`postern ${version}`)
+  const found = () => format.get(formatKey) ?? data.get(formatKey)
+  if (sameBytes(found(), current)) return
+  root.transactionSync(() => {
+    // Looked at again: another process may have been faster.
+    const stored = found()
+    const text = stored === undefined ? `postern ${version}` : asBuffer(stored).toString('latin1', 0, 20)
+    const from = Number(/^postern (\d+)$/.exec(text)?.[1])
+    if (!(from >= oldest && from <= version)) {
+      throw new StoreError('fatal', `it was written by a newer version of postern (${text}): use that version`)
+    }
+    for (let at = from; at < version; at += 1) upgrades[at]?.(data, runs)
+    format.put(formatKey, current)
+  })
+}
+
+/** From 1: the version stood among the records, values had no checksum, and runs were kept under
+ * their first key. */
+function addChecksums(data: Bytes, runs: Bytes): void {
+  data.remove(formatKey)
+  for (const key of [...data.getKeys()]) data.put(key, withChecksum(data.get(key) ?? new Uint8Array(0)))
+  for (const key of [...runs.getKeys()]) {
+    const value = asBuffer(runs.get(key) ?? new Uint8Array(4))
+    const run = new Run(value)
+    runs.remove(key)
+    if (run.count > 0) runs.put(run.key(run.count - 1), withChecksum(value))
+  }
+}
