@@ -6,7 +6,6 @@
 import { Elysia } from 'elysia'
 import { createAuthenticator } from './auth/authenticate.ts'
 import type { Secrets } from './auth/secrets.ts'
-import type { KeyRing } from './auth/signing-keys.ts'
 import { createConnectionLists } from './connections/list.ts'
 import { connectionRoutes } from './connections/routes.ts'
 import { notFound, PlatformError } from './errors.ts'
@@ -22,7 +21,6 @@ import { tokenRoutes } from './tokens/routes.ts'
 export interface AppDeps {
   readonly store: Store
   readonly secrets: Secrets
-  readonly keys: () => KeyRing
   /** The base URL: issuer and audience of tokens. */
   readonly issuer: string
   readonly guard: Guard
@@ -31,9 +29,15 @@ export interface AppDeps {
   readonly log: Log
 }
 
-export function createApp({ store, secrets, keys, issuer, guard, now, log }: AppDeps) {
+export function createApp({ store, secrets, issuer, guard, now, log }: AppDeps) {
   const registry = createRegistry(store)
-  const authenticator = createAuthenticator({ registry, keys, pepper: secrets.apiKeyPepper, issuer, now })
+  const authenticator = createAuthenticator({
+    registry,
+    pepper: secrets.apiKeyPepper,
+    sealingKey: secrets.sealingKey,
+    issuer,
+    now,
+  })
   const lists = createConnectionLists(store, secrets.cursorKey)
 
   // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's
@@ -67,7 +71,7 @@ export function createApp({ store, secrets, keys, issuer, guard, now, log }: App
       .use(serverRoutes({ authenticator }))
       .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
       // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
-      .use(tokenRoutes({ authenticator, keys, issuer, now }))
+      .use(tokenRoutes({ authenticator, issuer, now }))
   )
 }
 

@@ -1,13 +1,13 @@
 /**
- * The data folder: the store, the instance secret and the signing keys. Commands and the server open it
+ * The data folder: the store and the instance secret. Commands and the server open it
  * alike, and may do so at the same time; serving is for one process only.
  */
 
 import { Database } from 'bun:sqlite'
-import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSecrets, type Secrets } from './auth/secrets.ts'
-import { type KeyRing, openKeyRing } from './auth/signing-keys.ts'
+import { changeSigningKeys, newSigningKeys, type SigningKeyRecord } from './auth/signing-keys.ts'
 import { CommandError } from './errors.ts'
 import { openLmdbStore } from './storage/lmdb.ts'
 import { type Store, StoreError } from './storage/store.ts'
@@ -16,7 +16,6 @@ export interface DataFolder {
   readonly path: string
   readonly store: Store
   readonly secrets: Secrets
-  readonly keys: KeyRing
 }
 
 /** Opens a data folder that must be there: for commands that have nothing to say of an empty one. */
@@ -46,15 +45,37 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   }
   // Made anew beside data that needs the old ones, they would lock everybody out without a word.
   if (existsSync(join(path, 'store', 'data.mdb'))) {
-    for (const file of ['instance-secret', 'signing-keys.json']) {
-      if (existsSync(join(path, file))) continue
-      throw new CommandError(`${join(path, file)} is missing, and the store needs it: restore it from a backup`)
-    }
+    const file = join(path, 'instance-secret')
+    if (!existsSync(file))
+      throw new CommandError(`${file} is missing, and the store needs it: restore it from a backup`)
   }
   const secrets = openSecrets(path)
-  const keys = openKeyRing(path)
   const store = openStore(join(path, 'store'))
-  return { path, store, secrets, keys }
+  try {
+    await ensureSigningKeys(path, store, secrets)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return { path, store, secrets }
+}
+
+/** The first opening makes them. Earlier versions kept them in a file of their own, which moves into the store. */
+async function ensureSigningKeys(path: string, store: Store, secrets: Secrets): Promise<void> {
+  const nowSeconds = Math.floor(Date.now() / 1000)
+  const file = join(path, 'signing-keys.json')
+  const first = existsSync(file) ? seedsFrom(file, nowSeconds) : undefined
+  await changeSigningKeys(store, secrets.sealingKey, (records) =>
+    records === undefined ? (first ?? newSigningKeys(nowSeconds)) : undefined,
+  )
+  rmSync(file, { force: true })
+}
+
+function seedsFrom(file: string, since: number): SigningKeyRecord[] {
+  const { keys } = JSON.parse(readFileSync(file, 'utf8')) as { keys: { seed: string }[] }
+  const states = ['active', 'retired'] as const
+  const old = keys.map(({ seed }, index) => ({ seed, state: states[Math.min(index, 1)] ?? 'retired', since }))
+  return [...newSigningKeys(since).filter(({ state }) => state === 'next'), ...old]
 }
 
 function openStore(path: string): Store {

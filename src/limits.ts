@@ -7,6 +7,10 @@
 export const tokenLifetimeDefaultSeconds = 60 * 60
 /** Spec 8: no constraint, and so no token, outlives 24 hours. */
 export const tokenLifetimeMaxSeconds = 24 * 60 * 60
+/** Ours: how long a verifier may keep the list of public keys; a key is published that long before it signs. */
+export const jwksMaxAgeSeconds = 300
+/** Ours: a retired key is accepted until its last token is over, and a minute for clocks that differ. */
+export const keyRetirementSeconds = tokenLifetimeMaxSeconds + 60
 /** Contract 3: a token must fit a request header of common proxies (8 KiB) with room for the others. */
 export const tokenCharsMax = 6144
 /** Ours: clocks of one company differ by seconds; a token from further in the future is refused. */

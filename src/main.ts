@@ -98,9 +98,8 @@ function program(exit: (code: number) => void): Command {
     .description('check fixtures and print every problem as file: path: what is wrong')
     .action(async (folders: string[]) => (await import('./commands/check.ts')).check(folders, terminal))
 
-  postern
-    .command('token')
-    .description('look at service tokens')
+  const token = postern.command('token').description('look at service tokens, and revoke them')
+  token
     .command('explain')
     .argument('<token>', 'the token')
     .description("show a token's blocks in words, and which of them allow or refuse a described request")
@@ -114,6 +113,38 @@ function program(exit: (code: number) => void): Command {
     .action(async (token: string, flags) =>
       (await import('./commands/token-explain.ts')).explainToken(token, flags, new Date(), terminal),
     )
+  token
+    .command('revoke')
+    .argument('<token>', 'the token, or its id (jti)')
+    .description('revoke a token and every token minted with it')
+    .addOption(dataOption('data folder'))
+    .action(async (token: string, flags) =>
+      (await import('./commands/token-revoke.ts')).revokeTokenCommand(token, flags, new Date(), terminal),
+    )
+
+  const signingKey = postern
+    .command('signing-key')
+    .description('list, rotate and revoke the keys that sign tokens, while the server runs or not')
+  signingKey
+    .command('list')
+    .description('list the keys that are published, and what each is for')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./commands/signing-key.ts')).listSigningKeys(flags, new Date(), terminal))
+  signingKey
+    .command('rotate')
+    .description('let the next key sign; the old one is accepted until its last token is over')
+    .addOption(dataOption('data folder'))
+    .addHelpText('after', rotateHelp)
+    .action(async (flags) => (await import('./commands/signing-key.ts')).rotateSigningKeys(flags, new Date(), terminal))
+  signingKey
+    .command('revoke')
+    .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
+    .description('drop a key: every token it signed is refused at once')
+    .addOption(dataOption('data folder'))
+    .action(async (kid: string, flags) =>
+      (await import('./commands/signing-key.ts')).revokeSigningKey(kid, flags, new Date(), terminal),
+    )
+
   postern
     .command('help')
     .argument('[command...]', 'the command, like: keys create')
@@ -141,6 +172,10 @@ const devHelp = `
 Examples:
   postern dev
   postern dev --fixtures ./fixtures --port 0`
+
+const rotateHelp = `
+A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
+token is refused on the way. Verifiers may keep the list of keys for five minutes; rotate again after that.`
 
 const explainHelp = `
 Example:

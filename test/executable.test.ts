@@ -61,6 +61,71 @@ describe('the main job', () => {
   })
 })
 
+describe('operators act while the server runs, and what they did survives a kill right after', () => {
+  const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+
+  test('token revoke: the token and its children', async () => {
+    using place = workplace()
+    let server = await startServer(place)
+    const parent = await mintToken(send(server), sampleKeys.ada)
+    const child = await mintToken(send(server), parent)
+    const other = await mintToken(send(server), sampleKeys.ada)
+    const statuses = () =>
+      Promise.all([parent, child, other].map(async (token) => (await get(server, '/connect/ada', token)).status))
+    expect(await statuses()).toEqual([200, 200, 200])
+    const revoke = (named: string) => run(place, ['token', 'revoke', named, '--data', place.data])
+    const { jti } = claimsOf(parent)
+    expect(await revoke(parent)).toEqual({
+      code: 0,
+      stdout: `${jti} is revoked, and every token minted with it\n`,
+      stderr: '',
+    })
+    expect(await statuses()).toEqual([401, 401, 200])
+    expect((await revoke(claimsOf(other).jti)).code).toBe(0)
+    await server.kill('SIGKILL')
+    server = await startServer(place, samePort(server))
+    expect(await statuses()).toEqual([401, 401, 401])
+    expect(await revoke('tok_x')).toMatchObject({ code: 2, stdout: '' })
+    const foreign = `${other.split('.').slice(0, 2).join('.')}.${'A'.repeat(86)}`
+    expect(await revoke(foreign)).toMatchObject({ code: 1, stdout: '' })
+    await server.kill('SIGKILL')
+  })
+
+  test('signing-key: rotate keeps old tokens, revoke kills them', async () => {
+    using place = workplace()
+    let server = await startServer(place)
+    const signingKey = (...args: string[]) => run(place, ['signing-key', ...args, '--data', place.data])
+    const published = async () => {
+      const { keys } = (await (await fetch(`${server.url}/.well-known/jwks.json`)).json()) as {
+        keys: { kid: string }[]
+      }
+      return keys.map(({ kid }) => kid)
+    }
+    const kidOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid
+    const old = await mintToken(send(server), sampleKeys.ada)
+    const [next = '', active = ''] = await published()
+    expect(kidOf(old)).toBe(active)
+    expect(await signingKey('rotate')).toMatchObject({ code: 0, stderr: '' })
+    const fresh = await mintToken(send(server), sampleKeys.ada)
+    expect(kidOf(fresh)).toBe(next)
+    expect(await published()).toEqual([expect.any(String), next, active])
+    expect((await get(server, '/connect/ada', old)).status).toBe(200)
+    const again = await signingKey('rotate')
+    expect(again).toMatchObject({ code: 1, stdout: '' })
+    expect(again.stderr).toMatch(/^the next key was published \d+ s ago, .* try again in \d+ s\n$/)
+    expect((await signingKey('list')).stdout).toMatch(
+      /^KID +STATE +SINCE\n\S+ +next +\S+\n\S+ +active +\S+\n\S+ +retired +\S+ +accepted until \S+\n$/,
+    )
+    expect((await signingKey('revoke', active)).code).toBe(0)
+    await server.kill('SIGKILL')
+    server = await startServer(place, samePort(server))
+    expect((await get(server, '/connect/ada', old)).status).toBe(401)
+    expect((await get(server, '/connect/ada', fresh)).status).toBe(200)
+    expect(await signingKey('revoke', active)).toMatchObject({ code: 1, stdout: '' })
+    await server.kill('SIGKILL')
+  })
+})
+
 describe('starting', () => {
   test('the first start prints one operator key, which works; later starts print none', async () => {
     using place = workplace()
@@ -238,16 +303,19 @@ describe('one clear line and an exit code', () => {
     expect(ran.stderr).toMatch(/^another postern serves the data folder .*--data\n$/)
   })
 
-  for (const file of ['instance-secret', 'signing-keys.json']) {
-    test(`a lost ${file}: it is not made anew beside data that needs the old one`, async () => {
-      using place = workplace()
-      await (await startServer(place)).kill('SIGTERM')
-      rmSync(join(place.data, file))
-      const ran = await run(place, ['serve', '--data', place.data, '--port', '0'])
-      expect(ran).toMatchObject({ code: 1, stdout: '' })
-      expect(ran.stderr).toMatch(/is missing, and the store needs it: restore it from a backup\n$/)
-    })
-  }
+  test('a lost instance-secret: it is not made anew beside data that needs the old one', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const file = join(place.data, 'instance-secret')
+    rmSync(file)
+    const lost = await run(place, ['serve', '--data', place.data, '--port', '0'])
+    expect(lost).toMatchObject({ code: 1, stdout: '' })
+    expect(lost.stderr).toMatch(/is missing, and the store needs it: restore it from a backup\n$/)
+    writeFileSync(file, Buffer.alloc(32, 'x').toString('base64url'), { mode: 0o600 })
+    const other = await run(place, ['serve', '--data', place.data, '--port', '0'])
+    expect(other).toMatchObject({ code: 1, stdout: '' })
+    expect(other.stderr).toBe('the signing keys are not of this instance secret: restore both from the same backup\n')
+  })
 
   const damages: [what: string, damage: (file: string) => void][] = [
     ['cut short', (file) => truncateSync(file, 9000)],
@@ -281,10 +349,10 @@ describe('one clear line and an exit code', () => {
   test('a secret that others can read', async () => {
     using place = workplace()
     await (await startServer(place)).kill('SIGTERM')
-    chmodSync(join(place.data, 'signing-keys.json'), 0o644)
+    chmodSync(join(place.data, 'instance-secret'), 0o644)
     const ran = await run(place, ['serve', '--data', place.data, '--port', '0'])
     expect(ran).toMatchObject({ code: 1, stdout: '' })
-    expect(ran.stderr).toMatch(/^.*signing-keys\.json can be read by others: run {2}chmod 600 .*\n$/)
+    expect(ran.stderr).toMatch(/^.*instance-secret can be read by others: run {2}chmod 600 .*\n$/)
   })
 
   test('fixtures with problems: each with its file, none loaded, no key made', async () => {

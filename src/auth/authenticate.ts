@@ -11,7 +11,7 @@ import { type Block, readConstraint } from '../policy/block.ts'
 import type { Registry, RegistrySnapshot } from '../registry/registry.ts'
 import { apiKeyDigest } from './api-key.ts'
 import { clockRefusal, verifyToken } from './service-token.ts'
-import type { KeyRing } from './signing-keys.ts'
+import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 
 export interface Caller {
   /** Of this reading of the credential alone: two are never the same, in a process. */
@@ -33,12 +33,15 @@ export interface Caller {
 export interface Authenticator {
   /** Throws `unauthorized`, always with the same words. */
   authenticate(credential: string): Promise<{ caller: Caller; registry: RegistrySnapshot }>
+  /** The keys that sign and verify tokens now. */
+  keys(): Promise<KeyRing>
 }
 
 export interface AuthenticatorOptions {
   readonly registry: Registry
-  readonly keys: () => KeyRing
   readonly pepper: Buffer
+  /** Opens the signing keys. */
+  readonly sealingKey: Buffer
   readonly issuer: string
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -46,6 +49,7 @@ export interface AuthenticatorOptions {
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   return {
+    keys: async () => keysOf(await options.registry.current(), options.sealingKey),
     async authenticate(credential) {
       const registry = await options.registry.current()
       const nowSeconds = Math.floor(options.now() / 1000)
@@ -84,6 +88,19 @@ export async function leads(
   return role === 'owner' || role === 'admin'
 }
 
+/** No credential has a space in it. */
+const keysName = 'signing keys'
+
+async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<KeyRing> {
+  const known = registry.derived.get(keysName) as KeyRing | undefined
+  if (known !== undefined) return known
+  const sealed = await registry.signingKeys()
+  if (sealed === undefined) throw new Error('the store has no signing keys')
+  const keys = keyRing(readSigningKeys(sealed, sealingKey))
+  registry.derived.set(keysName, keys)
+  return keys
+}
+
 async function keyCaller(
   credential: string,
   registry: RegistrySnapshot,
@@ -107,11 +124,13 @@ async function tokenCaller(
   credential: string,
   nowSeconds: number,
   registry: RegistrySnapshot,
-  { keys, issuer }: AuthenticatorOptions,
+  { issuer, sealingKey }: AuthenticatorOptions,
 ): Promise<Caller | undefined> {
-  const verified = verifyToken(credential, { keys: keys(), issuer, nowSeconds })
+  const verified = verifyToken(credential, { keys: await keysOf(registry, sealingKey), issuer, nowSeconds })
   if ('refused' in verified) return undefined
   const { claims } = verified
+  // A child dies with its parent.
+  for (const jti of [...(claims.par ?? []), claims.jti]) if (await registry.isRevoked(jti)) return undefined
   const key = await registry.apiKey(claims.key)
   if (!isLive(key) || key.userId !== claims.sub) return undefined
   if (claims.org !== undefined && !(await leads(key, claims.org, registry))) return undefined

@@ -3,7 +3,7 @@
  * derived (HKDF-SHA256), so that one file is all there is to keep safe. It never leaves the process.
  */
 
-import { hkdfSync, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { existsSync, linkSync, lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
@@ -13,6 +13,8 @@ export interface Secrets {
   readonly apiKeyPepper: Buffer
   /** Seals list cursors. */
   readonly cursorKey: Buffer
+  /** Seals the signing keys that the store keeps. */
+  readonly sealingKey: Buffer
 }
 
 /** Reads the secret of a data folder, making one when there is none. Throws CommandError. */
@@ -22,7 +24,35 @@ export function openSecrets(folder: string): Secrets {
   if (bytes.length !== 32)
     throw new CommandError(`${join(folder, 'instance-secret')} is damaged: restore it from a backup`)
   const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', bytes, '', `postern ${purpose}`, 32))
-  return { apiKeyPepper: derive('api-key pepper'), cursorKey: derive('cursor key') }
+  return {
+    apiKeyPepper: derive('api-key pepper'),
+    cursorKey: derive('cursor key'),
+    sealingKey: derive('sealing key'),
+  }
+}
+
+const nonceBytes = 12
+const tagBytes = 16
+
+/** AES-256-GCM: nonce, sealed text, tag. */
+export function seal(key: Buffer, text: string): Buffer {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+}
+
+/** The text, or undefined for what was not sealed with this key. */
+export function openSealed(key: Buffer, sealed: Buffer): string | undefined {
+  if (sealed.length < nonceBytes + tagBytes) return undefined
+  try {
+    const nonce = sealed.subarray(0, nonceBytes)
+    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes }).setAuthTag(
+      sealed.subarray(-tagBytes),
+    )
+    return decipher.update(sealed.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
+  } catch {
+    return undefined
+  }
 }
 
 /**

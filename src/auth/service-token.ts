@@ -9,7 +9,7 @@ import nacl from 'tweetnacl'
 import { issuedAheadMaxSeconds, tokenCharsMax } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
 import { ServiceTokenClaims } from '../model/token.ts'
-import type { KeyRing, SigningKey } from './signing-keys.ts'
+import { isAccepted, type KeyRing, type SigningKey } from './signing-keys.ts'
 
 /** tweetnacl signs: about 1.5 ms of the process's time, so minting is bound to some hundred a second. */
 export function signToken(claims: ServiceTokenClaims, key: SigningKey): string {
@@ -48,7 +48,7 @@ export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyO
   if (parts.length !== 3 || header === undefined || payload === undefined || signature === undefined) {
     return { refused: 'not_a_token' }
   }
-  const key = keyFor(header, keys)
+  const key = keys.all.find((one) => one.header === header && isAccepted(one, nowSeconds))
   if (key === undefined) return { refused: 'header' }
   const payloadBytes = canonical(payload)
   const signatureBytes = canonical(signature)
@@ -75,11 +75,6 @@ export function clockRefusal(claims: ServiceTokenClaims, nowSeconds: number): 'n
 export function unverifiedClaims(token: string): ServiceTokenClaims | undefined {
   const claims = parse(canonical(token.split('.')[1] ?? '') ?? Buffer.alloc(0))
   return claimsShape.accepts(claims) ? claims : undefined
-}
-
-function keyFor(header: string, keys: KeyRing): SigningKey | undefined {
-  for (const key of keys.verifying.values()) if (key.header === header) return key
-  return undefined
 }
 
 /** Of the many spellings of the same bytes in base64url, one is accepted. */

@@ -1,15 +1,28 @@
-/** The Ed25519 keys that sign service tokens, and how others find their public half (RFC 7517, RFC 7638). */
+/**
+ * The Ed25519 keys that sign service tokens, and how others find their public half (RFC 7517, RFC 7638).
+ *
+ * A key is `next` first: published, so that verifiers who keep the list know it before it signs. Then it is
+ * `active` and signs. Then it is `retired`: it signs nothing more, and is published and accepted until the last
+ * of its tokens is over. All keys are one record of the store, sealed with a key of the instance secret.
+ */
 
-import { createHash, createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
-import { join } from 'node:path'
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
 import { type Static, Type } from '@sinclair/typebox'
-import nacl from 'tweetnacl'
 import { CommandError } from '../errors.ts'
+import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
-import { readOrCreate } from './secrets.ts'
+import { newGeneration } from '../storage/connections.ts'
+import { registryGenerationKey, signingKeysKey } from '../storage/keys.ts'
+import { asBuffer, type Store } from '../storage/store.ts'
+import { openSealed, seal } from './secrets.ts'
+
+export type SigningKeyState = 'next' | 'active' | 'retired'
 
 export interface SigningKey {
   readonly kid: string
+  readonly state: SigningKeyState
+  /** Unix seconds: when it came into this state. */
+  readonly since: number
   /**
    * The header of its tokens, encoded: exactly these members in this order. A verifier that compares it
    * has no header to be confused by.
@@ -33,51 +46,146 @@ export interface PublicJwk {
 export interface KeyRing {
   /** Signs new tokens. */
   readonly active: SigningKey
-  /** Verify tokens, by kid. The active one is among them. */
-  readonly verifying: ReadonlyMap<string, SigningKey>
+  /** Newest first: next, active, and the retired ones that may still have tokens. */
+  readonly all: readonly SigningKey[]
 }
 
-const SigningKeysFile = Type.Object(
-  { keys: Type.Array(Type.Object({ seed: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }) }), { minItems: 1 }) },
+/** One key as it is kept. */
+export const SigningKeyRecord = Type.Object(
+  {
+    seed: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
+    state: Type.Union([Type.Literal('next'), Type.Literal('active'), Type.Literal('retired')]),
+    since: Type.Integer({ minimum: 0 }),
+  },
   { additionalProperties: false },
 )
-const fileShape = shapeOf(SigningKeysFile)
+export type SigningKeyRecord = Static<typeof SigningKeyRecord>
 
-/** Reads the signing keys of a data folder, making the first when there is none. Throws CommandError. */
-export function openKeyRing(folder: string): KeyRing {
-  const path = join(folder, 'signing-keys.json')
-  const text = readOrCreate(path, () => {
-    const first: Static<typeof SigningKeysFile> = { keys: [{ seed: randomBytes(32).toString('base64url') }] }
-    return JSON.stringify(first)
-  })
-  let file: unknown
-  try {
-    file = JSON.parse(text)
-  } catch {
-    file = undefined
+const recordsShape = shapeOf(Type.Array(SigningKeyRecord, { minItems: 1 }))
+
+/** Throws when none of the records is of an active key. */
+export function keyRing(records: readonly SigningKeyRecord[]): KeyRing {
+  const all = records.map(signingKey)
+  const active = all.find(({ state }) => state === 'active')
+  if (active === undefined) throw new Error('a key ring needs an active key')
+  return { active, all }
+}
+
+/** Does a token of this key count? Nothing was signed with the next one, and nothing lives past retirement. */
+export function isAccepted({ state, since }: SigningKey, nowSeconds: number): boolean {
+  return state === 'active' || (state === 'retired' && nowSeconds < since + keyRetirementSeconds)
+}
+
+/** What verifiers are told (contract 3). */
+export function publishedKeys({ all }: KeyRing, nowSeconds: number): PublicJwk[] {
+  return all.filter((key) => key.state === 'next' || isAccepted(key, nowSeconds)).map(({ jwk }) => jwk)
+}
+
+export function newSigningKeys(nowSeconds: number): SigningKeyRecord[] {
+  // Published together, so nobody has a list without the next one: it may sign at once.
+  return [newRecord('next', nowSeconds - jwksMaxAgeSeconds), newRecord('active', nowSeconds)]
+}
+
+/** The next key signs from now on. Throws CommandError where verifiers may not know it yet. */
+export function rotated(records: readonly SigningKeyRecord[], nowSeconds: number): SigningKeyRecord[] {
+  const next = records.find(({ state }) => state === 'next')
+  if (next === undefined) throw new Error('a key ring needs a next key')
+  const wait = next.since + jwksMaxAgeSeconds - nowSeconds
+  if (wait > 0) {
+    throw new CommandError(
+      `the next key was published ${jwksMaxAgeSeconds - wait} s ago, and verifiers may keep an older list for ` +
+        `${jwksMaxAgeSeconds} s: try again in ${wait} s`,
+    )
   }
-  if (!fileShape.accepts(file)) throw new CommandError(`${path} is damaged: restore it from a backup`)
-  return keyRing(file.keys.map(({ seed }) => Buffer.from(seed, 'base64url')))
+  const others = records.filter((record) => record !== next && !isOver(record, nowSeconds))
+  return [
+    newRecord('next', nowSeconds),
+    { ...next, state: 'active', since: nowSeconds },
+    ...others.map((record) =>
+      record.state === 'active' ? { ...record, state: 'retired' as const, since: nowSeconds } : record,
+    ),
+  ]
 }
 
-/** The first seed is the active key's. */
-export function keyRing(seeds: readonly Uint8Array[]): KeyRing {
-  const keys = seeds.map(signingKey)
-  const [active] = keys
-  if (active === undefined) throw new Error('a key ring needs a key')
-  return { active, verifying: new Map(keys.map((key) => [key.kid, key])) }
+/** Without the key: whatever it signed counts no more. Undefined when there is no such key. */
+export function withoutKey(
+  records: readonly SigningKeyRecord[],
+  kid: string,
+  nowSeconds: number,
+): SigningKeyRecord[] | undefined {
+  const gone = records.find((record) => signingKey(record).kid === kid)
+  if (gone === undefined) return undefined
+  const rest = records.filter((record) => record !== gone && !isOver(record, nowSeconds))
+  if (gone.state === 'retired') return rest
+  // Without the active one, the next one signs at once: that verifiers may not know it yet is the lesser evil.
+  const promoted = rest.map((record) =>
+    record.state === 'next' && gone.state === 'active'
+      ? { ...record, state: 'active' as const, since: nowSeconds }
+      : record,
+  )
+  return [newRecord('next', nowSeconds), ...promoted]
 }
 
-function signingKey(seed: Uint8Array): SigningKey {
-  const { publicKey, secretKey } = nacl.sign.keyPair.fromSeed(seed)
-  const x = Buffer.from(publicKey).toString('base64url')
+function isOver({ state, since }: SigningKeyRecord, nowSeconds: number): boolean {
+  return state === 'retired' && nowSeconds >= since + keyRetirementSeconds
+}
+
+function newRecord(state: SigningKeyState, since: number): SigningKeyRecord {
+  return { seed: randomBytes(32).toString('base64url'), state, since }
+}
+
+/** RFC 8410: what stands before the 32 bytes of an Ed25519 private key. */
+const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
+  const secret = Buffer.from(seed, 'base64url')
+  // The runtime's derivation: tweetnacl's holds the process for a millisecond and a half, for each of the retired keys too.
+  const publicKey = createPublicKey(
+    createPrivateKey({ key: Buffer.concat([pkcs8Prefix, secret]), format: 'der', type: 'pkcs8' }),
+  )
+  const x = publicKey.export({ format: 'jwk' }).x as string
   // RFC 7638: the required members in lexicographic order, without spaces.
   const kid = createHash('sha256').update(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`).digest('base64url')
   return {
     kid,
+    state,
+    since,
     header: Buffer.from(`{"alg":"EdDSA","typ":"mcp-service+jwt","kid":"${kid}"}`).toString('base64url'),
-    secretKey,
-    publicKey: createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' }),
+    secretKey: Buffer.concat([secret, Buffer.from(x, 'base64url')]),
+    publicKey,
     jwk: { kty: 'OKP', crv: 'Ed25519', x, kid, use: 'sig', alg: 'EdDSA' },
+  }
+}
+
+/** Throws CommandError when the record cannot be opened with this instance's secret. */
+export function readSigningKeys(sealed: Uint8Array, sealingKey: Buffer): SigningKeyRecord[] {
+  const text = openSealed(sealingKey, asBuffer(sealed))
+  const records: unknown = text === undefined ? undefined : JSON.parse(text)
+  if (!recordsShape.accepts(records)) {
+    throw new CommandError('the signing keys are not of this instance secret: restore both from the same backup')
+  }
+  return records
+}
+
+/**
+ * Replaces the signing keys by what `change` makes of them; undefined makes no change. Resolves with what is
+ * stored then. A change by another process in between is seen: `change` is asked again.
+ */
+export async function changeSigningKeys(
+  store: Store,
+  sealingKey: Buffer,
+  change: (records: readonly SigningKeyRecord[] | undefined) => SigningKeyRecord[] | undefined,
+): Promise<readonly SigningKeyRecord[] | undefined> {
+  for (;;) {
+    const stored = await store.get(signingKeysKey)
+    const before = stored === undefined ? undefined : readSigningKeys(stored, sealingKey)
+    const after = change(before)
+    if (after === undefined) return before
+    const value = seal(sealingKey, JSON.stringify(after))
+    const committed = await store.commit({
+      checks: [{ key: signingKeysKey, value: stored ?? null }],
+      puts: [{ key: signingKeysKey, value }, newGeneration(registryGenerationKey)],
+    })
+    if (committed.ok) return after
   }
 }

@@ -6,6 +6,7 @@ import { CommandError } from '../errors.ts'
 import { problemText, shapeOf } from '../model/check.ts'
 import { ApiKey } from '../model/registry.ts'
 import { printable } from '../printable.ts'
+import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 const userShape = shapeOf(ApiKey.properties.userId)
@@ -67,14 +68,4 @@ export async function revokeKey(
   await store.close()
   if (!found) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see  postern keys list`)
   stdout(`${keyId} is revoked, and every token minted with it\n`)
-}
-
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd()
-  return `${rows.map(line).join('\n')}\n`
 }

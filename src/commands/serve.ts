@@ -68,7 +68,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const url = config.baseUrl ?? urlOf(config.host, server.port ?? 0)
   const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
   const guard = createGuard({ host: config.host, baseUrl: url, corsOrigins: config.corsOrigins, localAddresses })
-  const app = createApp({ store, secrets, keys: () => folder.keys, issuer: url, guard, now: Date.now, log }).compile()
+  const app = createApp({ store, secrets, issuer: url, guard, now: Date.now, log }).compile()
   // Last of all: a start that fails has not made a key that nobody saw.
   const operatorKey = await firstStart(folder, config.operatorKey, log)
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })

@@ -3,7 +3,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
-import { openKeyRing } from '../auth/signing-keys.ts'
+import { type KeyRing, keyRing, readSigningKeys } from '../auth/signing-keys.ts'
+import { openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
 import { placeOf } from '../model/check.ts'
@@ -14,6 +15,7 @@ import { type Block, readConstraint } from '../policy/block.ts'
 import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
 import { printable } from '../printable.ts'
+import { signingKeysKey } from '../storage/keys.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface ExplainFlags {
@@ -25,7 +27,7 @@ export interface ExplainFlags {
   readonly rpc?: string
 }
 
-export function explainToken(token: string, flags: ExplainFlags, now: Date, { stdout }: Terminal): void {
+export async function explainToken(token: string, flags: ExplainFlags, now: Date, { stdout }: Terminal): Promise<void> {
   const claims = unverifiedClaims(token.trim())
   if (claims === undefined)
     throw new CommandError('this is not a service token of postern: expected three parts with dots between them')
@@ -37,7 +39,11 @@ export function explainToken(token: string, flags: ExplainFlags, now: Date, { st
       )
     return read.block
   })
-  const lines = [...tokenLines(claims, token.trim(), flags.data, now), ...blocks.flatMap(blockLines)]
+  const keys = await keysOf(flags.data)
+  const lines = [
+    ...tokenLines(claims, signatureLine(claims, token.trim(), flags.data, keys), now),
+    ...blocks.flatMap(blockLines),
+  ]
   if (blocks.length === 0)
     lines.push(
       `No policy: it may do all that its user may${claims.org === undefined ? '' : ' within the organization'}.`,
@@ -49,7 +55,7 @@ export function explainToken(token: string, flags: ExplainFlags, now: Date, { st
   stdout(`${lines.map(printable).join('\n')}\n`)
 }
 
-function tokenLines(claims: ServiceTokenClaims, token: string, data: string, now: Date): string[] {
+function tokenLines(claims: ServiceTokenClaims, signature: string, now: Date): string[] {
   const { sub, key, org, jti, par = [], iat, exp } = claims
   const time = (seconds: number) => new Date(seconds * 1000).toISOString()
   const left = exp - Math.floor(now.getTime() / 1000)
@@ -58,16 +64,24 @@ function tokenLines(claims: ServiceTokenClaims, token: string, data: string, now
     ...par.map((parent) => `  minted with ${parent}`),
     `  issued  ${time(iat)} by ${claims.iss}`,
     `  expires ${time(exp)} ${left > 0 ? `(${left} s left)` : '(expired)'}`,
-    `  ${signatureLine(claims, token, data)}`,
+    `  ${signature}`,
     '',
   ]
 }
 
-/** Only looks: a folder that is not there is not made. Revocation is the server's to know. */
-function signatureLine(claims: ServiceTokenClaims, token: string, data: string): string {
-  if (!existsSync(join(data, 'signing-keys.json')))
-    return `signature not checked: ${data} is no data folder (name one with --data)`
-  const verified = verifyToken(token, { keys: openKeyRing(data), issuer: claims.iss, nowSeconds: claims.iat })
+/** Only looks: a folder that is not there is not made. */
+async function keysOf(data: string): Promise<KeyRing | undefined> {
+  if (!existsSync(join(data, 'store'))) return undefined
+  const { store, secrets } = await openExistingDataFolder(data)
+  const sealed = await store.get(signingKeysKey)
+  await store.close()
+  return sealed === undefined ? undefined : keyRing(readSigningKeys(sealed, secrets.sealingKey))
+}
+
+/** Revocation is the server's to know. */
+function signatureLine(claims: ServiceTokenClaims, token: string, data: string, keys: KeyRing | undefined): string {
+  if (keys === undefined) return `signature not checked: ${data} is no data folder (name one with --data)`
+  const verified = verifyToken(token, { keys, issuer: claims.iss, nowSeconds: claims.iat })
   return 'claims' in verified
     ? `signature is of a key in ${data}`
     : `signature is NOT of a key in ${data}: do not trust what stands here`

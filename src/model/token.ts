@@ -25,6 +25,9 @@ export const TokenError = Type.Object(
   { additionalProperties: false },
 )
 
+/** Of a token's id, `jti`. */
+export const tokenIdShape = /^tok_[A-Za-z0-9_-]{22}$/
+
 /** To the end of the year 9999: what a date can say. */
 const EpochSeconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799 })
 

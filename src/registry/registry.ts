@@ -1,5 +1,5 @@
 /**
- * The registry: organizations, members, namespaces, API keys and servers. They change rarely and every
+ * The registry: organizations, members, namespaces, API keys, servers, signing keys and revocations. They change rarely and every
  * request asks for some, so what was read is kept, all of it valid for one generation: a value in the
  * store that every write to the registry replaces in its own commit. A request reads the generation first,
  * so a revocation, a demotion or a new server counts from the next request on, by whichever process.
@@ -16,7 +16,9 @@ import {
   namespaceKey,
   organizationKey,
   registryGenerationKey,
+  revocationKey,
   serverKey,
+  signingKeysKey,
 } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 
@@ -26,13 +28,17 @@ export interface Registry {
 }
 
 export interface RegistrySnapshot {
-  /** A place for what was derived from this generation alone: callers by credential. Bounded. */
+  /** A place for what was derived from this generation alone: callers by credential, signing keys. Bounded. */
   readonly derived: LRUCache<string, object>
   apiKeyByDigest(digest: string): Promise<ApiKey | undefined>
   apiKey(keyId: string): Promise<ApiKey | undefined>
   hasOrganization(organizationId: string): Promise<boolean>
   role(organizationId: string, userId: string): Promise<Role | undefined>
   namespace(namespace: string): Promise<Namespace | undefined>
+  /** The signing keys' record, sealed. */
+  signingKeys(): Promise<Uint8Array | undefined>
+  /** Was the token of this id revoked? */
+  isRevoked(jti: string): Promise<boolean>
   /** The server's details as JSON, ready to be answered. */
   serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
 }
@@ -90,6 +96,18 @@ function createSnapshot(store: Pick<Store, 'get'>): RegistrySnapshot {
       const key = () => memberKey(organizationId, userId)
       return read(`member\0${organizationId}\0${userId}`, key, (bytes) => text(bytes) as Role)
     },
+    signingKeys: () =>
+      read(
+        'signing keys',
+        () => signingKeysKey,
+        (bytes) => bytes,
+      ),
+    isRevoked: async (jti) =>
+      (await read(
+        `revoked\0${jti}`,
+        () => revocationKey(jti),
+        () => true,
+      )) === true,
     namespace: (namespace) => read(`namespace\0${namespace}`, () => namespaceKey(namespace), json<Namespace>),
     serverJson: (qualifiedName) =>
       read(

@@ -3,9 +3,8 @@
  * in one transaction; one of a newer version is left alone.
  */
 
-import type { RootDatabase } from 'lmdb'
 import { withChecksum } from './checksum.ts'
-import { type Bytes, keyEncoder } from './lmdb-runs.ts'
+import { type Bytes, keyEncoder, type Root } from './lmdb-runs.ts'
 import { Run } from './runs.ts'
 import { asBuffer, StoreError, sameBytes } from './store.ts'
 
@@ -19,7 +18,7 @@ const upgrades: Readonly<Record<number, (data: Bytes, runs: Bytes) => void>> = {
 }
 
 /** Throws StoreError `fatal` for a store of a version that this program does not know. */
-export function prepareFormat(root: RootDatabase, data: Bytes, runs: Bytes): void {
+export function prepareFormat(root: Root, data: Bytes, runs: Bytes): void {
   // A database of its own: the version is about the others, and no record among theirs.
   const format: Bytes = root.openDB({ name: 'format', encoding: 'binary', keyEncoder } as never)
   const current = Buffer.from(`postern ${version}`)

@@ -46,6 +46,11 @@ export function isApiKeyRecord(record: Key): boolean {
 }
 /** From the keyed hash of an API key (hex) to its id. */
 export const apiKeyDigestKey = (digest: string): Key => key('h', digest)
+/** From a token's id to when it is over, Unix seconds as text. */
+export const revocationKey = (jti: string): Key => key('r', jti)
+export const revocations = key('r')
+/** The signing keys, sealed. */
+export const signingKeysKey = key('y')
 export const mockKey = (server: string, position: string): Key => key('a', server, position)
 
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)

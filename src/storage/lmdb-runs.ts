@@ -18,6 +18,7 @@ export const keyEncoder = {
   },
 }
 
+export type Root = RootDatabase
 export type Bytes = Database<Uint8Array, Key>
 
 /** Takes an entry of a range; its bytes are the taker's to keep. The value is empty where only keys are asked for. */

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createApiKey, listApiKeys, revokeApiKey } from '../../src/auth/api-key.ts'
-import { keyRing } from '../../src/auth/signing-keys.ts'
-import { memberKey, registryGenerationKey } from '../../src/storage/keys.ts'
+import { revokeToken } from '../../src/auth/revocation.ts'
+import { memberKey, registryGenerationKey, revocations, under } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
-import { createTestPlatform, seed, startOfTime, type TestPlatform } from '../support/platform.ts'
+import { createTestPlatform, seed, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 
 let platform: TestPlatform
@@ -115,11 +115,39 @@ describe('a credential stops working at once', () => {
     expect(await status('/connect/northwind', sampleKeys.linus)).toBe(404)
   })
 
+  test('when it is revoked: at once, with its children, and nothing else', async () => {
+    const parent = await mint(sampleKeys.ada)
+    const child = await mint(parent)
+    const grandchild = await mint(child)
+    const sibling = await mint(parent)
+    const all = () => Promise.all([parent, child, grandchild, sibling].map((token) => status('/connect/ada', token)))
+    expect(await all()).toEqual([200, 200, 200, 200])
+    const nowSeconds = startOfTime / 1000
+    await revokeToken(platform.store, claimsOf(child).jti, { exp: claimsOf(child).exp, nowSeconds })
+    expect(await all()).toEqual([200, 401, 401, 200])
+    await revokeToken(platform.store, claimsOf(parent).jti, { exp: undefined, nowSeconds })
+    expect(await all()).toEqual([401, 401, 401, 401])
+    expect(await status('/connect/ada', sampleKeys.ada)).toBe(200)
+  })
+
+  test('a revocation is forgotten when its token is long over, and no sooner', async () => {
+    const { store } = platform
+    const kept = async () => (await store.keys({ ...under(revocations), limit: 100 })).keys.length
+    const week = 7 * 24 * 3600
+    const day = 24 * 3600
+    const exp = 1000
+    await revokeToken(store, 'tok_a', { exp, nowSeconds: 0 })
+    await revokeToken(store, 'tok_b', { exp: undefined, nowSeconds: exp + week })
+    expect(await kept()).toBe(2)
+    await revokeToken(store, 'tok_c', { exp, nowSeconds: exp + week + 1 })
+    expect(await kept()).toBe(2)
+    await revokeToken(store, 'tok_d', { exp, nowSeconds: exp + week + day + week + 1 })
+    expect(await kept()).toBe(1)
+  })
+
   test('when its signing key is gone', async () => {
     const token = await mint(sampleKeys.ada)
-    platform.keys = keyRing([seed('another key')])
-    // The registry changes with the keys, so that remembered callers are asked again.
-    await change(memberKey('org_northwind', 'nobody'), 'member')
+    await platform.setSigningKeys([signingKeyRecord('another key')])
     expect(await status('/connect/ada', token)).toBe(401)
   })
 })

@@ -4,13 +4,17 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { signToken, type Verified, verifyToken } from '../../src/auth/service-token.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'
-import { tokenCharsMax } from '../../src/limits.ts'
+import { keyRetirementSeconds, tokenCharsMax } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
-import { seed } from '../support/platform.ts'
+import { seed, signingKeyRecord } from '../support/platform.ts'
 
-const keys = keyRing([seed('a'), seed('b')])
 const issuer = 'https://mcp.example.com'
 const nowSeconds = 1_800_000_000
+const keys = keyRing([
+  signingKeyRecord('n', 'next', nowSeconds),
+  signingKeyRecord('a'),
+  signingKeyRecord('b', 'retired', nowSeconds - 100),
+])
 const claims: ServiceTokenClaims = {
   iss: issuer,
   aud: issuer,
@@ -35,7 +39,7 @@ function resign(headerText: string, body: string | object): string {
   return `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`
 }
 function privateKeyOf(name: string) {
-  const { x } = keyRing([seed(name)]).active.jwk
+  const { x } = keyRing([signingKeyRecord(name)]).active.jwk
   return { key: { kty: 'OKP', crv: 'Ed25519', x, d: seed(name).toString('base64url') }, format: 'jwk' } as const
 }
 const rightHeader = Buffer.from(header, 'base64url').toString()
@@ -52,9 +56,14 @@ describe('a token', () => {
     )
   })
   test('of a key that verifies but no longer signs is accepted', () => {
-    const [, older] = [...keys.verifying.values()]
-    if (older === undefined) throw new Error('two keys were made')
-    expect(check(signToken(claims, older))).toEqual({ claims })
+    const [next, , retired] = keys.all
+    if (next === undefined || retired === undefined) throw new Error('three keys were made')
+    expect(check(signToken(claims, retired))).toEqual({ claims })
+    const over = nowSeconds - 100 + keyRetirementSeconds
+    const late = { ...claims, iat: over - 3600, exp: over + 3600 }
+    expect(check(signToken(late, retired), over - 1)).toEqual({ claims: late })
+    expect(check(signToken(late, retired), over)).toEqual({ refused: 'header' })
+    expect(check(signToken(claims, next))).toEqual({ refused: 'header' })
   })
   test('10,000 good ones are accepted', () => {
     // tweetnacl takes 1.5 ms to sign, so the runtime signs here: the same bytes.

@@ -12,7 +12,7 @@ import { rawPathRoutes } from '../../src/http/raw-path.ts'
 import { pageGenerationKey } from '../../src/storage/keys.ts'
 import type { Store } from '../../src/storage/store.ts'
 
-const { store, secrets, keys } = await openDataFolder(process.argv[2] ?? '')
+const { store, secrets } = await openDataFolder(process.argv[2] ?? '')
 const kind = pageGenerationKey('')[0]
 let commits = 0
 const changing: Store = {
@@ -23,7 +23,7 @@ const changing: Store = {
 const issuer = 'http://localhost'
 const guard = createGuard({ host: '127.0.0.1', baseUrl: issuer, corsOrigins: [], localAddresses: [] })
 const log = { info() {}, warn: console.error, error: console.error }
-const app = createApp({ store: changing, secrets, keys: () => keys, issuer, guard, now: Date.now, log }).compile()
+const app = createApp({ store: changing, secrets, issuer, guard, now: Date.now, log }).compile()
 const fetch = (request: Request) => {
   commits += 1
   return app.fetch(request)

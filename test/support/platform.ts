@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
-import { type KeyRing, keyRing } from '../../src/auth/signing-keys.ts'
+import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
 import { loadFixtures } from '../../src/fixtures/load.ts'
 import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
 import { sampleSources } from '../../src/fixtures/sample.ts'
@@ -18,7 +18,8 @@ export interface TestPlatform {
   readonly store: Store
   readonly pepper: Buffer
   readonly logged: string[]
-  keys: KeyRing
+  /** Replaces the signing keys. */
+  setSigningKeys(records: SigningKeyRecord[]): Promise<unknown>
   /** Milliseconds; move it by assigning. */
   now: number
   fetch(path: string, init?: RequestInit): Promise<Response>
@@ -28,6 +29,15 @@ export const silent: Log = { info() {}, warn() {}, error() {} }
 
 export function seed(text: string): Buffer {
   return createHash('sha256').update(text).digest()
+}
+
+/** A key that is the same for the same text. */
+export function signingKeyRecord(
+  text: string,
+  state: SigningKeyRecord['state'] = 'active',
+  since = 0,
+): SigningKeyRecord {
+  return { seed: seed(text).toString('base64url'), state, since }
 }
 
 export interface TestPlatformOptions {
@@ -46,11 +56,12 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
   const { fixtures, problems } = readFixtures(options.sources ?? sampleSources())
   if (problems.length > 0) throw new Error(JSON.stringify(problems))
   await loadFixtures(store, fixtures, 'test', { pepper, now: new Date(startOfTime), log })
+  const sealingKey = seed('sealing key')
   const platform: TestPlatform = {
     store,
     pepper,
     logged,
-    keys: keyRing([seed('signing key')]),
+    setSigningKeys: (records) => changeSigningKeys(store, sealingKey, () => records),
     now: startOfTime,
     async fetch(path, init = {}) {
       const headers = new Headers(init.headers)
@@ -58,10 +69,10 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       return app.fetch(new Request(`${issuer}${path}`, { ...init, headers }))
     },
   }
+  await platform.setSigningKeys([signingKeyRecord('signing key')])
   const app = createApp({
     store,
-    secrets: { apiKeyPepper: pepper, cursorKey: seed('cursor key') },
-    keys: () => platform.keys,
+    secrets: { apiKeyPepper: pepper, cursorKey: seed('cursor key'), sealingKey },
     issuer,
     guard: createGuard({
       host: '127.0.0.1',

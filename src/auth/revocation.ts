@@ -1,0 +1,33 @@
+/**
+ * Revoked tokens. A token is its own proof, so revoking one writes its id down; whoever presents it or a child
+ * of it is asked for (`authenticate.ts`) until the last of them has expired by itself.
+ */
+
+import { tokenLifetimeMaxSeconds } from '../limits.ts'
+import { newGeneration } from '../storage/connections.ts'
+import { keyText, registryGenerationKey, revocationKey, revocations, under } from '../storage/keys.ts'
+import { asBuffer, type Key, type Store } from '../storage/store.ts'
+
+/** A week: a clock that runs ahead for a while must not make us forget. */
+const forgetAfterSeconds = 7 * 24 * 60 * 60
+
+/** `exp`, Unix seconds, where it is known: no child outlives its parent. Resolves when durable, and in force. */
+export async function revokeToken(
+  store: Store,
+  jti: string,
+  { exp, nowSeconds }: { readonly exp: number | undefined; readonly nowSeconds: number },
+): Promise<void> {
+  const until = exp ?? nowSeconds + tokenLifetimeMaxSeconds
+  await store.commit({
+    puts: [{ key: revocationKey(jti), value: Buffer.from(String(until)) }, newGeneration(registryGenerationKey)],
+    deletes: await forgettable(store, nowSeconds),
+  })
+}
+
+/** Some of the revocations of tokens that are long over. */
+async function forgettable(store: Store, nowSeconds: number): Promise<Key[]> {
+  const { entries } = await store.range({ ...under(revocations), limit: 1000 })
+  return entries
+    .filter(({ value }) => Number(keyText(asBuffer(value))) + forgetAfterSeconds < nowSeconds)
+    .map(({ key }) => key)
+}

@@ -1,0 +1,40 @@
+/** `postern token revoke`: a token and all its children, while the server runs or not. */
+
+import { revokeToken } from '../auth/revocation.ts'
+import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
+import { keyRing, readSigningKeys } from '../auth/signing-keys.ts'
+
+import { openExistingDataFolder } from '../data-folder.ts'
+import { CommandError } from '../errors.ts'
+import { tokenIdShape } from '../model/token.ts'
+import { signingKeysKey } from '../storage/keys.ts'
+import type { Terminal } from './terminal.ts'
+
+/** `named` is the token itself, or its id. */
+export async function revokeTokenCommand(
+  named: string,
+  { data }: { readonly data: string },
+  now: Date,
+  { stdout }: Terminal,
+): Promise<void> {
+  const token = named.trim()
+  const claims = unverifiedClaims(token)
+  if (claims === undefined && !tokenIdShape.test(token)) {
+    throw new CommandError('this is neither a service token of postern nor the id of one, which begins with tok_', 2)
+  }
+  const { store, secrets } = await openExistingDataFolder(data)
+  try {
+    if (claims !== undefined) {
+      const sealed = await store.get(signingKeysKey)
+      const keys = keyRing(sealed === undefined ? [] : readSigningKeys(sealed, secrets.sealingKey))
+      const verified = verifyToken(token, { keys, issuer: claims.iss, nowSeconds: claims.iat })
+      if ('refused' in verified)
+        throw new CommandError(`this token is not of ${data}, so it is not accepted there anyway`)
+    }
+    const jti = claims?.jti ?? token
+    await revokeToken(store, jti, { exp: claims?.exp, nowSeconds: Math.floor(now.getTime() / 1000) })
+    stdout(`${jti} is revoked, and every token minted with it\n`)
+  } finally {
+    await store.close()
+  }
+}

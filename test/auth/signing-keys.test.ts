@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'bun:test'
+import { openSealed, seal } from '../../src/auth/secrets.ts'
+import { signToken, verifyToken } from '../../src/auth/service-token.ts'
+import {
+  type KeyRing,
+  keyRing,
+  newSigningKeys,
+  publishedKeys,
+  readSigningKeys,
+  rotated,
+  type SigningKeyRecord,
+  withoutKey,
+} from '../../src/auth/signing-keys.ts'
+import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../../src/limits.ts'
+import { seed } from '../support/platform.ts'
+
+const start = 1_800_000_000
+const issuer = 'https://mcp.example.com'
+const states = (records: readonly SigningKeyRecord[]) => records.map(({ state }) => state)
+const mint = (records: readonly SigningKeyRecord[], iat: number, lifetime: number) => {
+  const claims = { iss: issuer, aud: issuer, sub: 'ada', key: 'k', jti: 'tok_1', iat, exp: iat + lifetime, policy: [] }
+  return signToken(claims, keyRing(records).active)
+}
+const accepts = (keys: KeyRing, token: string, nowSeconds: number) =>
+  'claims' in verifyToken(token, { keys, issuer, nowSeconds })
+
+describe('rotation', () => {
+  test('next becomes active, active retired, and a new next is published', () => {
+    const first = newSigningKeys(start)
+    expect(states(first)).toEqual(['next', 'active'])
+    const second = rotated(first, start)
+    expect(states(second)).toEqual(['next', 'active', 'retired'])
+    expect([second[1]?.seed, second[2]?.seed]).toEqual([first[0]?.seed, first[1]?.seed])
+    expect(publishedKeys(keyRing(second), start).map(({ kid }) => kid)).toEqual(
+      keyRing(second).all.map(({ kid }) => kid),
+    )
+  })
+
+  test('waits until verifiers must know the next key', () => {
+    const second = rotated(newSigningKeys(start), start)
+    expect(() => rotated(second, start + jwksMaxAgeSeconds - 1)).toThrow(/try again in 1 s/)
+    expect(states(rotated(second, start + jwksMaxAgeSeconds))).toEqual(['next', 'active', 'retired', 'retired'])
+  })
+
+  test('every hour for a week: no good token is refused, by us or by a verifier with an old list; none is accepted too long', () => {
+    let records = newSigningKeys(start)
+    const minted: { token: string; exp: number; kid: string }[] = []
+    let listed = { at: start, kids: new Set<string>() }
+    const retiredAt = new Map<string, number>()
+    for (let now = start; now < start + 7 * 86_400; now += 600) {
+      if ((now - start) % 3600 === 0 && now > start) {
+        retiredAt.set(keyRing(records).active.kid, now)
+        records = rotated(records, now)
+      }
+      if (now - listed.at >= jwksMaxAgeSeconds || now === start) {
+        // As old as a cache may be: what was published just before.
+        listed = { at: now, kids: new Set(publishedKeys(keyRing(records), now).map(({ kid }) => kid)) }
+      }
+      if ((now - start) % 3600 === 1800) {
+        minted.push({ token: mint(records, now, 86_400), exp: now + 86_400, kid: keyRing(records).active.kid })
+      }
+      const keys = keyRing(records)
+      for (const { token, exp, kid } of minted.slice(-30)) {
+        const good = now < exp
+        const retired = retiredAt.get(kid)
+        const over = retired !== undefined && now >= retired + keyRetirementSeconds
+        if (accepts(keys, token, now) !== (good && !over)) throw new Error(`${kid} at ${now - start}`)
+        if (good && !listed.kids.has(kid)) throw new Error(`${kid} is not listed at ${now - start}`)
+      }
+    }
+    expect(records.length).toBeLessThan(30)
+  })
+})
+
+describe('revocation', () => {
+  const second = rotated(newSigningKeys(start), start)
+  const kids = keyRing(second).all.map(({ kid }) => kid)
+  const cases: [what: string, position: number, left: SigningKeyRecord['state'][]][] = [
+    ['next', 0, ['next', 'active', 'retired']],
+    ['active', 1, ['next', 'active', 'retired']],
+    ['retired', 2, ['next', 'active']],
+  ]
+  for (const [what, position, left] of cases) {
+    test(`of the ${what} key`, () => {
+      const after = withoutKey(second, kids[position] ?? '', start + 1) ?? []
+      expect(states(after)).toEqual(left)
+      expect(keyRing(after).all.some(({ kid }) => kid === kids[position])).toBe(false)
+    })
+  }
+  test('kills its tokens, and those of no other key', () => {
+    const old = mint(newSigningKeys(start), start, 3600)
+    const first = newSigningKeys(start)
+    const token = mint(first, start, 3600)
+    const next = rotated(first, start)
+    expect(accepts(keyRing(withoutKey(next, keyRing(next).active.kid, start) ?? []), token, start)).toBe(true)
+    expect(accepts(keyRing(withoutKey(next, keyRing(first).active.kid, start) ?? []), token, start)).toBe(false)
+    expect(accepts(keyRing(next), old, start)).toBe(false)
+  })
+  test('of a key that is not there is nothing', () => expect(withoutKey(second, 'x', start)).toBeUndefined())
+})
+
+test('what is sealed opens with its key alone, whole', () => {
+  const key = seed('sealing')
+  const sealed = seal(key, 'text')
+  expect(openSealed(key, sealed)).toBe('text')
+  expect(openSealed(seed('other'), sealed)).toBeUndefined()
+  for (let at = 0; at < sealed.length; at += 1) {
+    const changed = Buffer.from(sealed)
+    changed[at] = (changed[at] ?? 0) ^ 1
+    expect(openSealed(key, changed)).toBeUndefined()
+    expect(openSealed(key, sealed.subarray(0, at))).toBeUndefined()
+  }
+  expect(() => readSigningKeys(sealed, seed('other'))).toThrow(/instance secret/)
+})
