@@ -4,14 +4,18 @@
  */
 
 import { Elysia } from 'elysia'
+import type { Audit } from './audit/audit-log.ts'
+import { createRefusals } from './audit/refusals.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { createConnectionLists } from './connections/list.ts'
 import { connectionRoutes } from './connections/routes.ts'
 import { notFound, PlatformError } from './errors.ts'
+import { createEdge, type Fetch } from './http/edge.ts'
 import type { Guard } from './http/guard.ts'
 import { pathOf } from './http/path.ts'
-import { asPlatformError, errorResponse, jsonResponse } from './http/respond.ts'
+import { createRateLimit } from './http/rate-limit.ts'
+import { asPlatformError, errorResponse, jsonResponse, statusOf } from './http/respond.ts'
 import type { Log } from './log.ts'
 import { createRegistry } from './registry/registry.ts'
 import { serverRoutes } from './servers/routes.ts'
@@ -24,12 +28,38 @@ export interface AppDeps {
   /** The base URL: issuer and audience of tokens. */
   readonly issuer: string
   readonly guard: Guard
+  readonly audit: Audit
+  readonly rates: Rates
   /** Milliseconds since 1970. */
   readonly now: () => number
+  /** Milliseconds that never go back. */
+  readonly monotonic: () => number
+  /** Where a request comes from. */
+  readonly addressOf: (request: Request) => string
   readonly log: Log
+  /** Told what happens, where somebody counts. */
+  readonly observer?: Observer
 }
 
-export function createApp({ store, secrets, issuer, guard, now, log }: AppDeps) {
+/** A second, each; 0 for no limit. */
+export interface Rates {
+  readonly mints: number
+  readonly failures: number
+}
+
+export interface Observer {
+  answered(operation: string, status: number, seconds: number): void
+  minted(): void
+  refused(reason: string): void
+}
+
+export interface App {
+  readonly fetch: Fetch
+  readonly pageCache: () => { readonly hits: number; readonly misses: number }
+}
+
+export function createApp(deps: AppDeps): App {
+  const { store, secrets, issuer, guard, audit, rates, now, monotonic, addressOf, log, observer } = deps
   const registry = createRegistry(store)
   const authenticator = createAuthenticator({
     registry,
@@ -37,42 +67,37 @@ export function createApp({ store, secrets, issuer, guard, now, log }: AppDeps) 
     sealingKey: secrets.sealingKey,
     issuer,
     now,
+    failures: createRateLimit({ perSecond: rates.failures, now: monotonic }),
+    addressOf,
   })
+  const mints = createRateLimit({ perSecond: rates.mints, now: monotonic })
   const lists = createConnectionLists(store, secrets.cursorKey)
+  const edge = createEdge({ guard, log, observe: observer?.answered })
+  const refusals = createRefusals(audit, edge.requestId)
 
   // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's
   // settings count. The error boundary stands before the routes, because it covers what is mounted after it.
-  return (
-    new Elysia({
-      normalize: false,
-      aot: true,
-      precompile: true,
-      systemRouter: false,
-      handler: { standardHostname: false },
+  const routes = new Elysia({
+    normalize: false,
+    aot: true,
+    precompile: true,
+    systemRouter: false,
+    handler: { standardHostname: false },
+  })
+    .onError(({ request, error, code }) => {
+      const path = pathOf(request.url)
+      const answer = code === 'NOT_FOUND' ? unknownRoute(path) : boundary(error)
+      if (statusOf[answer.code] >= 500) edge.fault(request, error)
+      const allow = answer.code === 'method_not_allowed' ? { allow: allowedMethods(path) ?? '' } : {}
+      return errorResponse(path, answer, allow)
     })
-      .onRequest(({ request, set }) => {
-        const corsHeaders = guard.check(request.headers)
-        if (corsHeaders === undefined) return undefined
-        Object.assign(set.headers, corsHeaders)
-        return guard.preflight(request, corsHeaders)
-      })
-      .onError(({ request, error, code }) => {
-        const path = pathOf(request.url)
-        const answer = code === 'NOT_FOUND' ? unknownRoute(path) : boundary(error)
-        if (answer.code === 'internal')
-          log.error('request failed', { method: request.method, route: routeOf(path), error: detail(error) })
-        return errorResponse(
-          path,
-          answer,
-          answer.code === 'method_not_allowed' ? { allow: allowedMethods(path) ?? '' } : {},
-        )
-      })
-      .use(connectionRoutes({ authenticator, lists }))
-      .use(serverRoutes({ authenticator }))
-      .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
-      // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
-      .use(tokenRoutes({ authenticator, issuer, now }))
-  )
+    .use(connectionRoutes({ authenticator, lists, refusals }))
+    .use(serverRoutes({ authenticator, refusals }))
+    .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
+    // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
+    .use(tokenRoutes({ authenticator, mints, audit, refusals, issuer, now, observer }))
+    .compile()
+  return { fetch: edge.around(routes.fetch), pageCache: lists.statistics }
 }
 
 function boundary(thrown: unknown): PlatformError {
@@ -96,13 +121,4 @@ function unknownRoute(path: string): PlatformError {
   const allowed = allowedMethods(path)
   if (allowed === undefined) return notFound()
   return new PlatformError('method_not_allowed', `This path answers ${allowed} only`)
-}
-
-/** The first part only: the rest names things of the caller's. */
-function routeOf(path: string): string {
-  return `/${path.split('/')[1] ?? ''}`
-}
-
-function detail(thrown: unknown): string {
-  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
 }

@@ -10,6 +10,9 @@ export interface ServeFlags {
   readonly fixtures: readonly string[]
   readonly baseUrl?: string
   readonly corsOrigin: readonly string[]
+  readonly metricsListen?: string
+  readonly mintRate: string
+  readonly failureRate: string
 }
 
 export interface ServeConfig {
@@ -19,6 +22,9 @@ export interface ServeConfig {
   /** Without a slash at the end; undefined: made from host and port once the port is known. */
   readonly baseUrl: string | undefined
   readonly corsOrigins: readonly string[]
+  /** Where metrics and readiness are served, if anywhere. */
+  readonly metrics: { readonly host: string; readonly port: number } | undefined
+  readonly rates: { readonly mints: number; readonly failures: number }
   /** The first operator key, where the environment brings it. */
   readonly operatorKey: string | undefined
 }
@@ -39,12 +45,32 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
       complaints.push(`--cors-origin ${origin}: must be an origin like https://app.example.com`)
     }
   }
+  const metrics = flags.metricsListen === undefined ? undefined : readListen(flags.metricsListen)
+  if (metrics === undefined && flags.metricsListen !== undefined) {
+    complaints.push(`--metrics-listen ${flags.metricsListen}: must be HOST:PORT, like 127.0.0.1:9464`)
+  }
+  const rates = { mints: readRate(flags.mintRate), failures: readRate(flags.failureRate) }
+  if (Number.isNaN(rates.mints)) complaints.push(`--mint-rate ${flags.mintRate}: must be a number from 0 to 10000`)
+  if (Number.isNaN(rates.failures)) {
+    complaints.push(`--failure-rate ${flags.failureRate}: must be a number from 0 to 10000`)
+  }
   const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
   if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
   const { fixtures, corsOrigin: corsOrigins } = flags
-  return { host, port, fixtures, baseUrl, corsOrigins, operatorKey }
+  return { host, port, fixtures, baseUrl, corsOrigins, metrics, rates, operatorKey }
+}
+
+function readListen(text: string): { host: string; port: number } | undefined {
+  const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
+  if (host === '' || Number(port) > 65_535) return undefined
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
+}
+
+function readRate(text: string): number {
+  const rate = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+  return rate <= 10_000 ? rate : Number.NaN
 }
 
 function isPlainUrl(text: string): boolean {

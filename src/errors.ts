@@ -10,17 +10,25 @@ export type ErrorCode =
   | 'forbidden'
   | 'not_found'
   | 'method_not_allowed'
+  | 'rate_limited'
   | 'unavailable'
   | 'internal'
 
 export class PlatformError extends Error {
   override readonly name = 'PlatformError'
   readonly code: ErrorCode
+  /** When to try again, seconds from now; of `rate_limited`. */
+  readonly retryAfter: number | undefined
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions & { readonly retryAfter?: number }) {
     super(message, options)
     this.code = code
+    this.retryAfter = options?.retryAfter
   }
+}
+
+export function rateLimited(what: string, retryAfter: number): PlatformError {
+  return new PlatformError('rate_limited', `${what}; try again in ${retryAfter} s`, { retryAfter })
 }
 
 /** One wording for all of them: which of the many ways a credential failed is nobody's business. */

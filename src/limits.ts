@@ -71,6 +71,16 @@ export const turnMaxMs = 2
 
 /** Ours: `POST /tokens` carries a policy that must fit a token of 6,144 characters. */
 export const requestBodyBytesMax = 64 * 1024
+/** Ours: refusals that the audit log writes one by one; a flood becomes a number. */
+export const auditRefusalsPerSecond = 100
+/** Ours: what a rate limit allows at once, in seconds of what it allows a second. */
+export const burstSeconds = 20
+/** Ours: names (keys, addresses) that a rate limit remembers, about 200 bytes each. */
+export const rateLimitNamesMax = 20_000
+/** Ours: tokens a second that one API key may mint, 1,000 at once; signing holds the process for 2 ms each. */
+export const mintsPerSecondDefault = 50
+/** Ours: bad credentials a second from one address, 400 at once: an office with an expired token stays under it. */
+export const failuresPerSecondDefault = 20
 /** Ours: deeper JSON is an attack on whoever reads it next. */
 export const jsonDepthMax = 32
 /** Ours: Bun closes a connection that sends or takes nothing for this long. */

@@ -3,6 +3,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import { readServeConfig, type ServeFlags } from './config.ts'
 import { CommandError } from './errors.ts'
+import { failuresPerSecondDefault, mintsPerSecondDefault } from './limits.ts'
 import { version } from './version.ts'
 
 const terminal = {
@@ -37,6 +38,21 @@ function withServeOptions(command: Command): Command {
       new Option('--cors-origin <origin>', 'a web page that may call from a browser; may be given again')
         .argParser(collect)
         .default([], 'none'),
+    )
+    .addOption(
+      new Option('--metrics-listen <host:port>', 'serve /metrics and /ready there (default: nowhere)').env(
+        'POSTERN_METRICS_LISTEN',
+      ),
+    )
+    .addOption(
+      new Option('--mint-rate <number>', 'tokens a second that one API key may mint; 0 for no limit')
+        .env('POSTERN_MINT_RATE')
+        .default(String(mintsPerSecondDefault)),
+    )
+    .addOption(
+      new Option('--failure-rate <number>', 'bad credentials a second from one address; 0 for no limit')
+        .env('POSTERN_FAILURE_RATE')
+        .default(String(failuresPerSecondDefault)),
     )
 }
 
@@ -120,6 +136,17 @@ function program(exit: (code: number) => void): Command {
     .addOption(dataOption('data folder'))
     .action(async (token: string, flags) =>
       (await import('./commands/token-revoke.ts')).revokeTokenCommand(token, flags, new Date(), terminal),
+    )
+
+  postern
+    .command('audit')
+    .description('look at the audit log')
+    .command('verify')
+    .argument('[file]', 'the log (default: audit.jsonl in the data folder)')
+    .description('check that no line was changed, taken out or put in')
+    .addOption(dataOption('data folder'))
+    .action(async (file: string | undefined, flags) =>
+      (await import('./commands/audit.ts')).verifyAudit(file, flags, terminal),
     )
 
   const signingKey = postern

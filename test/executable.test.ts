@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { mintToken } from './api/cases.ts'
@@ -123,6 +123,69 @@ describe('operators act while the server runs, and what they did survives a kill
     expect((await get(server, '/connect/ada', fresh)).status).toBe(200)
     expect(await signingKey('revoke', active)).toMatchObject({ code: 1, stdout: '' })
     await server.kill('SIGKILL')
+  })
+})
+
+describe('operators see', () => {
+  test('the audit log: what the server and the commands did, in one chain', async () => {
+    using place = workplace()
+    const server = await startServer(place)
+    const token = await mintToken(send(server), sampleKeys.ada, { policy: [{ namespaces: 'ada' }] })
+    expect((await get(server, '/connect/northwind', token)).status).toBe(404)
+    await run(place, ['token', 'revoke', token, '--data', place.data])
+    await mintToken(send(server), sampleKeys.ada)
+    const { stdout } = await run(place, ['keys', 'create', '--user', 'eve', '--data', place.data])
+    await server.kill('SIGTERM')
+    const log = readFileSync(join(place.data, 'audit.jsonl'), 'utf8')
+    expect(
+      log
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).event),
+    ).toEqual(['token.minted', 'access.refused', 'token.revoked', 'token.minted', 'key.created'])
+    for (const secret of [stdout.trim(), sampleKeys.ada, token.split('.')[2] ?? '']) expect(log).not.toContain(secret)
+    const verify = () => run(place, ['audit', 'verify', '--data', place.data])
+    expect(await verify()).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^5 entries, none changed/),
+    })
+    for (const [from, to, line] of [
+      ['token.revoked', 'token.minted', 3],
+      ['"userId":"eve"', '"userId":"ada"', 5],
+    ] as const) {
+      writeFileSync(join(place.data, 'audit.jsonl'), log.replace(from, to))
+      const changed = await verify()
+      expect(changed).toMatchObject({ code: 1, stdout: '' })
+      expect(changed.stderr).toContain(`audit.jsonl:${line}: was changed`)
+    }
+  })
+
+  test('metrics and readiness, on a listener of their own', async () => {
+    using place = workplace()
+    await using server = await startServer(place, ['--fixtures', sampleFolder, '--metrics-listen', '127.0.0.1:0'])
+    const [, metrics = ''] = /"metrics listening","url":"([^"]+)"/.exec(server.stderr()) ?? []
+    expect((await fetch(`${server.url}/metrics`)).status).toBe(404)
+    const token = await mintToken(send(server), sampleKeys.ada)
+    for (let i = 0; i < 4; i += 1) await get(server, '/connect/ada', token)
+    await get(server, '/connect/ada', 'wrong')
+    await send(server)('/tokens', { method: 'POST' })
+    const text = await (await fetch(`${metrics}/metrics`)).text()
+    for (const line of [
+      'postern_request_duration_seconds_count{operation="createToken",status="200"} 1',
+      'postern_request_duration_seconds_count{operation="listConnections",status="200"} 4',
+      'postern_request_duration_seconds_count{operation="listConnections",status="401"} 1',
+      'postern_request_duration_seconds_count{operation="other",status="404"} 1',
+      'postern_tokens_minted_total 1',
+      'postern_tokens_refused_total{reason="unauthorized"} 1',
+      'postern_page_cache_hits_total 2',
+      'postern_page_cache_misses_total 2',
+    ]) {
+      expect(text.split('\n')).toContain(line)
+    }
+    expect(text).toMatch(/^postern_store_bytes [1-9]\d+$/m)
+    const ready = await fetch(`${metrics}/ready`)
+    expect({ status: ready.status, body: await ready.json() }).toEqual({ status: 200, body: { status: 'ready' } })
   })
 })
 

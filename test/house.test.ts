@@ -19,6 +19,7 @@ const layers: readonly (readonly string[])[] = [
   ['commands'],
   ['tokens', 'connections', 'servers', 'fixtures'],
   ['http'],
+  ['audit', 'metrics'],
   ['auth'],
   ['registry'],
   ['storage'],

@@ -4,7 +4,7 @@
  * stop working at once (contract 2).
  */
 
-import { unauthorized } from '../errors.ts'
+import { rateLimited, unauthorized } from '../errors.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
@@ -31,8 +31,8 @@ export interface Caller {
 }
 
 export interface Authenticator {
-  /** Throws `unauthorized`, always with the same words. */
-  authenticate(credential: string): Promise<{ caller: Caller; registry: RegistrySnapshot }>
+  /** Throws `unauthorized`, always with the same words; `rate_limited` after too many of them from one address. */
+  authenticate(credential: string, request: Request): Promise<{ caller: Caller; registry: RegistrySnapshot }>
   /** The keys that sign and verify tokens now. */
   keys(): Promise<KeyRing>
 }
@@ -45,19 +45,36 @@ export interface AuthenticatorOptions {
   readonly issuer: string
   /** Milliseconds since 1970. */
   readonly now: () => number
+  /** Credentials that were not accepted, by address. */
+  readonly failures: Failures
+  readonly addressOf: (request: Request) => string
+}
+
+/** Seconds to wait, 0 for none. */
+export interface Failures {
+  take(address: string): number
+  wait(address: string): number
 }
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   return {
     keys: async () => keysOf(await options.registry.current(), options.sealingKey),
-    async authenticate(credential) {
+    async authenticate(credential, request) {
       const registry = await options.registry.current()
       const nowSeconds = Math.floor(options.now() / 1000)
       let caller = registry.derived.get(credential) as Caller | undefined
       if (caller === undefined) {
+        // Not looked at at all past the limit: a signature costs a tenth of a millisecond. Those who were
+        // accepted before are remembered, and not held up by a neighbour behind the same address.
+        const address = options.addressOf(request)
+        const wait = options.failures.wait(address)
+        if (wait > 0) throw rateLimited('Too many credentials from this address were not accepted', wait)
         if (credential.includes('.')) caller = await tokenCaller(credential, nowSeconds, registry, options)
         caller ??= await keyCaller(credential, registry, options)
-        if (caller === undefined) throw unauthorized()
+        if (caller === undefined) {
+          options.failures.take(address)
+          throw unauthorized()
+        }
         registry.derived.set(credential, caller)
       } else if (caller.token !== undefined && clockRefusal(caller.token, nowSeconds) !== undefined) {
         throw unauthorized()

@@ -6,6 +6,7 @@ import { CommandError } from '../errors.ts'
 import { problemText, shapeOf } from '../model/check.ts'
 import { ApiKey } from '../model/registry.ts'
 import { printable } from '../printable.ts'
+import { recordAct } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -39,6 +40,7 @@ export async function createKey(
     now: new Date(),
   })
   await store.close()
+  await recordAct(data, 'key.created', { keyId: record.keyId, userId: user, operator })
   terminal.stdout(`${key}\n`)
   terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. It is not shown again.\n`)
 }
@@ -67,5 +69,6 @@ export async function revokeKey(
   const found = await revokeApiKey(store, keyId, new Date())
   await store.close()
   if (!found) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see  postern keys list`)
+  await recordAct(data, 'key.revoked', { keyId })
   stdout(`${keyId} is revoked, and every token minted with it\n`)
 }

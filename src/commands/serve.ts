@@ -2,6 +2,7 @@
 
 import { networkInterfaces } from 'node:os'
 import { createApp } from '../app.ts'
+import { openAuditLog } from '../audit/audit-log.ts'
 import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
 import { type ServeConfig, urlOf } from '../config.ts'
 import { type DataFolder, lockForServing, openDataFolder } from '../data-folder.ts'
@@ -21,6 +22,7 @@ import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
 import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
 import { fixtureProblemsText } from './check.ts'
+import { serveMetrics } from './metrics.ts'
 import { createProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -68,7 +70,33 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const url = config.baseUrl ?? urlOf(config.host, server.port ?? 0)
   const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
   const guard = createGuard({ host: config.host, baseUrl: url, corsOrigins: config.corsOrigins, localAddresses })
-  const app = createApp({ store, secrets, issuer: url, guard, now: Date.now, log }).compile()
+  const audit = openAuditLog(dataPath, {
+    now: () => new Date(),
+    onFailure: (error) => log.error('the audit log cannot be written', { error: String(error) }),
+  })
+  cleanup.defer(() => audit.close())
+  // Nobody asked for metrics: then nothing is counted, and the library that counts is not loaded.
+  const metrics =
+    config.metrics === undefined
+      ? undefined
+      : await serveMetrics(config.metrics, store, dataPath, () => app.pageCache())
+  if (metrics !== undefined) {
+    cleanup.defer(() => metrics.stop())
+    log.info('metrics listening', { url: metrics.url })
+  }
+  const app = createApp({
+    store,
+    secrets,
+    issuer: url,
+    guard,
+    audit,
+    rates: config.rates,
+    now: Date.now,
+    monotonic: () => performance.now(),
+    addressOf: (request) => server.requestIP(request)?.address ?? 'unknown',
+    log,
+    ...(metrics && { observer: metrics.observer }),
+  })
   // Last of all: a start that fails has not made a key that nobody saw.
   const operatorKey = await firstStart(folder, config.operatorKey, log)
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })

@@ -11,6 +11,7 @@ import {
 import { openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { keyRetirementSeconds } from '../limits.ts'
+import { recordAct } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -24,7 +25,9 @@ export async function listSigningKeys({ data }: Flags, now: Date, { stdout }: Te
 
 export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout }: Terminal): Promise<void> {
   const records = await change(data, (before) => rotated(before, seconds(now)))
-  stdout(`${keyRing(records).active.kid} signs from now on\n\n${shown(records, seconds(now))}`)
+  const { active } = keyRing(records)
+  await recordAct(data, 'signing-key.rotated', { kid: active.kid })
+  stdout(`${active.kid} signs from now on\n\n${shown(records, seconds(now))}`)
 }
 
 export async function revokeSigningKey(kid: string, { data }: Flags, now: Date, { stdout }: Terminal): Promise<void> {
@@ -34,6 +37,7 @@ export async function revokeSigningKey(kid: string, { data }: Flags, now: Date, 
       throw new CommandError(`there is no signing key ${JSON.stringify(kid)}: see  postern signing-key list`)
     return after
   })
+  await recordAct(data, 'signing-key.revoked', { kid })
   stdout(`${kid} is revoked, and every token it signed\n\n${shown(records, seconds(now))}`)
 }
 

@@ -8,6 +8,7 @@ import { openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { tokenIdShape } from '../model/token.ts'
 import { signingKeysKey } from '../storage/keys.ts'
+import { recordAct } from './audit.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `named` is the token itself, or its id. */
@@ -33,6 +34,7 @@ export async function revokeTokenCommand(
     }
     const jti = claims?.jti ?? token
     await revokeToken(store, jti, { exp: claims?.exp, nowSeconds: Math.floor(now.getTime() / 1000) })
+    await recordAct(data, 'token.revoked', { jti })
     stdout(`${jti} is revoked, and every token minted with it\n`)
   } finally {
     await store.close()

@@ -43,6 +43,8 @@ export function listRequest(scope: RowScope, query: ListQuery, rowScope: string)
 export interface ConnectionLists {
   /** Gives the page to `use`, which must not await, and resolves with what it returns; or with 'bad_cursor'. */
   page<T>(request: ListRequest, use: (page: Page) => T): Promise<T | 'bad_cursor'>
+  /** Pages that were answered ready, and made, since the start. */
+  statistics(): { readonly hits: number; readonly misses: number }
 }
 
 interface Rows {
@@ -72,11 +74,19 @@ export function createConnectionLists(
   const generations = createGenerations(store, pageGenerationKey)
   const cursors = createCursors(cursorKey)
 
+  let hits = 0
+  let misses = 0
+
   return {
+    statistics: () => ({ hits, misses }),
     async page({ scope, query, binding, name }, use) {
       const generation = await generations.current(scope.namespace)
       const known = pages.get(name)
-      if (known?.generation === generation && generation !== '') return use(known.page)
+      if (known?.generation === generation && generation !== '') {
+        hits += 1
+        return use(known.page)
+      }
+      misses += 1
 
       const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
       if (from === undefined) return 'bad_cursor'

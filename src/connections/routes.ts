@@ -2,13 +2,14 @@
 
 import { Elysia } from 'elysia'
 import { LRUCache } from 'lru-cache'
+import type { Refusals } from '../audit/refusals.ts'
 import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
 import { readCredential } from '../auth/credential.ts'
 import { forbidden, invalidRequest, notFound } from '../errors.ts'
 import { nameAfter } from '../http/path.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
 import { isSlug } from '../model/names.ts'
-import { decide } from '../policy/decide.ts'
+import { type Access, decide } from '../policy/decide.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
 import { type ConnectionLists, type ListRequest, listRequest } from './list.ts'
 import { readListQuery } from './query.ts'
@@ -16,13 +17,15 @@ import { readListQuery } from './query.ts'
 export interface ConnectionDeps {
   readonly authenticator: Authenticator
   readonly lists: ConnectionLists
+  readonly refusals: Refusals
 }
 
-export function connectionRoutes({ authenticator, lists }: ConnectionDeps) {
+export function connectionRoutes({ authenticator, lists, refusals }: ConnectionDeps) {
   return new Elysia({ name: 'connections' }).get('/connect/:namespace', async ({ request }) => {
     const credential = readCredential(request.headers.get('authorization')) // 401
-    const { caller, registry } = await authenticator.authenticate(credential) // 401
-    const list = granted(caller, request.url) ?? grant(caller, request.url, await settle(caller, registry, request.url))
+    const { caller, registry } = await authenticator.authenticate(credential, request) // 401
+    const list =
+      granted(caller, request.url) ?? grant(caller, request.url, await settle(caller, registry, request, refusals))
     const answer = await lists.page(list, ({ body, etag, headers }) =>
       isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers }),
     )
@@ -32,18 +35,23 @@ export function connectionRoutes({ authenticator, lists }: ConnectionDeps) {
 }
 
 /** What the caller asks for, once it is clear that it may. Throws 404, 403 and 400, in this order. */
-async function settle(caller: Caller, registry: RegistrySnapshot, url: string): Promise<ListRequest> {
+async function settle(
+  caller: Caller,
+  registry: RegistrySnapshot,
+  request: Request,
+  refusals: Refusals,
+): Promise<ListRequest> {
+  const { url } = request
   const namespace = nameAfter('/connect/', url)
   if (namespace === undefined || !isSlug(namespace)) throw notFound()
   const record = await registry.namespace(namespace)
   if (record === undefined || !(await reaches(caller, record, registry))) throw notFound()
-  const decision = decide(caller.blocks, {
-    namespace,
-    resource: 'connections',
-    operation: 'read',
-    metadata: 'narrowed',
-  })
-  if (!decision.allowed) throw decision.visible ? forbidden(decision) : notFound()
+  const access: Access = { namespace, resource: 'connections', operation: 'read', metadata: 'narrowed' }
+  const decision = decide(caller.blocks, access)
+  if (!decision.allowed) {
+    refusals.policy(request, caller, access, decision)
+    throw decision.visible ? forbidden(decision) : notFound()
+  }
   const query = readListQuery(url)
   return listRequest({ namespace, filters: query.filters, blocks: caller.blocks }, query, caller.rowScope)
 }

@@ -9,6 +9,7 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  rate_limited: 429,
   internal: 500,
   unavailable: 503,
 }
@@ -42,6 +43,7 @@ export function errorResponse(path: string, error: PlatformError, headers: Recor
       // What is refused or missing now may not be in a second: no cache may answer for us.
       'cache-control': 'no-store',
       ...(error.code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
+      ...(error.retryAfter !== undefined && { 'retry-after': String(error.retryAfter) }),
       ...headers,
     },
   })

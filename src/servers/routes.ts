@@ -1,6 +1,7 @@
 /** `GET /servers/{qualifiedName}` (spec 4.3). */
 
 import { Elysia } from 'elysia'
+import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { readCredential } from '../auth/credential.ts'
 import { forbidden, notFound } from '../errors.ts'
@@ -8,25 +9,28 @@ import { nameAfter } from '../http/path.ts'
 import { refuseQuery } from '../http/query.ts'
 import { privateJson } from '../http/respond.ts'
 import { isQualifiedName, namespaceOf } from '../model/names.ts'
-import { decide } from '../policy/decide.ts'
+import { type Access, decide } from '../policy/decide.ts'
 
 export interface ServerDeps {
   readonly authenticator: Authenticator
+  readonly refusals: Refusals
 }
 
 /** The same for every answer, and made once: a response copies them. */
 const headers = new Headers(privateJson)
 
-export function serverRoutes({ authenticator }: ServerDeps) {
+export function serverRoutes({ authenticator, refusals }: ServerDeps) {
   // A wildcard: the slash of a qualifiedName may come encoded or plain.
   return new Elysia({ name: 'servers' }).get('/servers/*', async ({ request }) => {
     const credential = readCredential(request.headers.get('authorization')) // 401
-    const { caller, registry } = await authenticator.authenticate(credential) // 401
+    const { caller, registry } = await authenticator.authenticate(credential, request) // 401
 
     const qualifiedName = readQualifiedName(request.url)
     if (qualifiedName === undefined) throw notFound()
     const namespace = namespaceOf(qualifiedName)
-    const decision = decide(caller.blocks, { namespace, resource: 'servers', operation: 'read', metadata: 'none' })
+    const access: Access = { namespace, resource: 'servers', operation: 'read', metadata: 'none' }
+    const decision = decide(caller.blocks, access)
+    if (!decision.allowed) refusals.policy(request, caller, access, decision)
     if (!decision.allowed && !decision.visible) throw notFound()
     // Registered servers are visible to every caller, so absence is told before a missing permission.
     const json = await registry.serverJson(qualifiedName)

@@ -1,40 +1,65 @@
 /** `POST /tokens` (spec 4.1) and the public keys that verify what it mints. */
 
+import { createHash } from 'node:crypto'
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
-import type { Authenticator } from '../auth/authenticate.ts'
+import type { Audit, AuditFields } from '../audit/audit-log.ts'
+import type { Refusals } from '../audit/refusals.ts'
+import type { Authenticator, Caller } from '../auth/authenticate.ts'
 import { confirmCredential } from '../auth/credential.ts'
 import { signToken } from '../auth/service-token.ts'
 import { publishedKeys } from '../auth/signing-keys.ts'
+import { rateLimited } from '../errors.ts'
 import { readJsonBody } from '../http/body.ts'
 import { refuseQuery } from '../http/query.ts'
-import { jsonResponse } from '../http/respond.ts'
+import type { RateLimit } from '../http/rate-limit.ts'
+import { asPlatformError, jsonResponse } from '../http/respond.ts'
 import { jwksMaxAgeSeconds } from '../limits.ts'
-import type { CreateTokenResponse } from '../model/token.ts'
+import type { CreateTokenResponse, ServiceTokenClaims } from '../model/token.ts'
 import { mint } from './mint.ts'
 
 export interface TokenDeps {
   readonly authenticator: Authenticator
+  /** By API key. */
+  readonly mints: RateLimit
+  readonly audit: Audit
+  readonly refusals: Refusals
   readonly issuer: string
   readonly now: () => number
+  readonly observer: { minted(): void; refused(reason: string): void } | undefined
 }
 
-export function tokenRoutes({ authenticator, issuer, now }: TokenDeps) {
+export function tokenRoutes({ authenticator, mints, audit, refusals, issuer, now, observer }: TokenDeps) {
   return new Elysia({ name: 'tokens' })
     .use(bearer())
     .post(
       '/tokens',
       async ({ request, bearer }) => {
-        const credential = confirmCredential(request.headers.get('authorization'), bearer) // 401
-        const { caller, registry } = await authenticator.authenticate(credential) // 401
-        refuseQuery(request.url) // 400
-        const body = await readJsonBody(request) // 400
-        const nowSeconds = Math.floor(now() / 1000)
-        const { active } = await authenticator.keys()
-        const sign = (claims: Parameters<typeof signToken>[0]) => signToken(claims, active)
-        const { token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign }) // 400, 403
-        const answer: CreateTokenResponse = { token, expiresAt }
-        return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })
+        let known: Caller | undefined
+        try {
+          const credential = confirmCredential(request.headers.get('authorization'), bearer) // 401
+          known = (await authenticator.authenticate(credential, request)).caller // 401
+          const wait = mints.take(known.keyId)
+          if (wait > 0) throw rateLimited('This API key mints too many tokens', wait) // 429
+          refuseQuery(request.url) // 400
+          const body = await readJsonBody(request) // 400
+          // A body may take its time; what was revoked meanwhile mints nothing.
+          const { caller, registry } = await authenticator.authenticate(credential, request) // 401
+          const nowSeconds = Math.floor(now() / 1000)
+          const { active } = await authenticator.keys()
+          const sign = (claims: Parameters<typeof signToken>[0]) => signToken(claims, active)
+          const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign }) // 400, 403
+          // Before the answer: a token that is in the world is in the log.
+          await audit.record('token.minted', minted(claims, active.kid))
+          observer?.minted()
+          const answer: CreateTokenResponse = { token, expiresAt }
+          return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })
+        } catch (thrown) {
+          const { code } = asPlatformError(thrown)
+          observer?.refused(code)
+          if (known !== undefined) refusals.mint(request, known, code)
+          throw thrown
+        }
       },
       // The framework's own reading takes a body it cannot parse for no body at all; ours is `readJsonBody`.
       { parse: 'none' },
@@ -43,4 +68,10 @@ export function tokenRoutes({ authenticator, issuer, now }: TokenDeps) {
       const jwks = { keys: publishedKeys(await authenticator.keys(), Math.floor(now() / 1000)) }
       return jsonResponse(JSON.stringify(jwks), { 'cache-control': `public, max-age=${jwksMaxAgeSeconds}` })
     })
+}
+
+/** The policy itself may hold what is nobody's business; its hash tells whether two tokens have the same one. */
+function minted({ jti, par, sub, key, org, exp, policy }: ServiceTokenClaims, kid: string): AuditFields {
+  const policyHash = createHash('sha256').update(JSON.stringify(policy)).digest('hex')
+  return { jti, par, userId: sub, keyId: key, organizationId: org, exp, kid, constraints: policy.length, policyHash }
 }

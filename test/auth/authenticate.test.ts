@@ -159,6 +159,8 @@ test('ten thousand unknown and invisible names get one answer, byte for byte', a
     const response = await platform.fetch(`/connect/${name}`, {
       headers: { authorization: `Bearer ${sampleKeys.jonas}` },
     })
+    // It tells requests apart, and nothing else.
+    response.headers.delete('x-request-id')
     answers.add(`${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}`)
   }
   expect(answers.size).toBe(1)

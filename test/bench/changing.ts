@@ -23,7 +23,18 @@ const changing: Store = {
 const issuer = 'http://localhost'
 const guard = createGuard({ host: '127.0.0.1', baseUrl: issuer, corsOrigins: [], localAddresses: [] })
 const log = { info() {}, warn: console.error, error: console.error }
-const app = createApp({ store: changing, secrets, issuer, guard, now: Date.now, log }).compile()
+const app = createApp({
+  store: changing,
+  secrets,
+  issuer,
+  guard,
+  audit: { record: async () => {}, note() {}, close() {} },
+  rates: { mints: 0, failures: 0 },
+  now: Date.now,
+  monotonic: () => performance.now(),
+  addressOf: () => '',
+  log,
+})
 const fetch = (request: Request) => {
   commits += 1
   return app.fetch(request)

@@ -98,7 +98,7 @@ describe('CORS', () => {
 
 test('answers carry the headers of this list and no others', async () => {
   const platform = await createTestPlatform()
-  const allowed = new Set(['content-type', 'cache-control', 'etag', 'vary', 'www-authenticate'])
+  const allowed = new Set(['content-type', 'cache-control', 'etag', 'vary', 'www-authenticate', 'x-request-id'])
   for (const path of [
     '/connect/ada',
     '/connect/nowhere',

@@ -1,7 +1,7 @@
 /** A platform for tests: the whole application on a store in memory, a clock that stands still, keys that are always the same. */
 
 import { createHash } from 'node:crypto'
-import { createApp } from '../../src/app.ts'
+import { createApp, type Rates } from '../../src/app.ts'
 import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
 import { loadFixtures } from '../../src/fixtures/load.ts'
 import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
@@ -18,6 +18,7 @@ export interface TestPlatform {
   readonly store: Store
   readonly pepper: Buffer
   readonly logged: string[]
+  readonly audited: Record<string, unknown>[]
   /** Replaces the signing keys. */
   setSigningKeys(records: SigningKeyRecord[]): Promise<unknown>
   /** Milliseconds; move it by assigning. */
@@ -45,12 +46,15 @@ export interface TestPlatformOptions {
   /** The sample fixtures by default. */
   readonly sources?: readonly SourceFile[]
   readonly corsOrigins?: readonly string[]
+  /** No limits by default. */
+  readonly rates?: Rates
 }
 
 export async function createTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   const store = options.store ?? openMemoryStore()
   const pepper = seed('pepper')
   const logged: string[] = []
+  const audited: Record<string, unknown>[] = []
   const note = (event: string, fields: object = {}) => void logged.push(JSON.stringify({ event, ...fields }))
   const log: Log = { info: note, warn: note, error: note }
   const { fixtures, problems } = readFixtures(options.sources ?? sampleSources())
@@ -61,6 +65,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     store,
     pepper,
     logged,
+    audited,
     setSigningKeys: (records) => changeSigningKeys(store, sealingKey, () => records),
     now: startOfTime,
     async fetch(path, init = {}) {
@@ -82,7 +87,15 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     }),
     now: () => platform.now,
     log,
-  }).compile()
+    audit: {
+      record: async (event, fields) => void audited.push({ event, ...fields }),
+      note: (event, fields) => void audited.push({ event, ...fields }),
+      close() {},
+    },
+    rates: options.rates ?? { mints: 0, failures: 0 },
+    monotonic: () => platform.now,
+    addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
+  })
   return platform
 }
 

@@ -1,0 +1,28 @@
+/** Refusals by a token's policy, as lines of the audit log: who was refused what, and by which constraint. */
+
+import type { Caller } from '../auth/authenticate.ts'
+import type { Access, Decision } from '../policy/decide.ts'
+import type { Audit } from './audit-log.ts'
+
+export interface Refusals {
+  /** A decision that was no. What the caller is told may be less. */
+  policy(request: Request, caller: Caller, access: Access, decision: Extract<Decision, { allowed: false }>): void
+  /** A token that was not minted. */
+  mint(request: Request, caller: Caller, reason: string): void
+}
+
+export function createRefusals(audit: Audit, requestId: (request: Request) => string): Refusals {
+  const who = (request: Request, caller: Caller) => ({
+    requestId: requestId(request),
+    userId: caller.userId,
+    keyId: caller.keyId,
+    jti: caller.token?.jti,
+  })
+  return {
+    policy(request, caller, { namespace, resource, operation }, { block, field }) {
+      const constraint = `policy[${block}].${field}`
+      audit.note('access.refused', { ...who(request, caller), namespace, resource, operation, constraint })
+    },
+    mint: (request, caller, reason) => audit.note('token.refused', { ...who(request, caller), reason }),
+  }
+}

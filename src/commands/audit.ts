@@ -1,0 +1,37 @@
+/** `postern audit verify`, and the lines that commands write to the audit log. */
+
+import { createReadStream, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type AuditFields, openAuditLog } from '../audit/audit-log.ts'
+import { chainVerifier } from '../audit/chain.ts'
+import { CommandError } from '../errors.ts'
+import type { Terminal } from './terminal.ts'
+
+/** After the act itself, before the command says that it is done. */
+export async function recordAct(data: string, event: string, fields: AuditFields): Promise<void> {
+  const audit = openAuditLog(data, { now: () => new Date(), onFailure: () => {} })
+  try {
+    await audit.record(event, { ...fields, by: 'command line' })
+  } finally {
+    audit.close()
+  }
+}
+
+export async function verifyAudit(
+  file: string | undefined,
+  { data }: { readonly data: string },
+  { stdout, stderr }: Terminal,
+): Promise<void> {
+  const path = file ?? join(data, 'audit.jsonl')
+  if (!existsSync(path)) throw new CommandError(`there is no audit log at ${path}`)
+  const chain = chainVerifier()
+  for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
+    chain.take(line)
+  }
+  const { entries, lastHash, problems, torn } = chain.report()
+  for (const line of torn) stderr(`${path}:${line}: was cut short by a crash; nothing is missing after it\n`)
+  if (problems.length > 0) throw new CommandError(problems.map((problem) => `${path}:${problem}`).join('\n'))
+  stdout(`${entries} entries, none changed, none missing between them. The last has the hash\n${lastHash}\n`)
+  stdout('Keep it elsewhere: a log that is cut off after it can be told by it.\n')
+}

@@ -1,0 +1,53 @@
+/** The listener for operators: `/metrics` in the text format of Prometheus, and `/ready`. */
+
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Observer } from '../app.ts'
+import { urlOf } from '../config.ts'
+import { CommandError } from '../errors.ts'
+import { registryGenerationKey } from '../storage/keys.ts'
+import type { Store } from '../storage/store.ts'
+
+export interface MetricsServer {
+  readonly observer: Observer
+  readonly url: string
+  stop(): void
+}
+
+export async function serveMetrics(
+  { host, port }: { readonly host: string; readonly port: number },
+  store: Store,
+  dataPath: string,
+  pageCache: () => { readonly hits: number; readonly misses: number },
+): Promise<MetricsServer> {
+  const { createMetrics } = await import('../metrics/metrics.ts')
+  const storeFile = join(dataPath, 'store', 'data.mdb')
+  const metrics = createMetrics({ storeBytes: () => statSync(storeFile).blocks * 512, pageCache })
+  const ready = async () => {
+    try {
+      await store.get(registryGenerationKey)
+      return Response.json({ status: 'ready' })
+    } catch {
+      return Response.json({ status: 'unavailable' }, { status: 503 })
+    }
+  }
+  try {
+    const server = Bun.serve({
+      hostname: host,
+      port,
+      reusePort: false,
+      development: false,
+      routes: {
+        '/metrics': async () =>
+          new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } }),
+        '/ready': ready,
+      },
+      fetch: () => Response.json({ error: 'not_found', message: 'Here are /metrics and /ready' }, { status: 404 }),
+    })
+    return { observer: metrics, url: urlOf(host, server.port ?? 0), stop: () => void server.stop(true) }
+  } catch (error) {
+    throw new CommandError(`cannot listen on ${host}:${port}: choose another with --metrics-listen`, 1, {
+      cause: error,
+    })
+  }
+}

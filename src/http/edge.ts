@@ -1,0 +1,113 @@
+/**
+ * What every request passes on its way in and out: the guard, a request id, CORS headers, the measure of it.
+ * The framework's own hooks for this would wrap each answer's body in a stream.
+ */
+
+import type { Log } from '../log.ts'
+import type { Guard } from './guard.ts'
+import { pathOf } from './path.ts'
+import { asPlatformError, errorResponse } from './respond.ts'
+
+export type Fetch = (request: Request) => Response | Promise<Response>
+
+export interface EdgeOptions {
+  readonly guard: Guard
+  readonly log: Log
+  /** Told of every answer. */
+  readonly observe?: ((operation: string, status: number, seconds: number) => void) | undefined
+}
+
+export interface Edge {
+  /** Around the routes. */
+  around(handle: Fetch): Fetch
+  /** The id of a request that is being answered. */
+  requestId(request: Request): string
+  /** Notes what went wrong on our side, for the log line of the request. */
+  fault(request: Request, thrown: unknown): void
+}
+
+const saneId = /^[A-Za-z0-9._-]{1,64}$/
+
+export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
+  // Only of requests that somebody asked about: most are answered before anyone needs to know.
+  const ids = new WeakMap<Request, string>()
+  const faults = new WeakMap<Request, unknown>()
+  const process = Math.random().toString(36).slice(2, 10)
+  let count = 0
+
+  function newId(request: Request): string {
+    const given = request.headers.get('x-request-id')
+    if (given !== null && saneId.test(given)) return given
+    count += 1
+    return `${process}-${count.toString(36)}`
+  }
+
+  function requestId(request: Request): string {
+    const known = ids.get(request)
+    if (known !== undefined) return known
+    const id = newId(request)
+    ids.set(request, id)
+    return id
+  }
+
+  return {
+    requestId,
+    fault: (request, thrown) => void faults.set(request, thrown),
+    around: (handle) => async (request) => {
+      const started = performance.now()
+      let response: Response
+      let corsHeaders: Record<string, string> | undefined
+      try {
+        corsHeaders = guard.check(request.headers)
+        const preflight = corsHeaders === undefined ? undefined : guard.preflight(request, corsHeaders)
+        response = preflight ?? (await handle(request))
+      } catch (thrown) {
+        response = errorResponse(pathOf(request.url), asPlatformError(thrown))
+      }
+      const id = ids.get(request) ?? newId(request)
+      response.headers.set('x-request-id', id)
+      if (corsHeaders !== undefined) addHeaders(response.headers, corsHeaders)
+      if (response.status >= 500) {
+        log.error('request failed', {
+          requestId: id,
+          method: request.method,
+          route: routeOf(request),
+          status: response.status,
+          error: detail(faults.get(request)),
+        })
+      }
+      observe?.(operationOf(request), response.status, (performance.now() - started) / 1000)
+      return response
+    },
+  }
+}
+
+/** `vary` may be there already, and says more then. */
+function addHeaders(headers: Headers, added: Record<string, string>): void {
+  for (const [name, value] of Object.entries(added)) if (name !== 'vary' || !headers.has(name)) headers.set(name, value)
+}
+
+/** The first part of the path only: the rest names things of the caller's. */
+function routeOf(request: Request): string {
+  return `/${pathOf(request.url).split('/')[1] ?? ''}`
+}
+
+const operations: Readonly<Record<string, string>> = {
+  tokens: 'createToken',
+  connect: 'listConnections',
+  servers: 'getServer',
+  health: 'health',
+  '.well-known': 'jwks',
+}
+
+/** A closed set: names in a URL must not become labels. */
+function operationOf(request: Request): string {
+  const { url } = request
+  const start = url.indexOf('/', url.indexOf('//') + 2) + 1
+  const end = url.indexOf('/', start)
+  return operations[end < 0 ? (url.slice(start).split('?', 1)[0] ?? '') : url.slice(start, end)] ?? 'other'
+}
+
+function detail(thrown: unknown): string {
+  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
+}

@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'bun:test'
+import { createRateLimit } from '../../src/http/rate-limit.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { mintToken } from '../api/cases.ts'
+import { createTestPlatform } from '../support/platform.ts'
+import { sampleKeys } from '../support/sample.ts'
+
+const bearer = (credential: string, headers: Record<string, string> = {}) => ({
+  headers: { authorization: `Bearer ${credential}`, ...headers },
+})
+
+describe('request ids', () => {
+  test('are in every answer, each its own', async () => {
+    const platform = await createTestPlatform()
+    const ids = new Set<string | null>()
+    const paths = ['/connect/ada', '/connect/ada', '/connect/x', '/servers/lumen', '/health', '/nothing', '/tokens']
+    for (const path of paths) {
+      ids.add((await platform.fetch(path, bearer(sampleKeys.ada))).headers.get('x-request-id'))
+      ids.add((await platform.fetch(path, { headers: { host: 'evil.example.com' } })).headers.get('x-request-id'))
+    }
+    expect(ids.has(null)).toBe(false)
+    expect(ids.size).toBe(paths.length * 2)
+  })
+
+  const given: [id: string, kept: boolean][] = [
+    ['4bf92f3577b34da6a3ce929d0e0e4736', true],
+    ['a', true],
+    ['a'.repeat(64), true],
+    ['a'.repeat(65), false],
+    ['a b', false],
+    ['a"b', false],
+    ['', false],
+    ['é', false],
+  ]
+  for (const [id, kept] of given) {
+    test(`a given one is kept if it is sane: ${JSON.stringify(id)}`, async () => {
+      const platform = await createTestPlatform()
+      const answer = await platform.fetch('/connect/ada', bearer(sampleKeys.ada, { 'x-request-id': id }))
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get('x-request-id') === id).toBe(kept)
+    })
+  }
+
+  test('are in the log line of what went wrong on our side, which the answer does not tell', async () => {
+    const store = openMemoryStore()
+    let broken = false
+    const failing: Store = {
+      ...store,
+      stamp: () => undefined,
+      get: (key) => (broken ? Promise.reject(new Error('the secret inside')) : store.get(key)),
+    }
+    const platform = await createTestPlatform({ store: failing })
+    broken = true
+    const answer = await platform.fetch('/connect/ada', bearer(sampleKeys.ada))
+    expect(answer.status).toBe(500)
+    expect(await answer.text()).not.toContain('secret')
+    const line = platform.logged.find((text) => text.includes('request failed'))
+    expect(line).toContain('the secret inside')
+    expect(JSON.parse(line ?? '{}')).toMatchObject({
+      requestId: answer.headers.get('x-request-id'),
+      method: 'GET',
+      route: '/connect',
+      status: 500,
+    })
+  })
+})
+
+describe('rate limits', () => {
+  test('a bucket holds twenty seconds of its rate, and fills at it', () => {
+    let now = 0
+    const limit = createRateLimit({ perSecond: 0.5, now: () => now })
+    const took = () => limit.take('a')
+    expect(Array.from({ length: 11 }, took)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2])
+    expect([limit.take('b'), limit.wait('a'), limit.wait('a')]).toEqual([0, 2, 2])
+    now = 1999
+    expect(took()).toBe(1)
+    now = 2000
+    expect([took(), took()]).toEqual([0, 2])
+    now = 1_000_000
+    expect(Array.from({ length: 11 }, took)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2])
+  })
+
+  test('0 is no limit', () => {
+    const limit = createRateLimit({ perSecond: 0, now: () => 0 })
+    expect(new Set(Array.from({ length: 1000 }, () => limit.take('a')))).toEqual(new Set([0]))
+  })
+
+  test('minting: by API key, its tokens included, and nobody else', async () => {
+    const platform = await createTestPlatform({ rates: { mints: 0.25, failures: 0 } })
+    const post = (credential: string) => platform.fetch('/tokens', { method: 'POST', ...bearer(credential) })
+    const token = await mintToken(platform.fetch, sampleKeys.ada)
+    const statuses: number[] = []
+    for (const credential of [token, sampleKeys.ada, token, sampleKeys.ada, token]) {
+      statuses.push((await post(credential)).status)
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 429])
+    const refused = await post(sampleKeys.ada)
+    expect({ retry: refused.headers.get('retry-after'), body: await refused.json() }).toEqual({
+      retry: '4',
+      body: { error: 'rate_limited', message: 'This API key mints too many tokens; try again in 4 s' },
+    })
+    expect((await post(sampleKeys.grace)).status).toBe(200)
+    expect((await platform.fetch('/connect/ada', bearer(token))).status).toBe(200)
+    platform.now += 4000
+    expect((await post(sampleKeys.ada)).status).toBe(200)
+  })
+
+  test('credentials that are not accepted: by address; whoever was accepted before goes on', async () => {
+    const platform = await createTestPlatform({ rates: { mints: 0, failures: 10 } })
+    const list = async (credential: string, address: string) =>
+      (await platform.fetch('/connect/ada', bearer(credential, { 'x-test-address': address }))).status
+    expect(await list(sampleKeys.ada, 'office')).toBe(200)
+    for (let i = 0; i < 200; i += 1) expect(await list(`wrong-${i}`, 'office')).toBe(401)
+    expect(await list('wrong', 'office')).toBe(429)
+    expect(await list(sampleKeys.ada, 'office')).toBe(200)
+    expect(await list(sampleKeys.grace, 'office')).toBe(429)
+    expect(await list('wrong', 'elsewhere')).toBe(401)
+    const details = await platform.fetch('/servers/lumen', bearer('wrong', { 'x-test-address': 'office' }))
+    expect({ status: details.status, body: await details.json() }).toEqual({
+      status: 429,
+      body: { error: 'Too many credentials from this address were not accepted; try again in 1 s' },
+    })
+    platform.now += 1000
+    expect(await list('wrong', 'office')).toBe(401)
+  })
+})
+
+describe('what the audit log is told', () => {
+  test('every token, with what joins it to others and nothing of its policy', async () => {
+    const platform = await createTestPlatform()
+    const parent = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ namespaces: 'northwind' }] })
+    await mintToken(platform.fetch, parent, { policy: [{ metadata: { team: 'secret team' } }] })
+    expect(platform.audited.map(({ event }) => event)).toEqual(['token.minted', 'token.minted'])
+    const [first, second] = platform.audited
+    expect(second).toMatchObject({ par: [first?.['jti']], userId: 'ada', keyId: first?.['keyId'], constraints: 2 })
+    expect(JSON.stringify(platform.audited)).not.toContain('secret team')
+    expect(JSON.stringify(platform.audited)).not.toContain(sampleKeys.ada)
+  })
+
+  test('every refusal, with the constraint, also where the answer says less', async () => {
+    const platform = await createTestPlatform()
+    const token = await mintToken(platform.fetch, sampleKeys.ada, {
+      policy: [{ namespaces: 'northwind' }, { operations: 'write' }],
+    })
+    const hidden = await platform.fetch('/connect/ada', bearer(token))
+    const forbidden = await platform.fetch('/servers/northwind%2Fweather', bearer(token))
+    expect([hidden.status, forbidden.status]).toEqual([404, 403])
+    const post = { method: 'POST', body: '{"organizationId":"org_other"}' }
+    const json = { 'content-type': 'application/json' }
+    const mint = await platform.fetch('/tokens', { ...post, ...bearer(sampleKeys.ada, json) })
+    expect(mint.status).toBe(403)
+    expect(platform.audited.slice(1)).toEqual([
+      expect.objectContaining({
+        event: 'access.refused',
+        requestId: hidden.headers.get('x-request-id'),
+        userId: 'ada',
+        namespace: 'ada',
+        resource: 'connections',
+        operation: 'read',
+        constraint: 'policy[0].namespaces',
+      }),
+      expect.objectContaining({
+        event: 'access.refused',
+        requestId: forbidden.headers.get('x-request-id'),
+        namespace: 'northwind',
+        resource: 'servers',
+        constraint: 'policy[1].operations',
+      }),
+      expect.objectContaining({
+        event: 'token.refused',
+        requestId: mint.headers.get('x-request-id'),
+        userId: 'ada',
+        reason: 'forbidden',
+      }),
+    ])
+  })
+})
