@@ -149,6 +149,25 @@ function program(exit: (code: number) => void): Command {
       (await import('./commands/audit.ts')).verifyAudit(file, flags, terminal),
     )
 
+  postern
+    .command('backup')
+    .argument('<file>', 'the file to make')
+    .description('write the whole data folder to one file, while the server runs or not')
+    .addOption(dataOption('data folder'))
+    .action(async (file: string, flags) => (await import('./commands/backup.ts')).backUpCommand(file, flags, terminal))
+  postern
+    .command('restore')
+    .argument('<file>', 'the backup')
+    .description('make a data folder from a backup')
+    .addOption(dataOption('data folder, which must be empty or missing'))
+    .action(async (file: string, flags) => (await import('./commands/backup.ts')).restoreCommand(file, flags, terminal))
+  postern
+    .command('verify')
+    .description('look at every record and every index entry, while the server runs or not')
+    .option('--repair', 'write the index anew when it is not that of the records')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./commands/verify.ts')).verify(flags, terminal))
+
   const signingKey = postern
     .command('signing-key')
     .description('list, rotate and revoke the keys that sign tokens, while the server runs or not')

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { under } from '../src/storage/keys.ts'
+import { openLmdbStore } from '../src/storage/lmdb.ts'
 import { mintToken } from './api/cases.ts'
 import {
   executable,
@@ -186,6 +188,82 @@ describe('operators see', () => {
     expect(text).toMatch(/^postern_store_bytes [1-9]\d+$/m)
     const ready = await fetch(`${metrics}/ready`)
     expect({ status: ready.status, body: await ready.json() }).toEqual({ status: 200, body: { status: 'ready' } })
+  })
+})
+
+describe('data is safe', () => {
+  test('backup while serving, restore: keys, tokens, cursors and rows are as they were', async () => {
+    using place = workplace()
+    const server = await startServer(place)
+    const token = await mintToken(send(server), sampleKeys.ada)
+    const page = (await (await get(server, '/connect/northwind?limit=5', token)).json()) as { nextCursor: string }
+    const next = `/connect/northwind?limit=50&cursor=${page.nextCursor}`
+    const expected = await ids(await get(server, next, token))
+    const file = join(place.folder, 'backup')
+    const backUp = () => run(place, ['backup', file, '--data', place.data])
+    expect(await backUp()).toMatchObject({ code: 0, stderr: '' })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await backUp()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/is there already/) })
+    await run(place, ['token', 'revoke', token, '--data', place.data])
+    await server.kill('SIGKILL')
+    const restored = { ...place, data: join(place.folder, 'restored') }
+    const restore = () => run(place, ['restore', file, '--data', restored.data])
+    expect(await restore()).toMatchObject({ code: 0, stderr: '' })
+    expect(await restore()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/is not empty/) })
+    expect(readdirSync(place.folder).filter((name) => name.startsWith('.postern'))).toEqual([])
+    expect((await run(place, ['verify', '--data', restored.data])).code).toBe(0)
+    const again = await startServer(restored, samePort(server))
+    expect(await ids(await get(again, next, token))).toEqual(expected)
+    expect((await get(again, '/connect/ada', sampleKeys.ada)).status).toBe(200)
+    await again.kill('SIGTERM')
+    for (const [what, bytes] of [
+      ['cut short', readFileSync(file).subarray(0, 20_000)],
+      ['something else', Buffer.alloc(100_000, 'x')],
+    ] as const) {
+      const bad = join(place.folder, 'bad')
+      writeFileSync(bad, bytes)
+      const ran = await run(place, ['restore', bad, '--data', join(place.folder, `from ${what}`)])
+      expect({ what, ran }).toMatchObject({
+        what,
+        ran: { code: 1, stdout: '', stderr: expect.stringMatching(/^[^\n]+\n$/) },
+      })
+    }
+  })
+
+  test('verify tells what is damaged or missing, and repair makes the index anew', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const verify = (...flags: string[]) => run(place, ['verify', '--data', place.data, ...flags])
+    expect(await verify()).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^\d+ records and \d+ index entries/),
+    })
+    const store = openLmdbStore(join(place.data, 'store'))
+    const { keys } = await store.keys({ ...under(Buffer.from('xnorthwind\0')), limit: 1 })
+    const stray = Buffer.concat([keys[0]?.subarray(0, 27) ?? Buffer.alloc(0), Buffer.from('nobody')])
+    await store.commit({ deletes: keys, puts: [{ key: stray, value: Buffer.alloc(0) }] })
+    await store.close()
+    const found = await verify()
+    expect(found).toMatchObject({ code: 1, stdout: '' })
+    expect(found.stderr).toMatch(
+      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: is of no connection\nrun {2}postern verify --repair\n$/,
+    )
+    expect(await verify('--repair')).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/is written anew/),
+    })
+    expect(await verify()).toMatchObject({ code: 0, stderr: '' })
+    // The disk changes a record.
+    const file = join(place.data, 'store', 'data.mdb')
+    const bytes = readFileSync(file)
+    for (let at = bytes.indexOf('"displayName"'); at >= 0; at = bytes.indexOf('"displayName"', at + 1))
+      bytes[at + 1] = 0x21
+    writeFileSync(file, bytes)
+    const damaged = await verify('--repair')
+    expect(damaged).toMatchObject({ code: 1, stdout: '' })
+    expect(damaged.stderr).toMatch(/^(?:server \S+: cannot be read: its checksum is another\n)+restore a backup\n$/)
   })
 })
 

@@ -53,8 +53,16 @@ test('tweetnacl signs and nothing else imports it; the engines are opened in one
   const importers = (name: string) =>
     sources.filter((file) => readFileSync(join(root, 'src', file), 'utf8').includes(`from '${name}'`)).sort()
   expect(importers('tweetnacl')).toEqual(['auth/service-token.ts'])
-  expect(importers('lmdb')).toEqual(['storage/lmdb-runs.ts', 'storage/lmdb.ts'])
-  expect(sources.filter((file) => importsOf(file).includes('storage/lmdb.ts'))).toEqual(['data-folder.ts'])
+  expect(importers('lmdb')).toEqual([
+    'storage/backup.ts',
+    'storage/inspect.ts',
+    'storage/lmdb-runs.ts',
+    'storage/lmdb.ts',
+  ])
+  expect(sources.filter((file) => importsOf(file).includes('storage/lmdb.ts')).sort()).toEqual([
+    'data-folder.ts',
+    'storage/backup.ts',
+  ])
 })
 
 test('every source file says first what it is', () => {

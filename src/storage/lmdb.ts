@@ -250,7 +250,7 @@ function most(a: Key, b: Key): Key {
  * LMDB trusts its file: a cut or overwritten one ends the process without a word. So its two meta pages and
  * its length are looked at first. Damage inside is for a check of the whole store to find.
  */
-function checkFile(file: string): void {
+export function checkFile(file: string): void {
   if (!existsSync(file)) return
   const damaged = () => new StoreError('fatal', `${file} is damaged: restore it from a backup`)
   const head = Buffer.alloc(metaBytes)

@@ -236,7 +236,8 @@ function cut(entries: readonly Entry[], bytesMax: RunStorage['bytesMax']): Entry
   let filled = 0
   let bound = 0
   for (const entry of entries) {
-    if (run.length === 0 || filled + sizeOf(entry) > bound) {
+    // Kinds never share a run: one of them can be written anew while the others cannot be read.
+    if (run.length === 0 || filled + sizeOf(entry) > bound || run[0]?.key[0] !== entry.key[0]) {
       const most = bytesMax(entry.key)
       bound = Math.max(size / Math.ceil(size / most), sizeOf(entry))
       filled = 0

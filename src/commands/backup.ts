@@ -1,0 +1,52 @@
+/** `postern backup` and `postern restore`: a data folder in one file, and out of it. */
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { CommandError } from '../errors.ts'
+import { backUp, restore } from '../storage/backup.ts'
+import { StoreError } from '../storage/store.ts'
+import { recordAct } from './audit.ts'
+import type { Terminal } from './terminal.ts'
+
+interface Flags {
+  readonly data: string
+}
+
+/** While the server runs or not; what was committed before is in it. */
+export async function backUpCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
+  if (!existsSync(join(data, 'store', 'data.mdb'))) {
+    throw new CommandError(`there is no data folder at ${data}: name it with --data`)
+  }
+  if (existsSync(file)) throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
+  process.umask(0o077)
+  await told(`cannot write ${file}`, () =>
+    backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
+  )
+  await recordAct(data, 'backup.made', {})
+  const megabytes = Math.max(1, Math.round(statSync(file).size / 1e6))
+  stdout(`${file} holds the whole of ${data}, its secrets too (${megabytes} MB): keep it as safe as the folder\n`)
+}
+
+export async function restoreCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
+  if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
+  if (existsSync(data) && readdirSync(data).length > 0) {
+    throw new CommandError(`${data} is not empty: choose a new folder with --data, nothing is overwritten`)
+  }
+  process.umask(0o077)
+  await told(`cannot restore ${file}`, async () => {
+    mkdirSync(data, { recursive: true, mode: 0o700 })
+    const secret = await restore(file, join(data, 'store'))
+    writeFileSync(join(data, 'instance-secret'), `${secret}\n`, { mode: 0o600, flush: true })
+  })
+  await recordAct(data, 'backup.restored', {})
+  stdout(`${data} is as it was when the backup was made; start it with  postern serve --data ${data}\n`)
+}
+
+async function told(what: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    const message = (error as Error).message
+    throw new CommandError(error instanceof StoreError ? message : `${what}: ${message}`, 1, { cause: error })
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * `postern verify`: every value against its checksum, every record against its shape and its key, every index entry
+ * against its record. Index and records are compared by sums over hashes, so that a million rows need no memory;
+ * entries are told one by one only when the sums differ.
+ */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { openSecrets } from '../auth/secrets.ts'
+import { readSigningKeys } from '../auth/signing-keys.ts'
+import { CommandError } from '../errors.ts'
+import { FixtureMock } from '../fixtures/schema.ts'
+import { createLog } from '../log.ts'
+import { problemText, type Shape, shapeOf } from '../model/check.ts'
+import { Connection } from '../model/connection.ts'
+import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
+import { ServerDetail } from '../model/server.ts'
+import { printable } from '../printable.ts'
+import { indexEntries, newPageGeneration } from '../storage/connections.ts'
+import { inspect, replaceKind } from '../storage/inspect.ts'
+import { connectionOf, keyText, termEntries } from '../storage/keys.ts'
+import { asBuffer, type Entry, type Key } from '../storage/store.ts'
+import { recordAct } from './audit.ts'
+import { createProgress } from './progress.ts'
+import type { Terminal } from './terminal.ts'
+
+interface Flags {
+  readonly data: string
+  readonly repair?: boolean
+}
+
+/** What a record is called, and what it must be. Kinds that are not here hold no record of their own. */
+const kinds: Readonly<Record<string, { readonly name: string; readonly shape: Shape<unknown> }>> = {
+  o: { name: 'organization', shape: shapeOf(Organization) },
+  n: { name: 'namespace', shape: shapeOf(Namespace) },
+  k: { name: 'API key', shape: shapeOf(ApiKey) },
+  s: { name: 'server', shape: shapeOf(ServerDetail) },
+  c: { name: 'connection', shape: shapeOf(Connection) },
+  a: { name: 'mock', shape: shapeOf(FixtureMock) },
+}
+const roleShape = shapeOf(Role)
+const known = new Set('oamnkhscpxgfrGBFy')
+const indexLetter = 'x'.charCodeAt(0)
+const shownMax = 100
+
+export async function verify({ data, repair = false }: Flags, terminal: Terminal): Promise<void> {
+  const folder = join(data, 'store')
+  if (!existsSync(join(folder, 'data.mdb')))
+    throw new CommandError(`there is no data folder at ${data}: name it with --data`)
+  const found = await look(data, terminal)
+  const { problems, index, records, entries } = found
+  if (index.length > 0 && repair) {
+    await replaceKind(folder, indexLetter, await expectedIndex(folder), found.namespaces.map(newPageGeneration))
+    await recordAct(data, 'index.rebuilt', { connections: found.connections })
+    terminal.stdout(`the index of ${found.connections} connections is written anew\n`)
+  }
+  const left = repair ? problems : [...problems, ...index]
+  if (left.length > 0) {
+    const more = left.length > shownMax ? [`and ${left.length - shownMax} more`] : []
+    const advice = problems.length > 0 ? 'restore a backup' : 'run  postern verify --repair'
+    throw new CommandError([...left.slice(0, shownMax).map(printable), ...more, advice].join('\n'))
+  }
+  if (index.length === 0) terminal.stdout(`${records} records and ${entries} index entries, all as they should be\n`)
+}
+
+interface Found {
+  /** Of records: only a backup helps. */
+  readonly problems: string[]
+  /** Of the index: it can be made again. */
+  readonly index: string[]
+  readonly namespaces: readonly string[]
+  readonly records: number
+  readonly entries: number
+  readonly connections: number
+}
+
+async function look(data: string, terminal: Terminal): Promise<Found> {
+  const problems: string[] = []
+  const index: string[] = []
+  const namespaces = new Set<string>()
+  const owned = new Set<string>()
+  const expected = new Sum()
+  const actual = new Sum()
+  let records = 0
+  let connections = 0
+  const progress = createProgress(createLog({ write: terminal.stderr, now: () => new Date() }), process.stderr)
+  const keyIds = new Set<string>()
+  const digests: string[] = []
+
+  const check = ({ key, value }: Entry) => {
+    const letter = String.fromCharCode(key[0] ?? 0)
+    if (letter === 'x') {
+      actual.add(key)
+      progress.step('index entries', actual.count)
+      return
+    }
+    records += 1
+    progress.step('records', records)
+    const name = nameOf(key)
+    if (!known.has(letter)) return void problems.push(`${name}: is of no kind that is known`)
+    const parts = keyText(key).slice(1).split('\0')
+    if (letter === 'm' && !roleShape.accepts(text(value))) problems.push(`${name}: is no role`)
+    if (letter === 'r' && !/^\d+$/.test(text(value))) problems.push(`${name}: is no time`)
+    if (letter === 'h') digests.push(text(value))
+    if (letter === 'y') problems.push(...signingKeyProblems(data, value))
+    const kind = kinds[letter]
+    if (kind === undefined) return
+    const record = parsed(value)
+    if (!kind.shape.accepts(record)) {
+      const [problem = { place: '', message: 'is not JSON' }] =
+        record === undefined ? [] : kind.shape.problems(record, 1)
+      problems.push(`${name}: ${problemText(problem)}`)
+      return
+    }
+    if (letter === 'k') keyIds.add((record as ApiKey).keyId)
+    if (letter === 'n') owned.add((record as Namespace).namespace)
+    if (letter === 'c') {
+      const connection = record as Connection
+      const { namespace = '', connectionId = '' } = connectionOf(key) ?? {}
+      if (connection.connectionId !== connectionId) problems.push(`${name}: says that it is ${connection.connectionId}`)
+      namespaces.add(namespace)
+      connections += 1
+      for (const entry of indexEntries(namespace, connection)) expected.add(entry.key)
+    } else if (letter !== 'a' && !Object.values(record as object).includes(parts[0])) {
+      problems.push(`${name}: says that it is another`)
+    }
+  }
+  await inspect(join(data, 'store'), {
+    entry: check,
+    damaged(key) {
+      if (key[0] === indexLetter) index.push(`${nameOf(key)}: cannot be read, nor the entries before it`)
+      else problems.push(`${nameOf(key)}: cannot be read: its checksum is another`)
+    },
+  })
+  progress.end()
+  for (const namespace of namespaces) {
+    if (!owned.has(namespace)) problems.push(`connections of ${namespace}: there is no such namespace`)
+  }
+  for (const keyId of digests) if (!keyIds.has(keyId)) problems.push(`hash of API key ${keyId}: there is no such key`)
+  if (index.length === 0 && !expected.equals(actual)) index.push(...(await differences(join(data, 'store'))))
+  return { problems, index, namespaces: [...namespaces], records, entries: actual.count, connections }
+}
+
+/** A sum over hashes of keys: the same for the same keys in any order. */
+class Sum {
+  count = 0
+  #low = 0n
+  add(key: Key): void {
+    this.count += 1
+    this.#low = BigInt.asUintN(64, this.#low + Bun.hash.xxHash3(key))
+  }
+  equals(other: Sum): boolean {
+    return this.count === other.count && this.#low === other.#low
+  }
+}
+
+/** Which entries are missing, and which are of no record. */
+async function differences(folder: string): Promise<string[]> {
+  const missing = new Set<string>()
+  const extra: string[] = []
+  // Records come before their index entries, as `c` comes before `x`.
+  await inspect(folder, {
+    entry({ key, value }) {
+      if (key[0] === indexLetter) {
+        if (!missing.delete(keyText(key))) extra.push(keyText(key))
+      } else for (const entry of entriesOf(key, value)) missing.add(keyText(entry.key))
+    },
+    damaged() {},
+  })
+  const named = (key: string) => nameOf(Buffer.from(key, 'latin1'))
+  return [
+    ...[...missing].map((key) => `${named(key)}: is missing`),
+    ...extra.map((key) => `${named(key)}: is of no connection`),
+  ]
+}
+
+async function expectedIndex(folder: string): Promise<Entry[]> {
+  const entries: Entry[] = []
+  await inspect(folder, {
+    entry: ({ key, value }) => void entries.push(...entriesOf(key, value)),
+    damaged() {},
+  })
+  return entries.sort((a, b) => Buffer.compare(a.key, b.key))
+}
+
+function entriesOf(key: Key, value: Uint8Array): Entry[] {
+  const at = connectionOf(key)
+  const record = at === undefined ? undefined : parsed(value)
+  if (at === undefined || !kinds['c']?.shape.accepts(record)) return []
+  return [...indexEntries(at.namespace, record as Connection)]
+}
+
+function signingKeyProblems(data: string, sealed: Uint8Array): string[] {
+  try {
+    readSigningKeys(sealed, openSecrets(data).sealingKey)
+    return []
+  } catch (error) {
+    return [(error as Error).message]
+  }
+}
+
+function nameOf(key: Key): string {
+  const letter = String.fromCharCode(key[0] ?? 0)
+  const parts = asBuffer(key).toString('utf8', 1).split('\0')
+  if (letter === 'x') {
+    const [namespace = ''] = parts
+    const connectionId = keyText(key).slice(termEntries(namespace, new Uint8Array(16)).length)
+    return `index entry of connection ${namespace}/${connectionId}`
+  }
+  return `${kinds[letter]?.name ?? `record ${letter}`} ${parts.join('/')}`
+}
+
+function parsed(value: Uint8Array): unknown {
+  try {
+    return JSON.parse(text(value))
+  } catch {
+    return undefined
+  }
+}
+
+function text(value: Uint8Array): string {
+  return asBuffer(value).toString()
+}
