@@ -162,6 +162,22 @@ function program(exit: (code: number) => void): Command {
     .addOption(dataOption('data folder, which must be empty or missing'))
     .action(async (file: string, flags) => (await import('./commands/backup.ts')).restoreCommand(file, flags, terminal))
   postern
+    .command('export')
+    .argument('[file]', 'the file to make (default: stdout)')
+    .description('write all records as JSON lines, without secrets, while the server runs or not')
+    .addOption(dataOption('data folder'))
+    .action(async (file: string | undefined, flags) =>
+      (await import('./commands/transfer.ts')).exportCommand(file, flags, terminal),
+    )
+  postern
+    .command('import')
+    .argument('<file>', 'an export')
+    .description('add the records of an export, all or none; a record of the same id is replaced')
+    .addOption(dataOption())
+    .action(async (file: string, flags) =>
+      (await import('./commands/transfer.ts')).importCommand(file, flags, terminal),
+    )
+  postern
     .command('verify')
     .description('look at every record and every index entry, while the server runs or not')
     .option('--repair', 'write the index anew when it is not that of the records')

@@ -230,6 +230,72 @@ describe('data is safe', () => {
     }
   })
 
+  test('export and import: the same records, all or none', async () => {
+    using place = workplace()
+    const server = await startServer(place)
+    const file = join(place.folder, 'export.jsonl')
+    const exported = await run(place, ['export', file, '--data', place.data])
+    expect(exported).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+ records are in /) })
+    const text = readFileSync(file, 'utf8')
+    const { stdout } = await run(place, ['export', '--data', place.data])
+    expect(stdout).toBe(text)
+    for (const key of Object.values(sampleKeys)) expect(text).not.toContain(key)
+    const expected = await (await get(server, '/connect/northwind', sampleKeys.ada)).text()
+    await server.kill('SIGTERM')
+
+    // Into the same folder: nothing is other than it was, keys included.
+    const into = (data: string, from = file) => run({ ...place, data }, ['import', from, '--data', data])
+    expect(await into(place.data)).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/records are imported\n$/),
+    })
+    expect((await run(place, ['verify', '--data', place.data])).code).toBe(0)
+    const again = await startServer(place, samePort(server))
+    expect(await (await get(again, '/connect/northwind', sampleKeys.ada)).text()).toBe(expected)
+    await again.kill('SIGTERM')
+
+    // Into another: its keys are its own.
+    const other = { ...place, data: join(place.folder, 'other') }
+    const imported = await into(other.data)
+    expect(imported.stderr).toMatch(/^\d+ API keys were left out: .*\n$/)
+    const { stdout: key } = await run(other, ['keys', 'create', '--user', 'ada', '--data', other.data])
+    const moved = await startServer(other, [])
+    expect(await (await get(moved, '/connect/northwind', key.trim())).text()).toBe(expected)
+    expect((await get(moved, '/connect/northwind', sampleKeys.ada)).status).toBe(401)
+    await moved.kill('SIGTERM')
+    expect((await run(other, ['verify', '--data', other.data])).code).toBe(0)
+
+    // A changed connection replaces the old one, in the index too.
+    const lines = text.trim().split('\n')
+    const at = lines.findIndex((one) => one.includes('"connectionId":"crm-ada"'))
+    const change = (from: string, to: string) => lines.with(at, (lines[at] ?? '').replaceAll(from, to)).join('\n')
+    const bad = join(place.folder, 'bad.jsonl')
+    writeFileSync(bad, change('"team":"wholesale"', '"team":"retail"'))
+    expect((await into(other.data, bad)).code).toBe(0)
+    expect((await run(other, ['verify', '--data', other.data])).code).toBe(0)
+    const wrong: [what: string, text: string, message: RegExp][] = [
+      ['a field', change('"transport":"http"', '"transport":"smoke"'), /^\S+bad\.jsonl:\d+: connection\.transport: /],
+      ['a kind', change('"kind":"connection"', '"kind":"toString"'), /:\d+: kind: "toString" is none of organization/],
+      ['a cut line', text.slice(0, -20), /^\S+bad\.jsonl:\d+: /],
+      [
+        'a namespace',
+        change('"namespace":"northwind"', '"namespace":"nowhere"'),
+        /names the namespace nowhere, which is neither/,
+      ],
+      ['no head', lines.slice(1).join('\n'), /:1: is not the first line of an export/],
+      ['nothing', '', /is empty/],
+    ]
+    for (const [what, content, message] of wrong) {
+      writeFileSync(bad, content)
+      const ran = await into(join(place.folder, 'never'), bad)
+      expect({ what, code: ran.code, stdout: ran.stdout }).toEqual({ what, code: 1, stdout: '' })
+      expect(ran.stderr).toMatch(message)
+    }
+    const never = await run(place, ['export', '--data', join(place.folder, 'never')])
+    expect(never.stdout.trim().split('\n').length).toBe(1)
+  })
+
   test('verify tells what is damaged or missing, and repair makes the index anew', async () => {
     using place = workplace()
     await (await startServer(place)).kill('SIGTERM')

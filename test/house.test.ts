@@ -17,6 +17,7 @@ const folderOf = (file: string) => (file.includes('/') ? (file.split('/')[0] ?? 
 /** Who may import whom: each folder those further down, and itself. Features do not import features. */
 const layers: readonly (readonly string[])[] = [
   ['commands'],
+  ['transfer'],
   ['tokens', 'connections', 'servers', 'fixtures'],
   ['http'],
   ['audit', 'metrics'],

@@ -1,0 +1,81 @@
+/** `postern export` and `postern import`: records as JSON lines. */
+
+import { createHash } from 'node:crypto'
+import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDataFolder, openExistingDataFolder } from '../data-folder.ts'
+import { CommandError } from '../errors.ts'
+import { createLog } from '../log.ts'
+import { StoreError } from '../storage/store.ts'
+import { exportLines } from '../transfer/export.ts'
+import { importFile } from '../transfer/import.ts'
+import { recordAct } from './audit.ts'
+import { createProgress } from './progress.ts'
+import type { Terminal } from './terminal.ts'
+
+interface Flags {
+  readonly data: string
+}
+
+/** To a file, or to stdout. */
+export async function exportCommand(file: string | undefined, { data }: Flags, terminal: Terminal): Promise<void> {
+  if (file !== undefined && existsSync(file)) {
+    throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
+  }
+  const { store, secrets } = await openExistingDataFolder(data)
+  await store.close()
+  const draft = `${file}.part`
+  const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
+  const progress = createProgress(createLog({ write: terminal.stderr, now: () => new Date() }), process.stderr)
+  let lines = 0
+  let waiting: string[] = []
+  const flush = () => {
+    const bytes = Buffer.from(waiting.join(''))
+    waiting = []
+    for (let at = 0; at < bytes.length; ) at += writeSync(output, bytes, at)
+  }
+  try {
+    await exportLines(join(data, 'store'), secretName(secrets.apiKeyPepper), (line) => {
+      waiting.push(`${line}\n`)
+      lines += 1
+      if (waiting.length < 1000) return
+      flush()
+      progress.step('exporting', lines)
+    })
+    flush()
+    if (file !== undefined) {
+      closeSync(output)
+      renameSync(draft, file)
+    }
+  } catch (error) {
+    if (file !== undefined) rmSync(draft, { force: true })
+    throw error instanceof StoreError ? new CommandError(error.message, 1, { cause: error }) : error
+  }
+  progress.end()
+  await recordAct(data, 'data.exported', { records: lines - 1 })
+  if (file !== undefined) terminal.stdout(`${lines - 1} records are in ${file}\n`)
+}
+
+export async function importCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
+  if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
+  const { store, secrets } = await openDataFolder(data)
+  const progress = createProgress(createLog({ write: terminal.stderr, now: () => new Date() }), process.stderr)
+  try {
+    const { records, leftOut } = await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)
+    progress.end()
+    await recordAct(data, 'data.imported', { records })
+    terminal.stdout(`${records} records are imported\n`)
+    if (leftOut > 0) {
+      terminal.stderr(
+        `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
+      )
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+/** Tells instances apart without telling their secret. */
+function secretName(pepper: Buffer): string {
+  return createHash('sha256').update('export ').update(pepper).digest('hex').slice(0, 16)
+}

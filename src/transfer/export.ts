@@ -1,0 +1,63 @@
+/** The records of a store as lines, from one snapshot. */
+
+import { inspect } from '../storage/inspect.ts'
+import { connectionOf, keyText } from '../storage/keys.ts'
+import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
+
+/** Gives each line to `write`. `folder` is the store's. Throws StoreError `damaged`. */
+export async function exportLines(folder: string, secret: string, write: (line: string) => void): Promise<void> {
+  write(JSON.stringify({ postern: 'export', version: 1, secret }))
+  /** What comes before the record it belongs to. */
+  const digests = new Map<string, string>()
+  const servers = new Map<string, string>()
+
+  const lineOf = ({ key, value }: Entry): string | undefined => {
+    const parts = keyText(key).slice(1).split('\0')
+    const [first = '', second = ''] = parts
+    const json = asBuffer(value).toString()
+    switch (String.fromCharCode(key[0] ?? 0)) {
+      case 'o':
+        return `{"kind":"organization","organization":${json}}`
+      case 'm':
+        return JSON.stringify({ kind: 'member', organizationId: first, userId: utf8(second), role: json })
+      case 'n':
+        return `{"kind":"namespace","namespace":${json}}`
+      case 'h':
+        digests.set(json, first)
+        return undefined
+      case 'k':
+        return `{"kind":"apiKey","apiKey":${json},"digest":"${digests.get(first) ?? ''}"}`
+      case 's':
+        return `{"kind":"server","server":${json}}`
+      case 'a':
+        return `{"kind":"mock","position":"${second}","mock":${json}}`
+      case 'r':
+        return `{"kind":"revocation","jti":${JSON.stringify(first)},"until":${json}}`
+      case 'p':
+        servers.set(keyText(key).slice(1), (JSON.parse(json) as { server: string }).server)
+        return undefined
+      case 'c': {
+        const { namespace = '' } = connectionOf(key) ?? {}
+        const server = servers.get(keyText(key).slice(1))
+        const named = server === undefined ? '' : `,"server":${JSON.stringify(server)}`
+        return `{"kind":"connection","namespace":${JSON.stringify(namespace)},"connection":${json}${named}}`
+      }
+      default:
+        return undefined
+    }
+  }
+  await inspect(folder, {
+    entry(entry) {
+      const line = lineOf(entry)
+      if (line !== undefined) write(line)
+    },
+    damaged() {
+      throw new StoreError('damaged', 'a record is damaged: run  postern verify')
+    },
+  })
+}
+
+/** Keys are read a character a byte. */
+function utf8(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString()
+}

@@ -1,0 +1,186 @@
+/**
+ * An export into a store: one transaction, all or nothing. A record replaces the one of the same id; the others stay.
+ * The lines are read twice: once to check them all and to find what they replace, once to write them.
+ */
+
+import { closeSync, openSync, readSync } from 'node:fs'
+import { CommandError } from '../errors.ts'
+import { problemText } from '../model/check.ts'
+import { readJsonBytes } from '../model/json.ts'
+import { namespaceOf } from '../model/names.ts'
+import { indexEntries, newGeneration, newPageGeneration, readConnection, termsOf } from '../storage/connections.ts'
+import {
+  connectionKey,
+  connectionPrivateKey,
+  namespaceKey,
+  organizationKey,
+  pageGenerationKey,
+  registryGenerationKey,
+  termKey,
+} from '../storage/keys.ts'
+import type { Check, Entry, Key, Store } from '../storage/store.ts'
+import { type ExportLine, entriesOf, headShape, lineShapes } from './records.ts'
+
+/** Schemas of tools nest deeper than requests do. */
+const depthMax = 64
+const batchMax = 500
+const indexBatchMax = 400_000
+
+export interface Imported {
+  readonly records: number
+  /** API keys of another instance: their hashes are good for nothing here. */
+  readonly leftOut: number
+}
+
+/** Throws CommandError that names the line. */
+export async function importFile(
+  store: Store,
+  file: string,
+  secret: string,
+  onProgress: (stage: string, done: number) => void,
+): Promise<Imported> {
+  const deletes: Key[] = []
+  const namespaces = new Set<string>()
+  const named = new Map<string, Key>()
+  const brought = new Set<string>()
+  let records = 0
+  let leftOut = 0
+  let batch: Extract<ExportLine, { kind: 'connection' }>[] = []
+
+  const findReplaced = async () => {
+    const stored = await store.getMany(
+      batch.map(({ namespace, connection }) => connectionKey(namespace, connection.connectionId)),
+    )
+    for (const [index, value] of stored.entries()) {
+      const line = batch[index]
+      if (value === undefined || line === undefined) continue
+      const { namespace, connection } = line
+      const { connectionId } = connection
+      for (const term of termsOf(readConnection(value))) deletes.push(termKey(namespace, term, connectionId))
+      deletes.push(connectionPrivateKey(namespace, connectionId))
+    }
+    batch = []
+  }
+  const isOurs = (head: string) => head === secret
+
+  let ours = false
+  for (const { line, head } of linesOf(file)) {
+    if (head !== undefined) {
+      ours = isOurs(head)
+      continue
+    }
+    if (line.kind === 'apiKey' && !ours) {
+      leftOut += 1
+      continue
+    }
+    records += 1
+    onProgress('checking', records)
+    if (line.kind === 'organization') brought.add(`organization ${line.organization.organizationId}`)
+    if (line.kind === 'namespace') {
+      brought.add(`namespace ${line.namespace.namespace}`)
+      if ('organizationId' in line.namespace) {
+        named.set(`organization ${line.namespace.organizationId}`, organizationKey(line.namespace.organizationId))
+      }
+    }
+    if (line.kind === 'server') {
+      const namespace = namespaceOf(line.server.qualifiedName)
+      named.set(`namespace ${namespace}`, namespaceKey(namespace))
+    }
+    if (line.kind === 'connection') {
+      namespaces.add(line.namespace)
+      named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
+      batch.push(line)
+      if (batch.length === batchMax) await findReplaced()
+    }
+  }
+  await findReplaced()
+  for (const [what, key] of named) {
+    if (!brought.has(what) && (await store.get(key)) === undefined) {
+      throw new CommandError(`${file}: names the ${what}, which is neither in the file nor in the store`)
+    }
+  }
+
+  const checks: Check[] = []
+  for (const key of [registryGenerationKey, ...[...namespaces].map(pageGenerationKey)]) {
+    checks.push({ key, value: (await store.get(key)) ?? null })
+  }
+  const puts = function* (): Generator<Entry> {
+    let index: Entry[] = []
+    let done = 0
+    for (const { line, head } of linesOf(file)) {
+      if (head !== undefined || (line.kind === 'apiKey' && !ours)) continue
+      done += 1
+      onProgress('writing', done)
+      yield* entriesOf(line)
+      if (line.kind !== 'connection') continue
+      for (const entry of indexEntries(line.namespace, line.connection)) index.push(entry)
+      if (index.length < indexBatchMax) continue
+      yield* sorted(index)
+      index = []
+    }
+    yield* sorted(index)
+    for (const namespace of namespaces) yield newPageGeneration(namespace)
+    yield newGeneration(registryGenerationKey)
+  }
+  const committed = await store.load({ checks, deletes, puts: puts() })
+  if (!committed.ok) throw new CommandError('something else was written meanwhile, so nothing was imported: try again')
+  return { records, leftOut }
+}
+
+/** Neighbours one after the other: a tree that is written in order is several times as fast. */
+function sorted(entries: Entry[]): Entry[] {
+  return entries.sort((a, b) => Buffer.compare(a.key, b.key))
+}
+
+type Line =
+  | { readonly line: ExportLine; readonly head: undefined }
+  | { readonly line: ExportLine; readonly head: string }
+
+/** The lines, each checked. The first is the head, and its `line` is nothing. */
+function* linesOf(file: string): Generator<Line> {
+  let number = 0
+  for (const bytes of rawLines(file)) {
+    number += 1
+    const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
+    if (bytes.length === 0) continue
+    const read = readJsonBytes(bytes, depthMax)
+    if ('problem' in read) throw wrong(problemText(read.problem))
+    if (number === 1) {
+      if (!headShape.accepts(read.value)) throw wrong('is not the first line of an export of this version')
+      yield { line: undefined as never, head: read.value.secret }
+      continue
+    }
+    const kind = String((read.value as { kind?: unknown } | null)?.kind)
+    const shape = Object.hasOwn(lineShapes, kind) ? lineShapes[kind] : undefined
+    if (shape === undefined)
+      throw wrong(`kind: ${JSON.stringify(kind)} is none of ${Object.keys(lineShapes).join(', ')}`)
+    if (!shape.accepts(read.value)) {
+      const [problem = { place: '', message: 'is not a record' }] = shape.problems(read.value, 1)
+      throw wrong(problemText(problem))
+    }
+    yield { line: read.value as ExportLine, head: undefined }
+  }
+  if (number === 0) throw new CommandError(`${file}: is empty`)
+}
+
+function* rawLines(file: string): Generator<Buffer> {
+  const descriptor = openSync(file, 'r')
+  try {
+    const chunk = Buffer.allocUnsafe(1024 * 1024)
+    let rest = Buffer.alloc(0)
+    for (;;) {
+      const length = readSync(descriptor, chunk, 0, chunk.length, null)
+      if (length === 0) break
+      const bytes = Buffer.concat([rest, chunk.subarray(0, length)])
+      let start = 0
+      for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, start)) {
+        yield bytes.subarray(start, end)
+        start = end + 1
+      }
+      rest = bytes.subarray(start)
+    }
+    if (rest.length > 0) yield rest
+  } finally {
+    closeSync(descriptor)
+  }
+}
