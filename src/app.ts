@@ -17,6 +17,7 @@ import { pathOf } from './http/path.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { asPlatformError, errorResponse, jsonResponse, statusOf } from './http/respond.ts'
 import type { Log } from './log.ts'
+import { openApiRoutes } from './openapi/routes.ts'
 import { createRegistry } from './registry/registry.ts'
 import { serverRoutes } from './servers/routes.ts'
 import { type Store, StoreError } from './storage/store.ts'
@@ -93,6 +94,7 @@ export function createApp(deps: AppDeps): App {
     })
     .use(connectionRoutes({ authenticator, lists, refusals }))
     .use(serverRoutes({ authenticator, refusals }))
+    .use(openApiRoutes(issuer))
     .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
     // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
     .use(tokenRoutes({ authenticator, mints, audit, refusals, issuer, now, observer }))
@@ -109,7 +111,7 @@ function boundary(thrown: unknown): PlatformError {
 
 const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
   [/^\/tokens\/?$/, 'POST'],
-  [/^\/(?:connect\/[^/]+|servers\/.+|health|\.well-known\/jwks\.json)\/?$/, 'GET'],
+  [/^\/(?:connect\/[^/]+|servers\/.+|health|docs|openapi\.json|\.well-known\/jwks\.json)\/?$/, 'GET'],
 ]
 
 function allowedMethods(path: string): string | undefined {

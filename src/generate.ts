@@ -6,6 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { FixtureFile } from './fixtures/schema.ts'
+import { openApiDocument } from './openapi/document.ts'
 
 /** The fixtures' JSON Schema, for editors. */
 export function fixturesSchema(): string {
@@ -16,6 +17,11 @@ export function fixturesSchema(): string {
     ...FixtureFile,
   }
   return `${JSON.stringify(schema, null, 2)}\n`
+}
+
+/** What `/openapi.json` answers: a change of the interface shows as a change of this file. */
+export function openApi(): string {
+  return `${JSON.stringify(openApiDocument('http://localhost:8787'), null, 2)}\n`
 }
 
 interface LockedPackage {
@@ -56,6 +62,7 @@ export function thirdPartyLicences(): string {
 
 export const generated: readonly (readonly [file: string, write: () => string])[] = [
   ['fixtures/fixtures.schema.json', fixturesSchema],
+  ['test/openapi/openapi.json', openApi],
   ['THIRD-PARTY-LICENCES.md', thirdPartyLicences],
 ]
 

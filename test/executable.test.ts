@@ -128,6 +128,14 @@ describe('operators act while the server runs, and what they did survives a kill
   })
 })
 
+test('the reference is in the executable', async () => {
+  using place = workplace()
+  await using server = await startServer(place)
+  const document = (await (await fetch(`${server.url}/openapi.json`)).json()) as { servers: { url: string }[] }
+  expect(document.servers).toEqual([{ url: server.url }])
+  expect(await (await fetch(`${server.url}/docs`)).text()).toMatch(/^<!doctype html>/)
+})
+
 describe('operators see', () => {
   test('the audit log: what the server and the commands did, in one chain', async () => {
     using place = workplace()

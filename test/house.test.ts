@@ -18,7 +18,7 @@ const folderOf = (file: string) => (file.includes('/') ? (file.split('/')[0] ?? 
 const layers: readonly (readonly string[])[] = [
   ['commands'],
   ['transfer'],
-  ['tokens', 'connections', 'servers', 'fixtures'],
+  ['tokens', 'connections', 'servers', 'fixtures', 'openapi'],
   ['http'],
   ['audit', 'metrics'],
   ['auth'],

@@ -97,6 +97,8 @@ const operations: Readonly<Record<string, string>> = {
   connect: 'listConnections',
   servers: 'getServer',
   health: 'health',
+  'openapi.json': 'reference',
+  docs: 'reference',
   '.well-known': 'jwks',
 }
 

@@ -1,0 +1,221 @@
+/** The OpenAPI 3.1 document of the platform, made of the very schemas that check requests and fixtures. */
+
+import { type TSchema, Type } from '@sinclair/typebox'
+import { pageItemsDefault, pageItemsMax } from '../limits.ts'
+import { Connection, ConnectionPage } from '../model/connection.ts'
+import { Constraint } from '../model/constraint.ts'
+import { ServerDetail } from '../model/server.ts'
+import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../model/token.ts'
+import { version } from '../version.ts'
+
+const ErrorBody = Type.Object({ error: Type.String(), message: Type.String() }, { additionalProperties: false })
+const ServerError = Type.Object({ error: Type.String() }, { additionalProperties: false })
+const Health = Type.Object(
+  { status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) },
+  { additionalProperties: false },
+)
+const Jwks = Type.Object(
+  { keys: Type.Array(Type.Record(Type.String(), Type.String())) },
+  { additionalProperties: false },
+)
+
+/** By the names they have in the document. Where one stands inside another it is referred to. */
+const schemas: Readonly<Record<string, TSchema>> = {
+  CreateTokenRequest,
+  Constraint,
+  CreateTokenResponse,
+  TokenError,
+  ConnectionPage,
+  Connection,
+  ServerDetail,
+  Error: ErrorBody,
+  ServerError,
+  Health,
+  Jwks,
+}
+const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
+
+interface Operation {
+  readonly method: 'get' | 'post'
+  readonly path: string
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly open?: boolean
+  readonly parameters?: readonly object[]
+  readonly body?: TSchema
+  readonly answer: TSchema
+  /** Of errors. */
+  readonly error?: TSchema
+  readonly errors: Readonly<Record<number, string>>
+}
+
+const denied = {
+  401: 'The API key or token is missing or invalid',
+  429: 'Too many credentials from this address were not accepted; `retry-after` says when to try again',
+  503: 'The store cannot be used right now',
+}
+const path = (name: string, description: string) => ({
+  name,
+  in: 'path',
+  required: true,
+  description,
+  schema: { type: 'string' },
+})
+const query = (name: string, description: string, schema: object = { type: 'string' }) => ({
+  name,
+  in: 'query',
+  description,
+  schema,
+})
+
+const operations: readonly Operation[] = [
+  {
+    method: 'post',
+    path: '/tokens',
+    operationId: 'createToken',
+    summary: 'Mint a service token',
+    description:
+      'A signed token of limited life that acts for the caller. Every constraint of the policy must allow a request; within one, every field must. Without a body, or with `{}` or `null`, the token has no policy. A token may mint tokens: a child carries its parent’s constraints and never outlives it.',
+    body: CreateTokenRequest,
+    answer: CreateTokenResponse,
+    error: TokenError,
+    errors: {
+      400: 'The request or its policy cannot be read; the message names the place (`invalid_request`, `policy_too_large`)',
+      403: 'The caller does not lead the organization',
+      ...denied,
+    },
+  },
+  {
+    method: 'get',
+    path: '/connect/{namespace}',
+    operationId: 'listConnections',
+    summary: 'List the connections of a namespace',
+    description:
+      'In the order of their ids, narrowed to what the caller’s policy lets it see. `metadata.{key}` filters, also written `metadata[key]`, may be given for any key, and all filters must hold.',
+    parameters: [
+      path('namespace', 'The namespace'),
+      query('limit', 'Connections on a page', {
+        type: 'integer',
+        minimum: 1,
+        maximum: pageItemsMax,
+        default: pageItemsDefault,
+      }),
+      query('cursor', '`nextCursor` of the page before'),
+      query('name', 'Exactly this name'),
+      query('mcpUrl', 'Exactly this URL'),
+      {
+        name: 'metadata',
+        in: 'query',
+        description: 'Metadata that the connections must have',
+        style: 'deepObject',
+        schema: { type: 'object', additionalProperties: { type: 'string' } },
+      },
+    ],
+    answer: ConnectionPage,
+    errors: {
+      400: 'A parameter is unknown, given twice, or cannot be read',
+      403: 'The token does not allow it',
+      404: 'There is no such namespace, or the caller does not reach it',
+      ...denied,
+    },
+  },
+  {
+    method: 'get',
+    path: '/servers/{qualifiedName}',
+    operationId: 'getServer',
+    summary: 'Read a server’s details',
+    description: 'Connection options, tools, resources and prompts. The slash of a qualified name may come as `%2F`.',
+    parameters: [path('qualifiedName', '`namespace/server`, or `namespace` alone')],
+    answer: ServerDetail,
+    error: ServerError,
+    errors: {
+      400: 'There are no parameters here',
+      403: 'The token does not allow it',
+      404: 'Server not found',
+      ...denied,
+    },
+  },
+  {
+    method: 'get',
+    path: '/health',
+    operationId: 'health',
+    summary: 'Is the server alive?',
+    description: 'Needs no credential.',
+    open: true,
+    answer: Health,
+    errors: {},
+  },
+  {
+    method: 'get',
+    path: '/.well-known/jwks.json',
+    operationId: 'jwks',
+    summary: 'The public keys of tokens',
+    description: 'For whoever verifies service tokens (EdDSA, Ed25519). Needs no credential.',
+    open: true,
+    answer: Jwks,
+    errors: {},
+  },
+]
+
+/** `baseUrl` is where the platform is reached. */
+export function openApiDocument(baseUrl: string): object {
+  const paths: Record<string, object> = {}
+  for (const operation of operations) paths[operation.path] = { [operation.method]: described(operation) }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'postern',
+      version,
+      description: 'An MCP platform in one executable: servers, connections and scoped service tokens.',
+    },
+    servers: [{ url: baseUrl }],
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a service token' } },
+      schemas: Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, plain(schema, schema)])),
+    },
+  }
+}
+
+function described({
+  operationId,
+  summary,
+  description,
+  open,
+  parameters,
+  body,
+  answer,
+  error = ErrorBody,
+  errors,
+}: Operation) {
+  const json = (schema: TSchema) => ({ 'application/json': { schema: plain(schema, undefined) } })
+  const responses: Record<string, object> = { 200: { description: 'OK', content: json(answer) } }
+  for (const [status, text] of Object.entries(errors)) responses[status] = { description: text, content: json(error) }
+  return {
+    operationId,
+    summary,
+    description,
+    ...(open === true && { security: [] }),
+    ...(parameters && { parameters }),
+    ...(body && { requestBody: { required: false, content: json(body) } }),
+    responses,
+  }
+}
+
+/** What only our own checks read. */
+const ownKeywords = new Set(['errorMessage', 'keyMessage'])
+
+/** A schema as JSON, with a reference for each that has a name, but for `itself`. */
+function plain(schema: unknown, itself: unknown): unknown {
+  const name = nameOf.get(schema)
+  if (name !== undefined && schema !== itself) return { $ref: `#/components/schemas/${name}` }
+  if (Array.isArray(schema)) return schema.map((item) => plain(item, itself))
+  if (typeof schema !== 'object' || schema === null) return schema
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([key]) => !ownKeywords.has(key))
+      .map(([key, value]) => [key, plain(value, itself)]),
+  )
+}
