@@ -201,6 +201,8 @@ function program(exit: (code: number) => void): Command {
   signingKey
     .command('revoke')
     .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
+    // An id may begin with a dash.
+    .allowUnknownOption()
     .description('drop a key: every token it signed is refused at once')
     .addOption(dataOption('data folder'))
     .action(async (kid: string, flags) =>

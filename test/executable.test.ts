@@ -291,6 +291,8 @@ describe('data is safe', () => {
         change('"namespace":"northwind"', '"namespace":"nowhere"'),
         /names the namespace nowhere, which is neither/,
       ],
+      ['cut at a line end', lines.slice(0, -1).join('\n'), /is cut off: its last line is missing/],
+      ['a line too few', lines.toSpliced(at, 1).join('\n'), /is the end of \d+ records, and there are \d+/],
       ['no head', lines.slice(1).join('\n'), /:1: is not the first line of an export/],
       ['nothing', '', /is empty/],
     ]
@@ -301,7 +303,15 @@ describe('data is safe', () => {
       expect(ran.stderr).toMatch(message)
     }
     const never = await run(place, ['export', '--data', join(place.folder, 'never')])
-    expect(never.stdout.trim().split('\n').length).toBe(1)
+    expect(never.stdout.trim().split('\n').length).toBe(2)
+
+    // An older export does not bring a revoked key back.
+    const keyId = (text.match(/"apiKey":\{"keyId":"(key_[^"]+)"/) ?? [])[1] ?? ''
+    expect((await run(place, ['keys', 'revoke', keyId, '--data', place.data])).code).toBe(0)
+    expect((await into(place.data)).code).toBe(0)
+    expect((await run(place, ['keys', 'list', '--data', place.data])).stdout).toMatch(
+      new RegExp(`^${keyId} .* revoked `, 'm'),
+    )
   })
 
   test('verify tells what is damaged or missing, and repair makes the index anew', async () => {
@@ -329,6 +339,18 @@ describe('data is safe', () => {
       stdout: expect.stringMatching(/is written anew/),
     })
     expect(await verify()).toMatchObject({ code: 0, stderr: '' })
+    // The disk changes the structure of the file itself, which LMDB does not survive.
+    const structure = join(place.folder, 'structure')
+    mkdirSync(join(structure, 'store'), { recursive: true, mode: 0o700 })
+    const whole = readFileSync(join(place.data, 'store', 'data.mdb'))
+    whole.fill(0xff, 8192, whole.length)
+    writeFileSync(join(structure, 'store', 'data.mdb'), whole, { mode: 0o600 })
+    writeFileSync(join(structure, 'instance-secret'), readFileSync(join(place.data, 'instance-secret')), {
+      mode: 0o600,
+    })
+    const broken = await run(place, ['verify', '--data', structure])
+    expect(broken).toMatchObject({ code: 1, stdout: '' })
+    expect(broken.stderr).not.toContain('panic')
     // The disk changes a record.
     const file = join(place.data, 'store', 'data.mdb')
     const bytes = readFileSync(file)

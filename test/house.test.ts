@@ -61,6 +61,7 @@ test('tweetnacl signs and nothing else imports it; the engines are opened in one
     'storage/lmdb.ts',
   ])
   expect(sources.filter((file) => importsOf(file).includes('storage/lmdb.ts')).sort()).toEqual([
+    'commands/verify.ts',
     'data-folder.ts',
     'storage/backup.ts',
   ])

@@ -4,7 +4,9 @@
  * stop working at once (contract 2).
  */
 
+import { LRUCache } from 'lru-cache'
 import { rateLimited, unauthorized } from '../errors.ts'
+import { callersCachedMax } from '../limits.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
@@ -57,6 +59,8 @@ export interface Failures {
 }
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  /** Credentials that were accepted, whatever has been written since: they are looked at again and not held up. */
+  const accepted = new LRUCache<string, true>({ max: callersCachedMax })
   return {
     keys: async () => keysOf(await options.registry.current(), options.sealingKey),
     async authenticate(credential, request) {
@@ -64,18 +68,21 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const nowSeconds = Math.floor(options.now() / 1000)
       let caller = registry.derived.get(credential) as Caller | undefined
       if (caller === undefined) {
-        // Not looked at at all past the limit: a signature costs a tenth of a millisecond. Those who were
-        // accepted before are remembered, and not held up by a neighbour behind the same address.
+        // Not looked at at all past the limit: a signature costs a tenth of a millisecond. Whoever was accepted
+        // before is not held up by a neighbour behind the same address.
         const address = options.addressOf(request)
         const wait = options.failures.wait(address)
-        if (wait > 0) throw rateLimited('Too many credentials from this address were not accepted', wait)
+        if (wait > 0 && !accepted.has(credential))
+          throw rateLimited('Too many credentials from this address were not accepted', wait)
         if (credential.includes('.')) caller = await tokenCaller(credential, nowSeconds, registry, options)
         caller ??= await keyCaller(credential, registry, options)
         if (caller === undefined) {
+          accepted.delete(credential)
           options.failures.take(address)
           throw unauthorized()
         }
         registry.derived.set(credential, caller)
+        accepted.set(credential, true)
       } else if (caller.token !== undefined && clockRefusal(caller.token, nowSeconds) !== undefined) {
         throw unauthorized()
       }

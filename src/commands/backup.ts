@@ -1,12 +1,13 @@
 /** `postern backup` and `postern restore`: a data folder in one file, and out of it. */
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { backUp, restore } from '../storage/backup.ts'
 import { StoreError } from '../storage/store.ts'
 import { recordAct } from './audit.ts'
 import type { Terminal } from './terminal.ts'
+import { verify } from './verify.ts'
 
 interface Flags {
   readonly data: string
@@ -17,17 +18,20 @@ export async function backUpCommand(file: string, { data }: Flags, { stdout }: T
   if (!existsSync(join(data, 'store', 'data.mdb'))) {
     throw new CommandError(`there is no data folder at ${data}: name it with --data`)
   }
+  const secret = join(data, 'instance-secret')
+  if (!existsSync(secret))
+    throw new CommandError(`${secret} is missing: what is in the store cannot be used without it`)
   if (existsSync(file)) throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
   process.umask(0o077)
   await told(`cannot write ${file}`, () =>
-    backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
+    backUp(join(data, 'store'), resolve(file), readFileSync(secret, 'utf8').trim()),
   )
   await recordAct(data, 'backup.made', {})
   const megabytes = Math.max(1, Math.round(statSync(file).size / 1e6))
   stdout(`${file} holds the whole of ${data}, its secrets too (${megabytes} MB): keep it as safe as the folder\n`)
 }
 
-export async function restoreCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
+export async function restoreCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
   if (existsSync(data) && readdirSync(data).length > 0) {
     throw new CommandError(`${data} is not empty: choose a new folder with --data, nothing is overwritten`)
@@ -35,11 +39,14 @@ export async function restoreCommand(file: string, { data }: Flags, { stdout }: 
   process.umask(0o077)
   await told(`cannot restore ${file}`, async () => {
     mkdirSync(data, { recursive: true, mode: 0o700 })
+    chmodSync(data, 0o700)
     const secret = await restore(file, join(data, 'store'))
     writeFileSync(join(data, 'instance-secret'), `${secret}\n`, { mode: 0o600, flush: true })
   })
+  // A backup may have lain on a bad disk: better known now than when it is needed.
+  await verify({ data }, terminal)
   await recordAct(data, 'backup.restored', {})
-  stdout(`${data} is as it was when the backup was made; start it with  postern serve --data ${data}\n`)
+  terminal.stdout(`${data} is as it was when the backup was made; start it with  postern serve --data ${data}\n`)
 }
 
 async function told(what: string, work: () => Promise<void>): Promise<void> {

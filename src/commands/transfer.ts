@@ -49,11 +49,19 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
     }
   } catch (error) {
     if (file !== undefined) rmSync(draft, { force: true })
-    throw error instanceof StoreError ? new CommandError(error.message, 1, { cause: error }) : error
+    // Whoever read along has had enough.
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return
+    throw new CommandError(
+      error instanceof StoreError ? error.message : `cannot write: ${(error as Error).message}`,
+      1,
+      {
+        cause: error,
+      },
+    )
   }
   progress.end()
-  await recordAct(data, 'data.exported', { records: lines - 1 })
-  if (file !== undefined) terminal.stdout(`${lines - 1} records are in ${file}\n`)
+  await recordAct(data, 'data.exported', { records: lines - 2 })
+  if (file !== undefined) terminal.stdout(`${lines - 2} records are in ${file}\n`)
 }
 
 export async function importCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {

@@ -19,6 +19,7 @@ import { printable } from '../printable.ts'
 import { indexEntries, newPageGeneration } from '../storage/connections.ts'
 import { inspect, replaceKind } from '../storage/inspect.ts'
 import { connectionOf, keyText, termEntries } from '../storage/keys.ts'
+import { checkFile } from '../storage/lmdb.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
 import { recordAct } from './audit.ts'
 import { createProgress } from './progress.ts'
@@ -43,10 +44,48 @@ const known = new Set('oamnkhscpxgfrGBFy')
 const indexLetter = 'x'.charCodeAt(0)
 const shownMax = 100
 
-export async function verify({ data, repair = false }: Flags, terminal: Terminal): Promise<void> {
+/**
+ * LMDB trusts its file, and where the file's own structure is damaged it takes the process with it. So another
+ * process looks, and this one tells how it ended.
+ */
+export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
+  if (process.env[lookingHere] !== undefined) return verifyHere(flags, terminal)
+  const program = Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main]
+  const args = ['verify', '--data', flags.data, ...(flags.repair === true ? ['--repair'] : [])]
+  const child = Bun.spawn([...program, ...args], {
+    env: { ...process.env, [lookingHere]: '1' },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  if (code > 2 || child.signalCode !== null) {
+    throw new CommandError(`${join(flags.data, 'store', 'data.mdb')} is damaged in its structure: restore a backup`)
+  }
+  if (code !== 0) throw new CommandError(stderr.trimEnd(), code === 2 ? 2 : 1)
+  terminal.stderr(stderr)
+  terminal.stdout(stdout)
+}
+
+const lookingHere = 'POSTERN_VERIFY_HERE'
+
+async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): Promise<void> {
+  process.umask(0o077)
   const folder = join(data, 'store')
   if (!existsSync(join(folder, 'data.mdb')))
     throw new CommandError(`there is no data folder at ${data}: name it with --data`)
+  const secret = join(data, 'instance-secret')
+  if (!existsSync(secret))
+    throw new CommandError(`${secret} is missing, and the store needs it: restore it from a backup`)
+  try {
+    checkFile(join(folder, 'data.mdb'))
+  } catch (error) {
+    throw new CommandError((error as Error).message, 1, { cause: error })
+  }
   const found = await look(data, terminal)
   const { problems, index, records, entries } = found
   if (index.length > 0 && repair) {

@@ -4,6 +4,7 @@
  */
 
 import {
+  chmodSync,
   closeSync,
   copyFileSync,
   existsSync,
@@ -44,12 +45,17 @@ export async function backUp(store: string, file: string, secret: string): Promi
 
 /** Makes the store's folder from a backup, and gives the instance secret. Throws StoreError `fatal`. */
 export async function restore(file: string, store: string): Promise<string> {
-  checkFile(file)
+  try {
+    checkFile(file)
+  } catch (error) {
+    throw new StoreError('fatal', `${file} is no backup of postern, or a damaged one`, { cause: error })
+  }
   // No dot: lmdb-js takes such a path for a file.
   const draft = `${store}-draft`
   rmSync(draft, { recursive: true, force: true })
   mkdirSync(draft, { recursive: true })
   copyFileSync(file, join(draft, 'data.mdb'))
+  chmodSync(join(draft, 'data.mdb'), 0o600)
   let secret: Uint8Array | undefined
   await withExtra(draft, (extra) => {
     secret = extra.get(secretKey)

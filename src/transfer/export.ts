@@ -7,6 +7,7 @@ import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
 /** Gives each line to `write`. `folder` is the store's. Throws StoreError `damaged`. */
 export async function exportLines(folder: string, secret: string, write: (line: string) => void): Promise<void> {
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
+  let records = 0
   /** What comes before the record it belongs to. */
   const digests = new Map<string, string>()
   const servers = new Map<string, string>()
@@ -49,12 +50,15 @@ export async function exportLines(folder: string, secret: string, write: (line: 
   await inspect(folder, {
     entry(entry) {
       const line = lineOf(entry)
-      if (line !== undefined) write(line)
+      if (line === undefined) return
+      write(line)
+      records += 1
     },
     damaged() {
       throw new StoreError('damaged', 'a record is damaged: run  postern verify')
     },
   })
+  write(JSON.stringify({ postern: 'end', records }))
 }
 
 /** Keys are read a character a byte. */

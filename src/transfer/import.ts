@@ -4,12 +4,14 @@
  */
 
 import { closeSync, openSync, readSync } from 'node:fs'
+import { readApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import { problemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 import { namespaceOf } from '../model/names.ts'
 import { indexEntries, newGeneration, newPageGeneration, readConnection, termsOf } from '../storage/connections.ts'
 import {
+  apiKeyKey,
   connectionKey,
   connectionPrivateKey,
   namespaceKey,
@@ -19,7 +21,7 @@ import {
   termKey,
 } from '../storage/keys.ts'
 import type { Check, Entry, Key, Store } from '../storage/store.ts'
-import { type ExportLine, entriesOf, headShape, lineShapes } from './records.ts'
+import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './records.ts'
 
 /** Schemas of tools nest deeper than requests do. */
 const depthMax = 64
@@ -43,6 +45,8 @@ export async function importFile(
   const namespaces = new Set<string>()
   const named = new Map<string, Key>()
   const brought = new Set<string>()
+  /** When the keys of the store were revoked: an older export does not bring them back. */
+  const revoked = new Map<string, string>()
   let records = 0
   let leftOut = 0
   let batch: Extract<ExportLine, { kind: 'connection' }>[] = []
@@ -75,6 +79,11 @@ export async function importFile(
     }
     records += 1
     onProgress('checking', records)
+    if (line.kind === 'apiKey') {
+      const stored = await store.get(apiKeyKey(line.apiKey.keyId))
+      const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
+      if (revokedAt !== null) revoked.set(line.apiKey.keyId, revokedAt)
+    }
     if (line.kind === 'organization') brought.add(`organization ${line.organization.organizationId}`)
     if (line.kind === 'namespace') {
       brought.add(`namespace ${line.namespace.namespace}`)
@@ -111,7 +120,10 @@ export async function importFile(
       if (head !== undefined || (line.kind === 'apiKey' && !ours)) continue
       done += 1
       onProgress('writing', done)
-      yield* entriesOf(line)
+      const revokedAt = line.kind === 'apiKey' ? revoked.get(line.apiKey.keyId) : undefined
+      yield* entriesOf(
+        line.kind === 'apiKey' && revokedAt !== undefined ? { ...line, apiKey: { ...line.apiKey, revokedAt } } : line,
+      )
       if (line.kind !== 'connection') continue
       for (const entry of indexEntries(line.namespace, line.connection)) index.push(entry)
       if (index.length < indexBatchMax) continue
@@ -139,6 +151,7 @@ type Line =
 /** The lines, each checked. The first is the head, and its `line` is nothing. */
 function* linesOf(file: string): Generator<Line> {
   let number = 0
+  let ended = false
   for (const bytes of rawLines(file)) {
     number += 1
     const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
@@ -150,6 +163,13 @@ function* linesOf(file: string): Generator<Line> {
       yield { line: undefined as never, head: read.value.secret }
       continue
     }
+    if (endShape.accepts(read.value)) {
+      if (read.value.records !== number - 2)
+        throw wrong(`is the end of ${read.value.records} records, and there are ${number - 2}`)
+      ended = true
+      continue
+    }
+    if (ended) throw wrong('stands after the end')
     const kind = String((read.value as { kind?: unknown } | null)?.kind)
     const shape = Object.hasOwn(lineShapes, kind) ? lineShapes[kind] : undefined
     if (shape === undefined)
@@ -161,6 +181,7 @@ function* linesOf(file: string): Generator<Line> {
     yield { line: read.value as ExportLine, head: undefined }
   }
   if (number === 0) throw new CommandError(`${file}: is empty`)
+  if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
 }
 
 function* rawLines(file: string): Generator<Buffer> {

@@ -35,6 +35,12 @@ export const ExportHead = Type.Object(
   { additionalProperties: false },
 )
 
+/** The last line: a file that was cut off does not have it. */
+const ExportEnd = Type.Object(
+  { postern: Type.Literal('end'), records: Type.Integer() },
+  { additionalProperties: false },
+)
+
 const lines = {
   organization: line('organization', { organization: Organization }),
   member: line('member', { organizationId: OrganizationId, userId: UserId, role: Role }),
@@ -52,6 +58,7 @@ const lines = {
 export type ExportLine = { [K in keyof typeof lines]: Static<(typeof lines)[K]> }[keyof typeof lines]
 
 export const headShape = shapeOf(ExportHead)
+export const endShape = shapeOf(ExportEnd)
 export const lineShapes = Object.fromEntries(Object.entries(lines).map(([kind, schema]) => [kind, shapeOf(schema)]))
 
 /** The entries of a line, without the index. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createRateLimit } from '../../src/http/rate-limit.ts'
+import { registryGenerationKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { mintToken } from '../api/cases.ts'
@@ -115,6 +116,9 @@ describe('rate limits', () => {
     expect(await list('wrong', 'office')).toBe(429)
     expect(await list(sampleKeys.ada, 'office')).toBe(200)
     expect(await list(sampleKeys.grace, 'office')).toBe(429)
+    // Also after a command has written something.
+    await platform.store.commit({ puts: [{ key: registryGenerationKey, value: Buffer.from('another') }] })
+    expect(await list(sampleKeys.ada, 'office')).toBe(200)
     expect(await list('wrong', 'elsewhere')).toBe(401)
     const details = await platform.fetch('/servers/lumen', bearer('wrong', { 'x-test-address': 'office' }))
     expect({ status: details.status, body: await details.json() }).toEqual({
