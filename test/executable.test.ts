@@ -124,6 +124,8 @@ describe('operators act while the server runs, and what they did survives a kill
     expect((await get(server, '/connect/ada', old)).status).toBe(401)
     expect((await get(server, '/connect/ada', fresh)).status).toBe(200)
     expect(await signingKey('revoke', active)).toMatchObject({ code: 1, stdout: '' })
+    const dashed = await signingKey('revoke', '-begins-with-a-dash')
+    expect(dashed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^there is no signing key "-begins/) })
     await server.kill('SIGKILL')
   })
 })
@@ -216,7 +218,9 @@ describe('data is safe', () => {
     await server.kill('SIGKILL')
     const restored = { ...place, data: join(place.folder, 'restored') }
     const restore = () => run(place, ['restore', file, '--data', restored.data])
+    chmodSync(file, 0o644)
     expect(await restore()).toMatchObject({ code: 0, stderr: '' })
+    expect(statSync(join(restored.data, 'store', 'data.mdb')).mode & 0o777).toBe(0o600)
     expect(await restore()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/is not empty/) })
     expect(readdirSync(place.folder).filter((name) => name.startsWith('.postern'))).toEqual([])
     expect((await run(place, ['verify', '--data', restored.data])).code).toBe(0)
@@ -224,6 +228,9 @@ describe('data is safe', () => {
     expect(await ids(await get(again, next, token))).toEqual(expected)
     expect((await get(again, '/connect/ada', sampleKeys.ada)).status).toBe(200)
     await again.kill('SIGTERM')
+    rmSync(join(restored.data, 'instance-secret'))
+    const without = await run(place, ['backup', join(place.folder, 'without'), '--data', restored.data])
+    expect(without).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/instance-secret is missing/) })
     for (const [what, bytes] of [
       ['cut short', readFileSync(file).subarray(0, 20_000)],
       ['something else', Buffer.alloc(100_000, 'x')],
