@@ -18,11 +18,25 @@ export interface DataFolder {
   readonly secrets: Secrets
 }
 
-/** Opens a data folder that must be there: for commands that have nothing to say of an empty one. */
-export async function openExistingDataFolder(path: string): Promise<DataFolder> {
-  if (!existsSync(join(path, 'store'))) {
+/** For commands that have nothing to say of an empty folder. Throws CommandError. */
+export function expectDataFolder(path: string): void {
+  if (!existsSync(join(path, 'store', 'data.mdb'))) {
     throw new CommandError(`there is no data folder at ${path}: name it with --data, or run postern serve first`)
   }
+  expectSecret(path)
+}
+
+/** Made anew beside data that needs the old one, it would lock everybody out without a word. */
+function expectSecret(path: string): void {
+  const file = join(path, 'instance-secret')
+  if (existsSync(join(path, 'store', 'data.mdb')) && !existsSync(file)) {
+    throw new CommandError(`${file} is missing, and the store needs it: restore it from a backup`)
+  }
+}
+
+/** Opens a data folder that must be there. */
+export async function openExistingDataFolder(path: string): Promise<DataFolder> {
+  expectDataFolder(path)
   return openDataFolder(path)
 }
 
@@ -43,12 +57,7 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   if ((statSync(path).mode & 0o077) !== 0) {
     throw new CommandError(`the data folder ${path} is open to others: run  chmod 700 ${path}`)
   }
-  // Made anew beside data that needs the old ones, they would lock everybody out without a word.
-  if (existsSync(join(path, 'store', 'data.mdb'))) {
-    const file = join(path, 'instance-secret')
-    if (!existsSync(file))
-      throw new CommandError(`${file} is missing, and the store needs it: restore it from a backup`)
-  }
+  expectSecret(path)
   const secrets = openSecrets(path)
   const store = openStore(join(path, 'store'))
   try {

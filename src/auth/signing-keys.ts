@@ -167,6 +167,12 @@ export function readSigningKeys(sealed: Uint8Array, sealingKey: Buffer): Signing
   return records
 }
 
+/** The keys of a store; undefined before its first start. Throws as `readSigningKeys` does. */
+export async function readKeyRing(store: Pick<Store, 'get'>, sealingKey: Buffer): Promise<KeyRing | undefined> {
+  const sealed = await store.get(signingKeysKey)
+  return sealed === undefined ? undefined : keyRing(readSigningKeys(sealed, sealingKey))
+}
+
 /**
  * Replaces the signing keys by what `change` makes of them; undefined makes no change. Resolves with what is
  * stored then. A change by another process in between is seen: `change` is asked again.

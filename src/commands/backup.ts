@@ -2,6 +2,7 @@
 
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { expectDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { backUp, restore } from '../storage/backup.ts'
 import { StoreError } from '../storage/store.ts'
@@ -15,16 +16,11 @@ interface Flags {
 
 /** While the server runs or not; what was committed before is in it. */
 export async function backUpCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
-  if (!existsSync(join(data, 'store', 'data.mdb'))) {
-    throw new CommandError(`there is no data folder at ${data}: name it with --data`)
-  }
-  const secret = join(data, 'instance-secret')
-  if (!existsSync(secret))
-    throw new CommandError(`${secret} is missing: what is in the store cannot be used without it`)
+  expectDataFolder(data)
   if (existsSync(file)) throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
   process.umask(0o077)
   await told(`cannot write ${file}`, () =>
-    backUp(join(data, 'store'), resolve(file), readFileSync(secret, 'utf8').trim()),
+    backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
   )
   await recordAct(data, 'backup.made', {})
   const megabytes = Math.max(1, Math.round(statSync(file).size / 1e6))

@@ -1,7 +1,8 @@
 /** Progress of long work: a bar on a terminal, a log line a second anywhere else. */
 
 import { Presets, SingleBar } from 'cli-progress'
-import type { Log } from '../log.ts'
+import { createLog, type Log } from '../log.ts'
+import type { Terminal } from './terminal.ts'
 
 export interface Progress {
   /** Safe to call often. `total` is undefined while it is not known. */
@@ -39,4 +40,9 @@ export function createProgress(log: Log, terminal: NodeJS.WriteStream): Progress
       if (started) bar?.stop()
     },
   }
+}
+
+/** Of a command, which has no log of its own. */
+export function commandProgress({ stderr }: Terminal): Progress {
+  return createProgress(createLog({ write: stderr, now: () => new Date() }), process.stderr)
 }

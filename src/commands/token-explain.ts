@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
-import { type KeyRing, keyRing, readSigningKeys } from '../auth/signing-keys.ts'
+import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
 import { openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
@@ -15,7 +15,6 @@ import { type Block, readConstraint } from '../policy/block.ts'
 import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
 import { printable } from '../printable.ts'
-import { signingKeysKey } from '../storage/keys.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface ExplainFlags {
@@ -73,9 +72,11 @@ function tokenLines(claims: ServiceTokenClaims, signature: string, now: Date): s
 async function keysOf(data: string): Promise<KeyRing | undefined> {
   if (!existsSync(join(data, 'store'))) return undefined
   const { store, secrets } = await openExistingDataFolder(data)
-  const sealed = await store.get(signingKeysKey)
-  await store.close()
-  return sealed === undefined ? undefined : keyRing(readSigningKeys(sealed, secrets.sealingKey))
+  try {
+    return await readKeyRing(store, secrets.sealingKey)
+  } finally {
+    await store.close()
+  }
 }
 
 /** Revocation is the server's to know. */

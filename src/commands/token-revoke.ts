@@ -2,12 +2,10 @@
 
 import { revokeToken } from '../auth/revocation.ts'
 import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
-import { keyRing, readSigningKeys } from '../auth/signing-keys.ts'
-
+import { readKeyRing } from '../auth/signing-keys.ts'
 import { openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { tokenIdShape } from '../model/token.ts'
-import { signingKeysKey } from '../storage/keys.ts'
 import { recordAct } from './audit.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -26,10 +24,9 @@ export async function revokeTokenCommand(
   const { store, secrets } = await openExistingDataFolder(data)
   try {
     if (claims !== undefined) {
-      const sealed = await store.get(signingKeysKey)
-      const keys = keyRing(sealed === undefined ? [] : readSigningKeys(sealed, secrets.sealingKey))
-      const verified = verifyToken(token, { keys, issuer: claims.iss, nowSeconds: claims.iat })
-      if ('refused' in verified)
+      const keys = await readKeyRing(store, secrets.sealingKey)
+      const verified = keys && verifyToken(token, { keys, issuer: claims.iss, nowSeconds: claims.iat })
+      if (verified === undefined || 'refused' in verified)
         throw new CommandError(`this token is not of ${data}, so it is not accepted there anyway`)
     }
     const jti = claims?.jti ?? token

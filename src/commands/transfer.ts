@@ -5,12 +5,11 @@ import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from '
 import { join } from 'node:path'
 import { openDataFolder, openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
-import { createLog } from '../log.ts'
 import { StoreError } from '../storage/store.ts'
 import { exportLines } from '../transfer/export.ts'
 import { importFile } from '../transfer/import.ts'
 import { recordAct } from './audit.ts'
-import { createProgress } from './progress.ts'
+import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
 interface Flags {
@@ -26,7 +25,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   await store.close()
   const draft = `${file}.part`
   const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
-  const progress = createProgress(createLog({ write: terminal.stderr, now: () => new Date() }), process.stderr)
+  const progress = commandProgress(terminal)
   let lines = 0
   let waiting: string[] = []
   const flush = () => {
@@ -67,7 +66,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
 export async function importCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
   const { store, secrets } = await openDataFolder(data)
-  const progress = createProgress(createLog({ write: terminal.stderr, now: () => new Date() }), process.stderr)
+  const progress = commandProgress(terminal)
   try {
     const { records, leftOut } = await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)
     progress.end()

@@ -4,25 +4,24 @@
  * entries are told one by one only when the sums differ.
  */
 
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { readSigningKeys } from '../auth/signing-keys.ts'
+import { expectDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { FixtureMock } from '../fixtures/schema.ts'
-import { createLog } from '../log.ts'
 import { problemText, type Shape, shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
 import { printable } from '../printable.ts'
 import { indexEntries, newPageGeneration } from '../storage/connections.ts'
-import { inspect, replaceKind } from '../storage/inspect.ts'
-import { connectionOf, keyText, termEntries } from '../storage/keys.ts'
+import { inspect, replaceIndex } from '../storage/inspect.ts'
+import { connectionOf, indexKind, keyText, termEntries } from '../storage/keys.ts'
 import { checkFile } from '../storage/lmdb.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
 import { recordAct } from './audit.ts'
-import { createProgress } from './progress.ts'
+import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
 interface Flags {
@@ -41,7 +40,7 @@ const kinds: Readonly<Record<string, { readonly name: string; readonly shape: Sh
 }
 const roleShape = shapeOf(Role)
 const known = new Set('oamnkhscpxgfrGBFy')
-const indexLetter = 'x'.charCodeAt(0)
+const indexLetter = indexKind[0]
 const shownMax = 100
 
 /**
@@ -76,11 +75,7 @@ const lookingHere = 'POSTERN_VERIFY_HERE'
 async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): Promise<void> {
   process.umask(0o077)
   const folder = join(data, 'store')
-  if (!existsSync(join(folder, 'data.mdb')))
-    throw new CommandError(`there is no data folder at ${data}: name it with --data`)
-  const secret = join(data, 'instance-secret')
-  if (!existsSync(secret))
-    throw new CommandError(`${secret} is missing, and the store needs it: restore it from a backup`)
+  expectDataFolder(data)
   try {
     checkFile(join(folder, 'data.mdb'))
   } catch (error) {
@@ -89,7 +84,7 @@ async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): 
   const found = await look(data, terminal)
   const { problems, index, records, entries } = found
   if (index.length > 0 && repair) {
-    await replaceKind(folder, indexLetter, await expectedIndex(folder), found.namespaces.map(newPageGeneration))
+    await replaceIndex(folder, await expectedIndex(folder), found.namespaces.map(newPageGeneration))
     await recordAct(data, 'index.rebuilt', { connections: found.connections })
     terminal.stdout(`the index of ${found.connections} connections is written anew\n`)
   }
@@ -122,7 +117,7 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
   const actual = new Sum()
   let records = 0
   let connections = 0
-  const progress = createProgress(createLog({ write: terminal.stderr, now: () => new Date() }), process.stderr)
+  const progress = commandProgress(terminal)
   const keyIds = new Set<string>()
   const digests: string[] = []
 

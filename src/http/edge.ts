@@ -32,14 +32,14 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
   // Only of requests that somebody asked about: most are answered before anyone needs to know.
   const ids = new WeakMap<Request, string>()
   const faults = new WeakMap<Request, unknown>()
-  const process = Math.random().toString(36).slice(2, 10)
+  const prefix = Math.random().toString(36).slice(2, 10)
   let count = 0
 
   function newId(request: Request): string {
     const given = request.headers.get('x-request-id')
     if (given !== null && saneId.test(given)) return given
     count += 1
-    return `${process}-${count.toString(36)}`
+    return `${prefix}-${count.toString(36)}`
   }
 
   function requestId(request: Request): string {
@@ -71,7 +71,7 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
         log.error('request failed', {
           requestId: id,
           method: request.method,
-          route: routeOf(request),
+          route: `/${areaOf(request)}`,
           status: response.status,
           error: detail(faults.get(request)),
         })
@@ -88,8 +88,8 @@ function addHeaders(headers: Headers, added: Record<string, string>): void {
 }
 
 /** The first part of the path only: the rest names things of the caller's. */
-function routeOf(request: Request): string {
-  return `/${pathOf(request.url).split('/')[1] ?? ''}`
+function areaOf(request: Request): string {
+  return pathOf(request.url).split('/', 2)[1] ?? ''
 }
 
 const operations: Readonly<Record<string, string>> = {
@@ -104,10 +104,8 @@ const operations: Readonly<Record<string, string>> = {
 
 /** A closed set: names in a URL must not become labels. */
 function operationOf(request: Request): string {
-  const { url } = request
-  const start = url.indexOf('/', url.indexOf('//') + 2) + 1
-  const end = url.indexOf('/', start)
-  return operations[end < 0 ? (url.slice(start).split('?', 1)[0] ?? '') : url.slice(start, end)] ?? 'other'
+  const area = areaOf(request)
+  return Object.hasOwn(operations, area) ? (operations[area] as string) : 'other'
 }
 
 function detail(thrown: unknown): string {

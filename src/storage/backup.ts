@@ -16,9 +16,8 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { open } from 'lmdb'
 import { checkFile } from './lmdb.ts'
-import { type Bytes, keyEncoder } from './lmdb-runs.ts'
+import { type Bytes, openBytes, openRoot } from './lmdb-root.ts'
 import { StoreError } from './store.ts'
 
 const secretKey = Buffer.from('instance-secret')
@@ -27,7 +26,7 @@ const secretKey = Buffer.from('instance-secret')
 export async function backUp(store: string, file: string, secret: string): Promise<void> {
   const draft = mkdtempSync(join(dirname(file), '.postern-backup-'))
   try {
-    const source = open({ path: store, overlappingSync: false, readOnly: true, maxDbs: 4 })
+    const source = openRoot(store, { readOnly: true })
     try {
       await source.backup(draft, true)
     } finally {
@@ -74,9 +73,9 @@ export async function restore(file: string, store: string): Promise<string> {
 
 /** A database of its own, beside the records. */
 async function withExtra(folder: string, use: (extra: Bytes) => void): Promise<void> {
-  const root = open({ path: folder, overlappingSync: false, maxDbs: 4 })
+  const root = openRoot(folder)
   try {
-    const extra: Bytes = root.openDB({ name: 'backup', encoding: 'binary', keyEncoder } as never)
+    const extra = openBytes(root, 'backup')
     // Nothing is returned: a transaction waits for a promise that its function gives back, and this one would never come.
     root.transactionSync(() => {
       use(extra)

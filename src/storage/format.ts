@@ -4,7 +4,7 @@
  */
 
 import { withChecksum } from './checksum.ts'
-import { type Bytes, keyEncoder, type Root } from './lmdb-runs.ts'
+import { type Bytes, openBytes, type Root } from './lmdb-root.ts'
 import { Run } from './runs.ts'
 import { asBuffer, StoreError, sameBytes } from './store.ts'
 
@@ -20,7 +20,7 @@ const upgrades: Readonly<Record<number, (data: Bytes, runs: Bytes) => void>> = {
 /** Throws StoreError `fatal` for a store of a version that this program does not know. */
 export function prepareFormat(root: Root, data: Bytes, runs: Bytes): void {
   // A database of its own: the version is about the others, and no record among theirs.
-  const format: Bytes = root.openDB({ name: 'format', encoding: 'binary', keyEncoder } as never)
+  const format = openBytes(root, 'format')
   const current = Buffer.from(`postern ${version}`)
   const found = () => format.get(formatKey) ?? data.get(formatKey)
   if (sameBytes(found(), current)) return

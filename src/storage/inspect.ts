@@ -3,11 +3,11 @@
  * damaged. For `postern verify`, which also has index entries written anew.
  */
 
-import { open } from 'lmdb'
 import { intactValue, withChecksum } from './checksum.ts'
-import { type Bytes, keyEncoder } from './lmdb-runs.ts'
-import { Run, writeRun } from './runs.ts'
-import { type Entry, type Key, StoreError } from './store.ts'
+import { indexKind, under } from './keys.ts'
+import { openRecords, openRoot } from './lmdb-root.ts'
+import { cut, inRunsByDefault, Run, writeRun } from './runs.ts'
+import type { Entry, Key } from './store.ts'
 
 export interface Inspector {
   /** A record, whole. Of one kind after the other, each in the order of its keys. */
@@ -18,10 +18,9 @@ export interface Inspector {
 
 /** `folder` is the store's. It may be served meanwhile. */
 export async function inspect(folder: string, { entry, damaged }: Inspector): Promise<void> {
-  const root = open({ path: folder, overlappingSync: false, maxDbs: 4 })
+  const root = openRoot(folder)
   try {
-    const data: Bytes = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
-    const runs: Bytes = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
+    const { data, runs } = openRecords(root)
     for (const { key, value } of data.getRange({})) {
       const intact = intactValue(value)
       if (intact === undefined) damaged(key)
@@ -42,37 +41,18 @@ export async function inspect(folder: string, { entry, damaged }: Inspector): Pr
 }
 
 /**
- * Replaces all entries of a kind that is kept in runs by these, sorted, whether or not the old ones can be read.
- * One transaction. `more` writes beside them.
+ * Replaces the whole index by these entries, sorted, whether or not the old ones can be read. One transaction.
+ * `more` writes beside them.
  */
-export async function replaceKind(
-  folder: string,
-  letter: number,
-  entries: Iterable<Entry>,
-  more: readonly Entry[],
-): Promise<void> {
-  const root = open({ path: folder, overlappingSync: false, maxDbs: 4 })
-  const runBytes = 4 * 1024 - 64
+export async function replaceIndex(folder: string, entries: readonly Entry[], more: readonly Entry[]): Promise<void> {
+  const root = openRoot(folder)
   try {
-    const data: Bytes = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
-    const runs: Bytes = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
+    const { data, runs } = openRecords(root)
     root.transactionSync(() => {
-      for (const key of [...runs.getKeys({ start: Buffer.of(letter), end: Buffer.of(letter + 1) })]) runs.remove(key)
-      let run: Entry[] = []
-      let size = 0
-      const put = () => {
-        const last = run.at(-1)
-        if (last !== undefined) runs.put(last.key, withChecksum(writeRun(run)))
-        run = []
-        size = 0
+      for (const key of [...runs.getKeys({ start: indexKind, end: under(indexKind).lt })]) runs.remove(key)
+      for (const run of cut(entries, () => inRunsByDefault.x)) {
+        runs.put((run.at(-1) as Entry).key, withChecksum(writeRun(run)))
       }
-      for (const entry of entries) {
-        if (entry.key[0] !== letter) throw new StoreError('fatal', 'an entry of another kind')
-        run.push(entry)
-        size += entry.key.length + entry.value.length + 9
-        if (size > runBytes - 200) put()
-      }
-      put()
       for (const { key, value } of more) data.put(key, withChecksum(value))
     })
   } finally {

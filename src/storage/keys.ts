@@ -92,6 +92,8 @@ const digest = new Uint8Array(32)
 const recentTerms = new Map<string, Uint8Array>()
 const recentTermsMax = 2000
 
+/** Before every entry of the index. */
+export const indexKind = key('x')
 /** All connections of a namespace with a term, in the order of their ids. */
 export function termEntries(namespace: string, term: Uint8Array): Key {
   return Buffer.concat([key('x', namespace, ''), term])

@@ -1,25 +1,9 @@
 /** Reads runs (`runs.ts`) where LMDB has them, without a copy of what is not asked for. */
 
-import type { Database, RootDatabase } from 'lmdb'
 import { checked } from './checksum.ts'
+import { type Bytes, keyEncoder, type Root } from './lmdb-root.ts'
 import { Run } from './runs.ts'
 import { comma, type Joined, joinedEdgeBytes, joinedIn, type Key, type Range } from './store.ts'
-
-/** Keys are our own bytes. lmdb-js compares past the end of a key, so eight zero bytes follow each. */
-export const keyEncoder = {
-  writeKey(key: Key, target: Buffer, start: number): number {
-    target.set(key, start)
-    const end = start + key.length
-    target.fill(0, end, end + 8)
-    return end
-  },
-  readKey(source: Buffer, start: number, end: number): Key {
-    return Uint8Array.prototype.slice.call(source, start, end)
-  },
-}
-
-export type Root = RootDatabase
-export type Bytes = Database<Uint8Array, Key>
 
 /** Takes an entry of a range; its bytes are the taker's to keep. The value is empty where only keys are asked for. */
 export type Take = (key: Key, value: Uint8Array) => void
@@ -33,7 +17,7 @@ export interface RunReader {
   join(range: Range): Joined
 }
 
-export function openRunReader(root: RootDatabase): RunReader {
+export function openRunReader(root: Root): RunReader {
   let current: Run | undefined
   // lmdb-js decodes values through its `encoder`. The bytes it hands over are its own, valid until the next step.
   const encoder = {

@@ -5,12 +5,13 @@
 
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { ABORT, open, type RootDatabase } from 'lmdb'
+import { ABORT } from 'lmdb'
 import { checked, withChecksum } from './checksum.ts'
 import { prepareFormat } from './format.ts'
-import { type Bytes, keyEncoder, openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
+import { type Bytes, openRecords, openRoot, type Root } from './lmdb-root.ts'
+import { openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
 import { openStamp } from './lmdb-stamp.ts'
-import { editRuns } from './runs.ts'
+import { editRuns, inRunsByDefault, type Runs } from './runs.ts'
 import {
   type Committed,
   checkKey,
@@ -24,19 +25,10 @@ import {
   type Write,
 } from './store.ts'
 
-/**
- * Entries whose keys begin with these letters are kept in runs (`runs.ts`), up to so many bytes. Connections
- * are read by the page, and a page is a few runs. Index entries are small and many; a run of one page of LMDB
- * is as much as LMDB itself would write for one of them.
- */
-const inRunsByDefault: Runs = { c: 16 * 1024, x: 4 * 1024 - 64 }
-
-export type Runs = Readonly<Record<string, number>>
-
 /** Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do. */
 export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): Store {
   checkFile(join(folder, 'data.mdb'))
-  let root: RootDatabase
+  let root: Root
   let data: Bytes
   let runs: Bytes
   let packed: RunReader
@@ -44,19 +36,8 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
   try {
     mkdirSync(folder, { recursive: true })
     stamp = openStamp(folder)
-    root = open({
-      path: folder,
-      // With overlapping syncs, killing one of two writing processes lost acknowledged writes of the other.
-      overlappingSync: false,
-      // One sparse mapping, so that growth never needs a second; costs address space only.
-      mapSize: 64 * 2 ** 30,
-      maxReaders: 512,
-      // Unused bytes of a page may hold old data of this same file: nothing is gained by clearing them.
-      noMemInit: true,
-      maxDbs: 4,
-    })
-    data = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
-    runs = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
+    root = openRoot(folder)
+    ;({ data, runs } = openRecords(root))
     packed = openRunReader(root)
     prepareFormat(root, data, runs)
   } catch (error) {

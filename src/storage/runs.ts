@@ -11,6 +11,15 @@
 
 import { asBuffer, comma, type Entry, type Key } from './store.ts'
 
+/**
+ * Entries whose keys begin with these letters are kept in runs, up to so many bytes. Connections
+ * are read by the page, and a page is a few runs. Index entries are small and many; a run of one page of LMDB
+ * is as much as LMDB itself would write for one of them.
+ */
+export const inRunsByDefault = { c: 16 * 1024, x: 4 * 1024 - 64 } as const satisfies Runs
+
+export type Runs = Readonly<Record<string, number>>
+
 const headBytes = 4
 const slotBytes = 8
 
@@ -229,7 +238,7 @@ function positionOf(entries: readonly Entry[], key: Key): number {
 }
 
 /** Into runs that are about equally full, none past its bound unless a single entry is. */
-function cut(entries: readonly Entry[], bytesMax: RunStorage['bytesMax']): Entry[][] {
+export function cut(entries: readonly Entry[], bytesMax: RunStorage['bytesMax']): Entry[][] {
   const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
   const runs: Entry[][] = []
   let run: Entry[] = []

@@ -9,7 +9,7 @@ import { CommandError } from '../errors.ts'
 import { problemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 import { namespaceOf } from '../model/names.ts'
-import { indexEntries, newGeneration, newPageGeneration, readConnection, termsOf } from '../storage/connections.ts'
+import { indexEntries, newGeneration, newPageGeneration, readConnection } from '../storage/connections.ts'
 import {
   apiKeyKey,
   connectionKey,
@@ -18,7 +18,6 @@ import {
   organizationKey,
   pageGenerationKey,
   registryGenerationKey,
-  termKey,
 } from '../storage/keys.ts'
 import type { Check, Entry, Key, Store } from '../storage/store.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './records.ts'
@@ -59,18 +58,16 @@ export async function importFile(
       const line = batch[index]
       if (value === undefined || line === undefined) continue
       const { namespace, connection } = line
-      const { connectionId } = connection
-      for (const term of termsOf(readConnection(value))) deletes.push(termKey(namespace, term, connectionId))
-      deletes.push(connectionPrivateKey(namespace, connectionId))
+      for (const { key } of indexEntries(namespace, readConnection(value))) deletes.push(key)
+      deletes.push(connectionPrivateKey(namespace, connection.connectionId))
     }
     batch = []
   }
-  const isOurs = (head: string) => head === secret
 
   let ours = false
   for (const { line, head } of linesOf(file)) {
     if (head !== undefined) {
-      ours = isOurs(head)
+      ours = head === secret
       continue
     }
     if (line.kind === 'apiKey' && !ours) {

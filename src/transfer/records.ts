@@ -4,17 +4,15 @@
  */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { apiKeyEntries } from '../auth/api-key.ts'
 import { FixtureMock } from '../fixtures/schema.ts'
 import { shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
 import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
-import { connectionBytes } from '../storage/connections.ts'
+import { connectionEntry } from '../storage/connections.ts'
 import {
-  apiKeyDigestKey,
-  apiKeyKey,
-  connectionKey,
   connectionPrivateKey,
   memberKey,
   mockKey,
@@ -72,10 +70,7 @@ export function entriesOf(record: ExportLine): Entry[] {
     case 'namespace':
       return [{ key: namespaceKey(record.namespace.namespace), value: json(record.namespace) }]
     case 'apiKey':
-      return [
-        { key: apiKeyKey(record.apiKey.keyId), value: json(record.apiKey) },
-        { key: apiKeyDigestKey(record.digest), value: Buffer.from(record.apiKey.keyId) },
-      ]
+      return apiKeyEntries(record.apiKey, record.digest)
     case 'server':
       return [{ key: serverKey(record.server.qualifiedName), value: json(record.server) }]
     case 'mock':
@@ -84,7 +79,7 @@ export function entriesOf(record: ExportLine): Entry[] {
       return [{ key: revocationKey(record.jti), value: Buffer.from(String(record.until)) }]
     case 'connection': {
       const { namespace, connection, server } = record
-      const entry = { key: connectionKey(namespace, connection.connectionId), value: connectionBytes(connection) }
+      const entry = connectionEntry(namespace, connection)
       if (server === undefined) return [entry]
       return [entry, { key: connectionPrivateKey(namespace, connection.connectionId), value: json({ server }) }]
     }
