@@ -37,6 +37,7 @@ node_modules/.installed: package.json package-lock.json
 .PHONY: test
 test: install build typecheck lint ## Check types and style, and run every test, on the executable too
 	$(BUN) test
+	$(BUN) test/torture/run.ts short
 
 .PHONY: typecheck
 typecheck: install
@@ -53,6 +54,10 @@ format: install ## Put the source in the house's format
 .PHONY: generated
 generated: install ## Write the generated files again: the fixtures' JSON Schema, the licences
 	$(BUN) src/generate.ts
+
+.PHONY: torture
+torture: install build ## Put every promise to the test for about 15 minutes; `make test` does so for three
+	$(BUN) test/torture/run.ts
 
 .PHONY: bench
 bench: install build ## Measure speed against peers in the same run (several minutes)

@@ -785,6 +785,11 @@ describe('on the wire', () => {
       /^HTTP\/1\.1 401/,
     ],
     [
+      'a backslash, and a Host that no URL can have',
+      'GET /connect/x\\y HTTP/1.1\r\nHost: a b\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 403[^]*"forbidden"/,
+    ],
+    [
       'parameters behind a hash',
       'GET /connect/ada?#limit=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
       /^HTTP\/1\.1 400/,

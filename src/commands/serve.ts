@@ -17,6 +17,7 @@ import {
   sourceFile,
 } from '../fixtures/read.ts'
 import { createGuard } from '../http/guard.ts'
+import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { rawPathRoutes } from '../http/raw-path.ts'
 import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
@@ -130,6 +131,8 @@ function listen({ host, port }: ServeConfig) {
       // Bodies are bounded where they are read, with an answer that says so; the runtime's would be empty.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       fetch: () => Response.json({ error: 'unavailable', message: 'The server is starting' }, { status: 503 }),
+      // Nothing gets here but by a mistake of ours outside the application: the runtime would answer with its own page.
+      error: (thrown) => errorResponse('/', asPlatformError(thrown)),
     })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException

@@ -13,7 +13,8 @@ export function rawPathRoutes(fetch: Fetch): Record<string, (request: Bun.BunReq
     (request: Bun.BunRequest) => {
       const params: Readonly<Record<string, string | undefined>> = request.params
       const isBent = names.some((name) => params[name]?.includes('\\') === true)
-      return fetch(isBent ? new Request(new URL(`${prefix}%5C`, request.url).href, request) : request)
+      // Under a host of its own: the request's may be one that no URL can have, and the guard reads the header.
+      return fetch(isBent ? new Request(`http://localhost${prefix}%5C`, request) : request)
     }
   return {
     '/connect/:namespace': checked('/connect/', 'namespace'),

@@ -34,7 +34,7 @@ interface Reader {
 
 const headEnd = Buffer.from('\r\n\r\n')
 
-async function run(load: Load): Promise<LoadResult> {
+export async function run(load: Load): Promise<LoadResult> {
   const requests = load.requests.map((text) => Buffer.from(text, 'latin1'))
   const statuses: Record<string, number> = {}
   const latencies: number[] = []

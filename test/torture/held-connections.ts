@@ -1,0 +1,84 @@
+/** Connections that say half a request or nothing, thousands of them, held open as long as the server lets them, while others work. */
+
+import { anonymousMemory } from '../bench/measure.ts'
+import { startServer, workplace } from '../support/executable.ts'
+import { HttpSocket } from '../support/http-socket.ts'
+import { sampleKeys } from '../support/sample.ts'
+import { collector, type Trial } from './trial.ts'
+
+/** Half-open to idle, as 5 to 2. */
+const halfOpenShare = 5 / 7
+const p99MaxMs = 20
+const memoryMaxMB = 64
+/** What the server promises, and what the runtime takes to look. */
+const reapedAfterSeconds = 30 + 8
+
+export const heldConnections: Trial = {
+  name: 'held-connections',
+  promise: 'Half-open and idle connections hold nobody up, and are closed',
+  times: { full: 7000, short: 1400 },
+
+  async run(times) {
+    const { broken, expect } = collector()
+    using place = workplace()
+    await using server = await startServer(place)
+    const port = Number(new URL(server.url).port)
+    const get = `GET /connect/ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${sampleKeys.ada}\r\n\r\n`
+    const other = new HttpSocket(port)
+    const request = Buffer.from(get)
+    for (let i = 0; i < 2000; i += 1) await other.send(request)
+    const memoryBefore = anonymousMemory(server.pid)
+
+    const seconds = times >= 7000 ? 60 : 15
+    const until = performance.now() + seconds * 1000
+    let open = 0
+    let opened = 0
+    let lastClosed = 0
+    const hold = async (isHalf: boolean): Promise<void> => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const socket = await Bun.connect({
+        hostname: '127.0.0.1',
+        port,
+        socket: {
+          open: (socket) => void socket.write(isHalf ? get.slice(0, 40) : get),
+          data() {},
+          close: () => resolve(),
+          error: () => resolve(),
+        },
+      })
+      opened += 1
+      open += 1
+      // A half-open one says a little more now and then, as an attacker would, to be kept.
+      const drip = isHalf ? setInterval(() => void socket.write('x'), 5000) : undefined
+      await promise
+      clearInterval(drip)
+      open -= 1
+      lastClosed = performance.now()
+      // Closed by the server: as long as the trial lasts, another takes its place.
+      if (performance.now() < until) await hold(isHalf)
+    }
+    const held = Array.from({ length: times }, (_, i) => hold(i < times * halfOpenShare))
+    const latencies: number[] = []
+    let most = 0
+    let memory = 0
+    while (performance.now() < until) {
+      const answer = await other.send(request)
+      expect(answer?.status === 200, () => `another request got ${answer?.status ?? 'no answer'}`)
+      latencies.push(answer?.milliseconds ?? Number.POSITIVE_INFINITY)
+      most = Math.max(most, open)
+      if (latencies.length % 100 === 0) memory = Math.max(memory, anonymousMemory(server.pid) - memoryBefore)
+      await Bun.sleep(4)
+    }
+    const ended = performance.now()
+    await Promise.race([Promise.all(held), Bun.sleep((reapedAfterSeconds + 2) * 1000)])
+    const reaped = (lastClosed - ended) / 1000
+    expect(open === 0, () => `${open} are still open ${reapedAfterSeconds} s later`)
+    latencies.sort((a, b) => a - b)
+    const p99 = latencies[Math.floor(latencies.length * 0.99)] ?? 0
+    expect(most >= times * 0.95, () => `only ${most} were open at a time`)
+    expect(p99 <= p99MaxMs, () => `p99 of other requests: ${p99.toFixed(1)} ms`)
+    expect(memory <= memoryMaxMB, () => `memory: +${memory.toFixed(0)} MB`)
+    const figure = `${most} held for ${seconds} s (${opened} opened), others' p99 ${p99.toFixed(1)} ms, memory +${memory.toFixed(0)} MB, the last closed ${Math.max(0, reaped).toFixed(0)} s after`
+    return { figure, broken }
+  },
+}

@@ -1,0 +1,141 @@
+/**
+ * The server and every command that writes beside it, killed in the middle of it, again and again on one data folder.
+ * What was acknowledged must be there afterwards, whole.
+ */
+
+import { join } from 'node:path'
+import { mintToken } from '../api/cases.ts'
+import { executable, run, sampleFolder, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { random } from '../support/random.ts'
+import { sampleKeys } from '../support/sample.ts'
+import { collector, type Trial } from './trial.ts'
+
+/** A namespace that is imported anew as a whole, over and over: all its rows are of one import. */
+const rowsAnImport = 150
+/** Of what was acknowledged in earlier cycles, so many are looked at again. */
+const lookedAtAgain = 40
+
+interface Acknowledged {
+  readonly keys: string[]
+  readonly revoked: string[]
+  imported: number
+}
+
+export const kill: Trial = {
+  name: 'kill',
+  promise: 'Nothing acknowledged is lost, and nothing is half there, when everything is killed (kill -9)',
+  times: { full: 200, short: 40 },
+
+  async run(times, seed) {
+    const { broken, expect } = collector()
+    const chance = random(seed)
+    using place = workplace()
+    const acknowledged: Acknowledged = { keys: [], revoked: [], imported: 0 }
+    let imports = 0
+    const flags = ['--fixtures', sampleFolder, '--failure-rate', '0']
+
+    for (let cycle = 0; cycle < times; cycle += 1) {
+      await using server = await startServer(place, flags)
+      const send = (path: string, init: RequestInit) => fetch(server.url + path, init)
+      const status = async (credential: string) =>
+        (await send('/connect/ada?limit=1', { headers: { authorization: `Bearer ${credential}` } })).status
+      const some = (all: readonly string[]) => [
+        ...all.slice(-lookedAtAgain),
+        ...(all.length > 0 ? [chance.pick(all)] : []),
+      ]
+      for (const key of some(acknowledged.keys)) {
+        expect((await status(key)) === 200, () => `cycle ${cycle}: an acknowledged key is lost`)
+      }
+      for (const token of some(acknowledged.revoked)) {
+        expect((await status(token)) === 401, () => `cycle ${cycle}: an acknowledged revocation is lost`)
+      }
+      const response = await send('/connect/torture?limit=100', {
+        headers: { authorization: `Bearer ${sampleKeys.operator}` },
+      })
+      if (acknowledged.imported > 0 || response.status === 200) {
+        const { connections = [] } = (await response.json()) as { connections?: { name: string }[] }
+        const imports = new Set(connections.map(({ name }) => Number(name)))
+        const [at = -1] = imports
+        expect(imports.size === 1 && connections.length === 100, () => `cycle ${cycle}: torn: rows of ${[...imports]}`)
+        expect(
+          at >= acknowledged.imported,
+          () => `cycle ${cycle}: import ${acknowledged.imported} is lost, ${at} is there`,
+        )
+      }
+
+      const children = new Set<Bun.Subprocess>()
+      let isOver = false
+      const command = async (args: readonly string[], acknowledge: (stdout: string) => void) => {
+        const child = Bun.spawn([executable, ...args, '--data', place.data], {
+          cwd: place.folder,
+          stdout: 'pipe',
+          stderr: 'ignore',
+        })
+        children.add(child)
+        const stdout = await new Response(child.stdout).text()
+        if ((await child.exited) === 0) acknowledge(stdout)
+        children.delete(child)
+      }
+      const repeat = async (act: () => Promise<void>) => {
+        while (!isOver) await act().catch(() => {})
+      }
+      const writers = [
+        repeat(() => command(['keys', 'create', '--user', 'ada'], (stdout) => acknowledged.keys.push(stdout.trim()))),
+        repeat(async () => {
+          const token = await mintToken(send, sampleKeys.ada, { policy: [{ ttl: '24h' }] })
+          await command(['token', 'revoke', token], () => acknowledged.revoked.push(token))
+        }),
+        repeat(async () => {
+          imports += 1
+          const number = imports
+          const file = await importFile(place, number)
+          await command(['import', file], () => {
+            acknowledged.imported = Math.max(acknowledged.imported, number)
+          })
+        }),
+      ]
+      await Bun.sleep(60 + chance.int(500))
+      isOver = true
+      const killed = [server.kill('SIGKILL')]
+      for (const child of children) child.kill('SIGKILL')
+      await Promise.all([...killed, ...writers])
+
+      const { code, stderr } = await run(place, ['verify', '--data', place.data])
+      expect(code === 0, () => `cycle ${cycle}: verify: ${stderr}`)
+    }
+    const { keys, revoked, imported } = acknowledged
+    const figure = `${times} kills, ${keys.length} keys made, ${revoked.length} tokens revoked and import ${imported} acknowledged: none lost`
+    return { figure: broken.length === 0 ? figure : figure.replace('none lost', `${broken.length} wrong`), broken }
+  },
+}
+
+/** All rows carry the number of the import, so that rows of two would show. */
+async function importFile(place: Workplace, number: number): Promise<string> {
+  const organizationId = 'org_torture'
+  const connections = Array.from({ length: rowsAnImport }, (_, i) => ({
+    kind: 'connection',
+    namespace: 'torture',
+    connection: {
+      connectionId: `row-${i}`,
+      name: String(number),
+      mcpUrl: null,
+      metadata: { number: String(number) },
+      transport: 'http',
+      createdAt: '2026-03-02T09:00:00.000Z',
+      status: { state: 'connected' },
+    },
+  }))
+  const records = [
+    { kind: 'organization', organization: { organizationId, name: 'Torture' } },
+    { kind: 'namespace', namespace: { namespace: 'torture', organizationId } },
+    ...connections,
+  ]
+  const lines = [
+    { postern: 'export', version: 1, secret: '0000000000000000' },
+    ...records,
+    { postern: 'end', records: records.length },
+  ]
+  const file = join(place.folder, 'torture.jsonl')
+  await Bun.write(file, lines.map((line) => JSON.stringify(line)).join('\n'))
+  return file
+}

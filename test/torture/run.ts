@@ -1,0 +1,60 @@
+/**
+ * `make torture`, and with `short` the part of it that `make test` runs.
+ *
+ *   bun test/torture/run.ts [short] [--only NAME] [--seed N] [--times N]
+ *
+ * Prints each trial with its figure and verdict. Exits with 1 when a promise was broken; what it prints then is
+ * the line that repeats the trial.
+ */
+
+import { parseArgs } from 'node:util'
+import { attenuation } from './attenuation.ts'
+import { forgedTokens } from './forged-tokens.ts'
+import { fuzz } from './fuzz.ts'
+import { heldConnections } from './held-connections.ts'
+import { kill } from './kill.ts'
+import { oneAnswer } from './one-answer.ts'
+import { oracle } from './oracle.ts'
+import { powerCuts } from './power-cuts.ts'
+import { soak } from './soak.ts'
+import type { Trial } from './trial.ts'
+
+const trials: readonly Trial[] = [
+  kill,
+  powerCuts,
+  fuzz,
+  forgedTokens,
+  attenuation,
+  oracle,
+  oneAnswer,
+  heldConnections,
+  soak,
+]
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { only: { type: 'string' }, seed: { type: 'string' }, times: { type: 'string' } },
+})
+const size = positionals[0] === 'short' ? 'short' : 'full'
+// The short run is the same every time; the full one looks somewhere else each time.
+const seed = values.seed === undefined ? (size === 'short' ? 1 : Date.now() % 1e9) : Number(values.seed)
+const chosen = trials.filter(({ name }) => values.only === undefined || name === values.only)
+if (chosen.length === 0) throw new Error(`no such trial; there are ${trials.map(({ name }) => name).join(', ')}`)
+
+const started = performance.now()
+let isBroken = false
+console.log(`| Promise | Seen | Seed ${seed} |\n|---|---|---|`)
+for (const trial of chosen) {
+  const times = values.times === undefined ? trial.times[size] : Number(values.times)
+  const from = performance.now()
+  const { figure, broken } = await trial.run(times, seed)
+  const seconds = Math.round((performance.now() - from) / 1000)
+  console.log(`| ${trial.promise} | ${figure}, in ${seconds} s | ${broken.length === 0 ? 'held' : 'BROKEN'} |`)
+  if (broken.length > 0) {
+    isBroken = true
+    for (const one of broken) console.error(`  ${trial.name}: ${one}`)
+    console.error(`  again: bun test/torture/run.ts --only ${trial.name} --seed ${seed} --times ${times}`)
+  }
+}
+console.error(`\n${Math.round((performance.now() - started) / 1000)} s in all`)
+process.exit(isBroken ? 1 : 0)
