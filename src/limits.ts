@@ -110,5 +110,10 @@ export const generationsKeptMax = 4000
 /** Ours: records of the registry (servers, namespaces, memberships, keys) kept decoded. */
 export const registryCacheBytesMax = 16 * 1024 * 1024
 
+/** Ours: below this much room on the disk nothing is written; reads go on. LMDB does not survive a full one for sure. */
+export const freeBytesMin = 16 * 1024 * 1024
+/** Ours: while the store cannot be written, every request says so; the log does once in this time. */
+export const unavailableLoggedEveryMs = 10_000
+
 /** Storage contract: a key's bytes. LMDB holds 1,978 with our page size. */
 export const storeKeyBytesMax = 1024

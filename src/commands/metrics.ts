@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Observer } from '../app.ts'
 import { urlOf } from '../config.ts'
 import { CommandError } from '../errors.ts'
+import { expectRoom } from '../storage/free-space.ts'
 import { registryGenerationKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 
@@ -23,12 +24,20 @@ export async function serveMetrics(
   const { createMetrics } = await import('../metrics/metrics.ts')
   const storeFile = join(dataPath, 'store', 'data.mdb')
   const metrics = createMetrics({ storeBytes: () => statSync(storeFile).blocks * 512, pageCache })
+  const { ino } = statSync(storeFile)
   const ready = async () => {
     try {
       await store.get(registryGenerationKey)
+      // A file that was moved or replaced is still open here, and written to where nobody looks.
+      if (statSync(storeFile).ino !== ino) throw new Error('the data folder is another one')
+      expectRoom(dataPath, 0)
       return Response.json({ status: 'ready' })
-    } catch {
-      return Response.json({ status: 'unavailable' }, { status: 503 })
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      return Response.json(
+        { status: 'unavailable', message: code === 'ENOENT' ? 'the store was moved' : message },
+        { status: 503 },
+      )
     }
   }
   try {

@@ -17,8 +17,8 @@ import {
   sourceFile,
 } from '../fixtures/read.ts'
 import { createGuard } from '../http/guard.ts'
-import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { rawPathRoutes } from '../http/raw-path.ts'
+import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
 import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'

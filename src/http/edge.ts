@@ -3,6 +3,7 @@
  * The framework's own hooks for this would wrap each answer's body in a stream.
  */
 
+import { unavailableLoggedEveryMs } from '../limits.ts'
 import type { Log } from '../log.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
@@ -34,6 +35,7 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
   const faults = new WeakMap<Request, unknown>()
   const prefix = Math.random().toString(36).slice(2, 10)
   let count = 0
+  let quietUntil = 0
 
   function newId(request: Request): string {
     const given = request.headers.get('x-request-id')
@@ -67,7 +69,8 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
       const id = ids.get(request) ?? newId(request)
       response.headers.set('x-request-id', id)
       if (corsHeaders !== undefined) addHeaders(response.headers, corsHeaders)
-      if (response.status >= 500) {
+      if (response.status >= 500 && (response.status !== 503 || started >= quietUntil)) {
+        if (response.status === 503) quietUntil = started + unavailableLoggedEveryMs
         log.error('request failed', {
           requestId: id,
           method: request.method,

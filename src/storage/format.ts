@@ -3,22 +3,33 @@
  * in one transaction; one of a newer version is left alone.
  */
 
-import { withChecksum } from './checksum.ts'
+import { intactValue, ofRun, withChecksum } from './checksum.ts'
 import { type Bytes, openBytes, type Root } from './lmdb-root.ts'
 import { Run } from './runs.ts'
 import { asBuffer, StoreError, sameBytes } from './store.ts'
 
 const oldest = 1
-const version = 2
+const version = 3
 const formatKey = Buffer.from('v')
 
 /** What makes the next version of the one it stands at. Each sees the bytes as they lie there. */
 const upgrades: Readonly<Record<number, (data: Bytes, runs: Bytes) => void>> = {
   1: addChecksums,
+  2: coverKeys,
 }
 
-/** Throws StoreError `fatal` for a store of a version that this program does not know. */
-export function prepareFormat(root: Root, data: Bytes, runs: Bytes): void {
+/**
+ * Where the records are: entries of LMDB's own, and runs. Throws StoreError `fatal` for a store of a version that
+ * this program does not know.
+ */
+export function openRecords(root: Root): { readonly data: Bytes; readonly runs: Bytes } {
+  const data = openBytes(root, 'postern')
+  const runs = openBytes(root, 'runs')
+  prepareFormat(root, data, runs)
+  return { data, runs }
+}
+
+function prepareFormat(root: Root, data: Bytes, runs: Bytes): void {
   // A database of its own: the version is about the others, and no record among theirs.
   const format = openBytes(root, 'format')
   const current = Buffer.from(`postern ${version}`)
@@ -41,11 +52,21 @@ export function prepareFormat(root: Root, data: Bytes, runs: Bytes): void {
  * their first key. */
 function addChecksums(data: Bytes, runs: Bytes): void {
   data.remove(formatKey)
-  for (const key of [...data.getKeys()]) data.put(key, withChecksum(data.get(key) ?? new Uint8Array(0)))
+  for (const key of [...data.getKeys()]) data.put(key, withChecksum(ofRun, data.get(key) ?? nothing))
   for (const key of [...runs.getKeys()]) {
     const value = asBuffer(runs.get(key) ?? new Uint8Array(4))
     const run = new Run(value)
     runs.remove(key)
-    if (run.count > 0) runs.put(run.key(run.count - 1), withChecksum(value))
+    if (run.count > 0) runs.put(run.key(run.count - 1), withChecksum(ofRun, value))
   }
 }
+
+/** From 2: the checksum of a record was of its value alone. What was damaged before stays so. */
+function coverKeys(data: Bytes): void {
+  for (const key of [...data.getKeys()]) {
+    const value = intactValue(ofRun, data.get(key) ?? nothing)
+    if (value !== undefined) data.put(key, withChecksum(key, value))
+  }
+}
+
+const nothing = new Uint8Array(0)

@@ -3,9 +3,10 @@
  * damaged. For `postern verify`, which also has index entries written anew.
  */
 
-import { intactValue, withChecksum } from './checksum.ts'
+import { intactValue, ofRun, withChecksum } from './checksum.ts'
+import { openRecords } from './format.ts'
 import { indexKind, under } from './keys.ts'
-import { openRecords, openRoot } from './lmdb-root.ts'
+import { openRoot } from './lmdb-root.ts'
 import { cut, inRunsByDefault, Run, writeRun } from './runs.ts'
 import type { Entry, Key } from './store.ts'
 
@@ -22,17 +23,25 @@ export async function inspect(folder: string, { entry, damaged }: Inspector): Pr
   try {
     const { data, runs } = openRecords(root)
     for (const { key, value } of data.getRange({})) {
-      const intact = intactValue(value)
-      if (intact === undefined) damaged(key)
+      const intact = intactValue(key, value)
+      // A search goes another way than a walk: both must get there.
+      if (intact === undefined || !data.doesExist(key)) damaged(key)
       else entry({ key, value: intact })
     }
+    let before: Key = new Uint8Array(0)
     for (const { key, value } of runs.getRange({})) {
-      const intact = intactValue(value)
-      if (intact === undefined) {
+      const intact = intactValue(ofRun, value)
+      const run = intact === undefined ? undefined : new Run(intact)
+      // A run stands under its last key, or under one that was its last; and after the run before it.
+      const isInPlace =
+        run !== undefined &&
+        (run.count === 0 || (run.compare(run.count - 1, key) <= 0 && run.compare(0, before) > 0)) &&
+        runs.doesExist(key)
+      before = key
+      if (!isInPlace) {
         damaged(key)
         continue
       }
-      const run = new Run(intact)
       for (let at = 0; at < run.count; at += 1) entry({ key: run.key(at), value: run.value(at) })
     }
   } finally {
@@ -51,9 +60,9 @@ export async function replaceIndex(folder: string, entries: readonly Entry[], mo
     root.transactionSync(() => {
       for (const key of [...runs.getKeys({ start: indexKind, end: under(indexKind).lt })]) runs.remove(key)
       for (const run of cut(entries, () => inRunsByDefault.x)) {
-        runs.put((run.at(-1) as Entry).key, withChecksum(writeRun(run)))
+        runs.put((run.at(-1) as Entry).key, withChecksum(ofRun, writeRun(run)))
       }
-      for (const { key, value } of more) data.put(key, withChecksum(value))
+      for (const { key, value } of more) data.put(key, withChecksum(key, value))
     })
   } finally {
     await root.close()

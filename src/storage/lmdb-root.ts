@@ -37,8 +37,3 @@ export function openRoot(folder: string, { readOnly = false } = {}): Root {
 export function openBytes(root: Root, name: string): Bytes {
   return root.openDB({ name, encoding: 'binary', keyEncoder } as never)
 }
-
-/** Where the records are: entries of LMDB's own, and runs. */
-export function openRecords(root: Root): { readonly data: Bytes; readonly runs: Bytes } {
-  return { data: openBytes(root, 'postern'), runs: openBytes(root, 'runs') }
-}

@@ -1,6 +1,6 @@
 /** Reads runs (`runs.ts`) where LMDB has them, without a copy of what is not asked for. */
 
-import { checked } from './checksum.ts'
+import { checked, ofRun } from './checksum.ts'
 import { type Bytes, keyEncoder, type Root } from './lmdb-root.ts'
 import { Run } from './runs.ts'
 import { comma, type Joined, joinedEdgeBytes, joinedIn, type Key, type Range } from './store.ts'
@@ -23,7 +23,7 @@ export function openRunReader(root: Root): RunReader {
   const encoder = {
     encode: (value: Uint8Array) => value,
     decode(bytes: Buffer): true {
-      current = new Run(checked(bytes))
+      current = new Run(checked(ofRun, bytes))
       return true
     },
   }

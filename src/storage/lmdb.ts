@@ -6,9 +6,10 @@
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { ABORT } from 'lmdb'
-import { checked, withChecksum } from './checksum.ts'
-import { prepareFormat } from './format.ts'
-import { type Bytes, openRecords, openRoot, type Root } from './lmdb-root.ts'
+import { checked, ofRun, withChecksum } from './checksum.ts'
+import { openRecords } from './format.ts'
+import { expectRoom } from './free-space.ts'
+import { type Bytes, openRoot, type Root } from './lmdb-root.ts'
 import { openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
 import { openStamp } from './lmdb-stamp.ts'
 import { editRuns, inRunsByDefault, type Runs } from './runs.ts'
@@ -39,7 +40,6 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     root = openRoot(folder)
     ;({ data, runs } = openRecords(root))
     packed = openRunReader(root)
-    prepareFormat(root, data, runs)
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
@@ -63,7 +63,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
   function find(key: Key): Uint8Array | undefined {
     if (isInRuns(key)) return packed.get(key)
     const bytes = data.get(key)
-    return bytes === undefined ? undefined : checked(bytes)
+    return bytes === undefined ? undefined : checked(key, bytes)
   }
 
   /** Gives the entries of a range to `take`, before, in and after the runs. Resolves whether there are more. */
@@ -100,7 +100,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
       for (const { key, value } of data.getRange(options)) {
         if (taken === limit) return true
         taken += 1
-        take(key, checked(value))
+        take(key, checked(key, value))
       }
     }
     return false
@@ -113,10 +113,17 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
       if (!sameBytes(find(key), value)) conflicts.push(key)
     }
     if (conflicts.length > 0) return conflicts
+    // Pages are rarely full, and a run ends somewhere in its last one.
+    let bytes = 0
+    const counted = (key: Key, value: Uint8Array): Uint8Array => {
+      bytes += value.length * 1.5 + keyBytesAbout
+      return withChecksum(key, value)
+    }
     const editor = editRuns({
       bytesMax: (key) => runBytes.get(key[0] ?? 0) ?? 0,
       atOrAfter(key) {
-        for (const entry of runs.getRange({ start: key, limit: 1 })) return { ...entry, value: checked(entry.value) }
+        for (const entry of runs.getRange({ start: key, limit: 1 }))
+          return { ...entry, value: checked(ofRun, entry.value) }
         return undefined
       },
       keyBefore(key) {
@@ -124,7 +131,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
         for (const before of runs.getKeys({ ...from, reverse: true, limit: 1 } as never)) return before
         return undefined
       },
-      put: (key, value) => void runs.put(key, withChecksum(value)),
+      put: (key, value) => void runs.put(key, counted(ofRun, value)),
       remove: (key) => void runs.remove(key),
     })
     for (const key of write.deletes ?? []) {
@@ -135,9 +142,10 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     for (const entry of write.puts ?? []) {
       checkKey(entry.key)
       if (isInRuns(entry.key)) editor.put(entry)
-      else data.put(entry.key, withChecksum(entry.value))
+      else data.put(entry.key, counted(entry.key, entry.value))
     }
     editor.flush()
+    expectRoom(folder, bytes)
     return []
   }
 
@@ -218,6 +226,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
 }
 
 const nothing = new Uint8Array(0)
+const keyBytesAbout = 100
 
 function least(a: Key, b: Key): Key {
   return Buffer.compare(a, b) <= 0 ? a : b

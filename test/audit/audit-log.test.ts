@@ -93,3 +93,15 @@ describe('the audit log', () => {
     expect(entries.at(-2)).toMatchObject({ event: 'refusals.unwritten', count: 1000 })
   })
 })
+
+test('what others wrote stands in it escaped: nothing that a viewer would act on, and lines that still verify', async () => {
+  using place = workplace()
+  const hostile = '\u0007\u009b31m\u2028\u2029\u202e\u2066\n"\\'
+  const audit = open(place.folder)
+  for (const character of hostile) await audit.record('thing.happened', { name: `a${character}b` })
+  audit.close()
+  const lines = linesOf(place.folder)
+  expect(lines.map((line) => JSON.parse(line).name)).toEqual([...hostile].map((character) => `a${character}b`))
+  expect(lines.join('')).toMatch(/^[\x20-\x7e]*$/)
+  expect(verify(lines)).toMatchObject({ entries: hostile.length, problems: [] })
+})

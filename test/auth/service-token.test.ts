@@ -78,6 +78,22 @@ describe('a token', () => {
   test('the runtime and tweetnacl make the same signature', () => expect(resign(rightHeader, claims)).toBe(good))
 })
 
+test('is good at the instance that made it and at no other', () => {
+  const instances = ['one', 'two', 'three'].map((name) => ({
+    keys: keyRing([signingKeyRecord(name)]),
+    issuer: `https://${name}.example.com`,
+    nowSeconds,
+  }))
+  // The first two share an address as well: then the keys tell them apart.
+  const [first, second] = instances as [(typeof instances)[0], (typeof instances)[0]]
+  const all = [...instances, { ...second, issuer: first.issuer }]
+  for (const [at, maker] of all.entries()) {
+    const token = signToken({ ...claims, iss: maker.issuer, aud: maker.issuer }, maker.keys.active)
+    const accepted = all.map((instance) => 'claims' in verifyToken(token, instance))
+    expect(accepted).toEqual(all.map((_, i) => i === at))
+  }
+})
+
 describe('time', () => {
   const at: [string, number, Verified][] = [
     ['the last second', nowSeconds + 3599, { claims }],

@@ -127,6 +127,34 @@ describe('a query that would examine more than 20,000 index entries', () => {
   })
 })
 
+test('a namespace of ten thousand hidden rows answers like an empty one', async () => {
+  const platform = await createTestPlatform({ sources: [skeleton] })
+  const base = pickConnection(random(1), 'x')
+  const hidden = Array.from({ length: 10_000 }, (_, i): [string, Connection] => {
+    const connectionId = `hidden-${i}`
+    return [connectionId, { ...base, connectionId, name: connectionId, metadata: { team: 'x', env: `e${i % 3}` } }]
+  })
+  await write(platform.store, new Map(hidden), new Map())
+  const answer = async (namespace: string, policy: object[], query = '') => {
+    const token = await mintToken(platform.fetch, key, { policy })
+    const response = await platform.fetch(`/connect/${namespace}${query}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    for (const header of ['x-request-id', 'etag']) response.headers.delete(header)
+    return `${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}`
+  }
+  for (const policy of [
+    [{ metadata: { team: 'other' } }],
+    [{ metadata: { connectionId: 'nothing' } }],
+    [{ metadata: { env: 'e0' } }, { metadata: { env: 'e1' } }],
+    [{ metadata: [{ team: 'x', env: 'e9' }, { nothing: 'x' }] }],
+  ]) {
+    for (const query of ['', '?limit=1', '?metadata.team=x', '?name=hidden-1']) {
+      expect(await answer('acme', policy, query)).toBe(await answer('other', policy, query))
+    }
+  }
+})
+
 describe('cursors', () => {
   const list = async (platform: TestPlatform, target: string, credential = key) => {
     const response = await platform.fetch(target, { headers: { authorization: `Bearer ${credential}` } })

@@ -142,6 +142,19 @@ describe('what the audit log is told', () => {
     expect(JSON.stringify(platform.audited)).not.toContain(sampleKeys.ada)
   })
 
+  test('each of a thousand tokens has its line, and joins its parents', async () => {
+    const platform = await createTestPlatform()
+    const minted: string[] = []
+    for (let i = 0; i < 1000; i += 1) {
+      const parent = i % 3 === 0 ? sampleKeys.ada : (minted.at(-1) as string)
+      minted.push(await mintToken(platform.fetch, parent))
+    }
+    const claims = minted.map((token) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()))
+    expect(platform.audited.map(({ jti, par = [], exp }) => ({ jti, par, exp }))).toEqual(
+      claims.map(({ jti, par = [], exp }) => ({ jti, par, exp })),
+    )
+  })
+
   test('every refusal, with the constraint, also where the answer says less', async () => {
     const platform = await createTestPlatform()
     const token = await mintToken(platform.fetch, sampleKeys.ada, {

@@ -2,8 +2,10 @@ import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { open } from 'lmdb'
+import { ofRun, withChecksum } from '../../src/storage/checksum.ts'
+import { inspect } from '../../src/storage/inspect.ts'
 import { openLmdbStore } from '../../src/storage/lmdb.ts'
-import { keyEncoder } from '../../src/storage/lmdb-root.ts'
+import { keyEncoder, openBytes, openRoot } from '../../src/storage/lmdb-root.ts'
 import { type Runs, writeRun } from '../../src/storage/runs.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
 import { workplace } from '../support/executable.ts'
@@ -88,6 +90,46 @@ test('a store of the first layout is upgraded when it is opened', async () => {
     expect(Buffer.from((await store.get(Buffer.from('c33'))) ?? '').toString()).toBe('23')
     await store.close()
   }
+})
+
+test('a store of the second layout, whose checksums left out the keys, is upgraded too, also when it is only looked at', async () => {
+  using place = workplace()
+  const key = Buffer.from('n')
+  await (async () => {
+    const store = openLmdbStore(place.folder)
+    await store.commit({ puts: [{ key, value: Buffer.from('namespace') }] })
+    await store.close()
+    const root = openRoot(place.folder)
+    const records = openBytes(root, 'postern')
+    root.transactionSync(() => {
+      records.put(key, withChecksum(ofRun, Buffer.from('namespace')))
+      openBytes(root, 'format').put(Buffer.from('v'), Buffer.from('postern 2'))
+    })
+    await root.close()
+  })()
+  const seen: string[] = []
+  await inspect(place.folder, {
+    entry: (entry) => seen.push(`${Buffer.from(entry.key)}=${Buffer.from(entry.value)}`),
+    damaged: () => seen.push('damaged'),
+  })
+  expect(seen).toEqual(['n=namespace'])
+  const store = openLmdbStore(place.folder)
+  expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe('namespace')
+  await store.close()
+})
+
+test('a record under another key than its own is an error', async () => {
+  using place = workplace()
+  const store = openLmdbStore(place.folder)
+  await store.commit({ puts: [{ key: Buffer.from('m-this-one'), value: Buffer.from('owner') }] })
+  await store.close()
+  const file = join(place.folder, 'data.mdb')
+  const bytes = readFileSync(file)
+  for (let at = bytes.indexOf('m-this-one'); at >= 0; at = bytes.indexOf('m-this-one', at + 1)) bytes[at + 9] = 0x66
+  writeFileSync(file, bytes)
+  const damaged = openLmdbStore(place.folder)
+  expect(damaged.get(Buffer.from('m-this-onf'))).rejects.toThrow('damaged')
+  await damaged.close()
 })
 
 test('a store of a newer version is refused in a line that says so, and left as it was', async () => {

@@ -8,6 +8,7 @@ import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
 import { sampleSources } from '../../src/fixtures/sample.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import type { Log } from '../../src/log.ts'
+import { signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 
@@ -74,7 +75,9 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       return app.fetch(new Request(`${issuer}${path}`, { ...init, headers }))
     },
   }
-  await platform.setSigningKeys([signingKeyRecord('signing key')])
+  // A store that was used before keeps its own.
+  if ((await store.get(signingKeysKey)) === undefined)
+    await platform.setSigningKeys([signingKeyRecord('next signing key', 'next'), signingKeyRecord('signing key')])
   const app = createApp({
     store,
     secrets: { apiKeyPepper: pepper, cursorKey: seed('cursor key'), sealingKey },

@@ -9,6 +9,7 @@
 
 import { parseArgs } from 'node:util'
 import { attenuation } from './attenuation.ts'
+import { damage } from './damage.ts'
 import { forgedTokens } from './forged-tokens.ts'
 import { fuzz } from './fuzz.ts'
 import { heldConnections } from './held-connections.ts'
@@ -16,15 +17,18 @@ import { kill } from './kill.ts'
 import { oneAnswer } from './one-answer.ts'
 import { oracle } from './oracle.ts'
 import { powerCuts } from './power-cuts.ts'
+import { simulation } from './simulation.ts'
 import { soak } from './soak.ts'
 import type { Trial } from './trial.ts'
 
 const trials: readonly Trial[] = [
   kill,
   powerCuts,
+  damage,
   fuzz,
   forgedTokens,
   attenuation,
+  simulation,
   oracle,
   oneAnswer,
   heldConnections,

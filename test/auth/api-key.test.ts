@@ -1,0 +1,47 @@
+import { expect, test } from 'bun:test'
+import { apiKeyDigest, newApiKey } from '../../src/auth/api-key.ts'
+import { apiKeyDigestKey } from '../../src/storage/keys.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { createTestPlatform, seed } from '../support/platform.ts'
+
+test('ten thousand keys: each 256 bits of its own, and no bit that is always the same', () => {
+  const keys = Array.from({ length: 10_000 }, () => newApiKey())
+  expect(new Set(keys).size).toBe(keys.length)
+  const ones = new Uint32Array(256)
+  for (const key of keys) {
+    expect(key).toMatch(/^pst_[A-Za-z0-9_-]{43}$/)
+    const bytes = Buffer.from(key.slice(4), 'base64url')
+    for (let bit = 0; bit < 256; bit += 1)
+      ones[bit] = (ones[bit] as number) + (((bytes[bit >> 3] as number) >> (bit & 7)) & 1)
+  }
+  // Ten standard deviations: a fair bit is never out of this.
+  for (const count of ones) expect(Math.abs(count - 5000)).toBeLessThan(500)
+})
+
+test('a credential is looked up by its keyed digest and compared with nothing, so a near miss is like any other', async () => {
+  const asked: string[] = []
+  const memory = openMemoryStore()
+  const store: Store = {
+    ...memory,
+    async get(key) {
+      if (key[0] === 'h'.charCodeAt(0)) asked.push(Buffer.from(key).toString())
+      return memory.get(key)
+    },
+  }
+  const platform = await createTestPlatform({ store })
+  asked.length = 0
+  const key = 'sample-key-ada-owner-of-northwind-0001'
+  const near = [`${key.slice(0, -1)}2`, `x${key.slice(1)}`]
+  for (const credential of near) {
+    await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${credential}` } })
+  }
+  expect(asked).toEqual(near.map((one) => Buffer.from(apiKeyDigestKey(apiKeyDigest(platform.pepper, one))).toString()))
+  // Half of the bits differ, wherever the one character is.
+  const bits = (text: string) => [...Buffer.from(apiKeyDigest(seed('pepper'), text), 'hex')]
+  const distance = bits(near[0] as string).reduce(
+    (sum, byte, i) => sum + ((byte ^ (bits(key)[i] as number)).toString(2).match(/1/g)?.length ?? 0),
+    0,
+  )
+  expect(Math.abs(distance - 128)).toBeLessThan(60)
+})

@@ -1,0 +1,201 @@
+/** The executable on machines that are not as they should be: full disks, wrong clocks, files of other people, no network. */
+
+import { describe, expect, test } from 'bun:test'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freeBytesMin } from '../src/limits.ts'
+import { freeBytes } from '../src/storage/free-space.ts'
+import { mintToken } from './api/cases.ts'
+import {
+  executable,
+  run,
+  type Server,
+  sampleFolder,
+  startServer,
+  type Workplace,
+  workplace,
+} from './support/executable.ts'
+import { sampleKeys } from './support/sample.ts'
+
+const isRoot = process.getuid?.() === 0
+const send = (server: Server) => (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init)
+const status = async (server: Server, path: string, credential: string) =>
+  (await fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${credential}` } })).status
+const withMetrics = ['--fixtures', sampleFolder, '--metrics-listen', '127.0.0.1:0']
+const metricsOf = (server: Server) => /"metrics listening","url":"([^"]+)"/.exec(server.stderr())?.[1] ?? ''
+
+/** A disk of its own for the data folder, as large as is asked for. */
+function smallDisk(place: Workplace, megabytes: number): Disposable {
+  mkdirSync(place.data, { mode: 0o700 })
+  const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=${megabytes}m,mode=700`, 'tmpfs', place.data])
+  if (mounted.exitCode !== 0) throw new Error(mounted.stderr.toString())
+  return { [Symbol.dispose]: () => void Bun.spawnSync(['umount', '-l', place.data]) }
+}
+const canMount = isRoot && Bun.spawnSync(['unshare', '-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).exitCode === 0
+
+describe.if(canMount)('a disk that is nearly full', () => {
+  test('writes are refused with a line that says so, reads go on, and it is well again when there is room', async () => {
+    using place = workplace()
+    using _disk = smallDisk(place, 64)
+    await using server = await startServer(place, withMetrics)
+    const filler = join(place.data, 'filler')
+    writeFileSync(filler, Buffer.alloc(freeBytes(place.data) - freeBytesMin + 1024 * 1024))
+    const create = () => run(place, ['keys', 'create', '--user', 'ada', '--data', place.data])
+    const refused = await create()
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toMatch(/^postern failed: the disk of .* has 1[56] MB left, and this needs 17: make room\n$/)
+    const file = join(place.folder, 'export.jsonl')
+    await run(place, ['export', file, '--data', place.data])
+    const imported = await run(place, ['import', file, '--data', place.data])
+    expect({ code: imported.code, text: imported.stderr.includes('make room') }).toEqual({ code: 1, text: true })
+    expect(await status(server, '/connect/ada', sampleKeys.ada)).toBe(200)
+    expect((await fetch(`${metricsOf(server)}/ready`)).status).toBe(503)
+
+    rmSync(filler)
+    const { code, stdout } = await create()
+    expect(code).toBe(0)
+    expect(await status(server, '/connect/ada', stdout.trim())).toBe(200)
+    expect((await fetch(`${metricsOf(server)}/ready`)).status).toBe(200)
+  })
+
+  test('full to the last byte: what cannot be written down is not done, and the process lives', async () => {
+    using place = workplace()
+    using _disk = smallDisk(place, 48)
+    await using server = await startServer(place, withMetrics)
+    const filler = join(place.data, 'filler')
+    const fill = Bun.spawnSync(['dd', 'if=/dev/zero', `of=${filler}`, 'bs=4096'])
+    expect(fill.exitCode).not.toBe(0)
+    const mint = () =>
+      send(server)('/tokens', { method: 'POST', headers: { authorization: `Bearer ${sampleKeys.ada}` } })
+    let refusals = 0
+    for (let i = 0; i < 60; i += 1) {
+      const response = await mint()
+      if (response.status === 503) {
+        expect(await response.json()).toEqual({ error: 'unavailable', message: expect.any(String) })
+        refusals += 1
+      }
+    }
+    // The last page of the audit log may take a few lines still.
+    expect(refusals).toBeGreaterThan(30)
+    expect(
+      server
+        .stderr()
+        .split('\n')
+        .filter((line) => line.includes('request failed')).length,
+    ).toBe(1)
+    expect(await status(server, '/connect/ada', sampleKeys.ada)).toBe(200)
+    rmSync(filler)
+    expect((await mint()).status).toBe(200)
+    const { code, stderr } = await run(place, ['audit', 'verify', '--data', place.data])
+    expect({ code, stderr: stderr.includes('was changed') }).toEqual({ code: 0, stderr: false })
+  })
+})
+
+const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
+
+describe.if(existsSync(faketime))('a clock that jumps', () => {
+  test('ahead: tokens are over; back: they are not yet, and a revocation is not forgotten', async () => {
+    using place = workplace()
+    const clock = join(place.folder, 'clock')
+    const setClock = (offset: string) => writeFileSync(clock, `${offset}\n`)
+    setClock('+0')
+    await using server = await startServer(place, undefined, {
+      env: {
+        LD_PRELOAD: faketime,
+        FAKETIME_TIMESTAMP_FILE: clock,
+        FAKETIME_NO_CACHE: '1',
+        FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      },
+    })
+    const token = await mintToken(send(server), sampleKeys.ada, { policy: [{ ttl: '24h' }] })
+    const revoked = await mintToken(send(server), sampleKeys.ada, { policy: [{ ttl: '24h' }] })
+    expect((await run(place, ['token', 'revoke', revoked, '--data', place.data])).code).toBe(0)
+    const seen = async (offset: string) => {
+      setClock(offset)
+      return [await status(server, '/connect/ada', token), await status(server, '/connect/ada', revoked)]
+    }
+    expect(await seen('+0')).toEqual([200, 401])
+    expect(await seen('+2d')).toEqual([401, 401])
+    expect(await seen('-1h')).toEqual([401, 401])
+    expect(await seen('+23h')).toEqual([200, 401])
+    expect(await status(server, '/connect/ada', sampleKeys.ada)).toBe(200)
+  })
+})
+
+describe('files of other people', () => {
+  test.if(isRoot)('a secret that belongs to another user is refused', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    chownSync(join(place.data, 'instance-secret'), 65_534, 65_534)
+    const { code, stderr } = await run(place, ['serve', '--data', place.data, '--port', '0'])
+    expect(code).toBe(1)
+    expect(stderr).toBe(
+      `${join(place.data, 'instance-secret')} belongs to another user: run postern as its owner, or change the owner\n`,
+    )
+  })
+
+  test('a data folder that was moved away: not ready, and it says so', async () => {
+    using place = workplace()
+    await using server = await startServer(place, withMetrics)
+    renameSync(place.data, `${place.data}-moved`)
+    const ready = await fetch(`${metricsOf(server)}/ready`)
+    expect({ status: ready.status, body: await ready.json() }).toEqual({
+      status: 503,
+      body: { status: 'unavailable', message: 'the store was moved' },
+    })
+  })
+})
+
+describe('secrets', () => {
+  test('of nobody are in the log, the audit log, or on the disk', async () => {
+    using place = workplace()
+    const operator = 'CANARY-operator-key-of-this-test-0123456789'
+    await using server = await startServer(place, undefined, { env: { POSTERN_API_KEY: operator } })
+    const { stdout } = await run(place, ['keys', 'create', '--user', 'ada', '--data', place.data])
+    const token = await mintToken(send(server), operator, { policy: [{ metadata: { note: 'CANARY-policy' } }] })
+    const child = await mintToken(send(server), token)
+    for (const credential of [token, child, 'CANARY-wrong', `${token}x`]) {
+      await status(server, '/connect/ada?name=CANARY-name', credential)
+      await send(server)(`/tokens?access_token=${credential}`, { method: 'POST', body: `{"policy":"${credential}"}` })
+    }
+    await run(place, ['token', 'revoke', token, '--data', place.data])
+    const written = readdirSync(place.data, { recursive: true, withFileTypes: true })
+      .filter((file) => file.isFile())
+      .map((file) => readFileSync(join(file.parentPath, file.name), 'latin1'))
+    expect(written.length).toBeGreaterThan(4)
+    const all = [server.stdout(), server.stderr(), ...written].join('\n')
+    const signature = (text: string) => text.split('.')[2] ?? text
+    const plainHash = new Bun.CryptoHasher('sha256').update(operator)
+    for (const secret of [
+      'CANARY',
+      stdout.trim(),
+      signature(token),
+      signature(child),
+      sampleKeys.ada,
+      plainHash.copy().digest('hex'),
+      plainHash.digest().toString('latin1'),
+    ]) {
+      expect({ secret, found: all.includes(secret) }).toEqual({ secret, found: false })
+    }
+  })
+})
+
+const canUnshare = isRoot && Bun.spawnSync(['unshare', '-n', 'ip', 'link', 'set', 'lo', 'up']).exitCode === 0
+
+test.if(canUnshare)('with no network but loopback, the main job works', async () => {
+  using place = workplace()
+  const script = `
+    ip link set lo up
+    ${executable} serve --data ${place.data} --fixtures ${sampleFolder} --port 8787 >out 2>err &
+    while ! grep -q listening out; do read -t 0.05 <> <(:) || :; done
+    curl -s http://127.0.0.1:8787/connect/ada?limit=1 -H 'Authorization: Bearer ${sampleKeys.ada}'
+    curl -s http://127.0.0.1:8787/docs | head -c 15
+    kill %1; wait`
+  const child = Bun.spawn(['unshare', '-n', 'bash', '-c', script], {
+    cwd: place.folder,
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const text = await new Response(child.stdout).text()
+  expect(text).toMatch(/^\{"connections":\[\{.*\}<!doctype html>/i)
+})
