@@ -35,9 +35,14 @@ node_modules/.installed: package.json package-lock.json
 	@touch $@
 
 .PHONY: test
-test: install build typecheck lint ## Check types and style, and run every test, on the executable too
+test: install build typecheck lint strace ## Check types and style, and run every test, on the executable too
 	$(BUN) test
 	$(BUN) test/torture/run.ts short
+
+# For the power cuts of the torture. Where it cannot be had, that one trial says so.
+.PHONY: strace
+strace:
+	@command -v strace >/dev/null || { apt-get update -qq && apt-get install -y -qq strace; } >/dev/null 2>&1 || true
 
 .PHONY: typecheck
 typecheck: install
@@ -56,7 +61,7 @@ generated: install ## Write the generated files again: the fixtures' JSON Schema
 	$(BUN) src/generate.ts
 
 .PHONY: torture
-torture: install build ## Put every promise to the test for about 15 minutes; `make test` does so for three
+torture: install build strace ## Put every promise to the test for about 15 minutes; `make test` does so for three
 	$(BUN) test/torture/run.ts
 
 .PHONY: bench

@@ -22,6 +22,7 @@ import { createRegistry } from './registry/registry.ts'
 import { serverRoutes } from './servers/routes.ts'
 import { type Store, StoreError } from './storage/store.ts'
 import { tokenRoutes } from './tokens/routes.ts'
+import type { Upstream } from './upstream/upstream.ts'
 
 export interface AppDeps {
   readonly store: Store
@@ -31,6 +32,8 @@ export interface AppDeps {
   readonly guard: Guard
   readonly audit: Audit
   readonly rates: Rates
+  /** Reaches MCP servers. */
+  readonly upstream: Upstream
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Milliseconds that never go back. */
@@ -60,7 +63,7 @@ export interface App {
 }
 
 export function createApp(deps: AppDeps): App {
-  const { store, secrets, issuer, guard, audit, rates, now, monotonic, addressOf, log, observer } = deps
+  const { store, secrets, issuer, guard, audit, rates, upstream, now, monotonic, addressOf, log, observer } = deps
   const registry = createRegistry(store)
   const authenticator = createAuthenticator({
     registry,
@@ -92,7 +95,18 @@ export function createApp(deps: AppDeps): App {
       const allow = answer.code === 'method_not_allowed' ? { allow: allowedMethods(path) ?? '' } : {}
       return errorResponse(path, answer, allow)
     })
-    .use(connectionRoutes({ authenticator, lists, refusals }))
+    .use(
+      connectionRoutes({
+        authenticator,
+        lists,
+        refusals,
+        audit,
+        store,
+        upstream,
+        headersKey: secrets.headersKey,
+        now,
+      }),
+    )
     .use(serverRoutes({ authenticator, refusals }))
     .use(openApiRoutes(issuer))
     .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
@@ -111,7 +125,9 @@ function boundary(thrown: unknown): PlatformError {
 
 const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
   [/^\/tokens\/?$/, 'POST'],
-  [/^\/(?:connect\/[^/]+|servers\/.+|health|docs|openapi\.json|\.well-known\/jwks\.json)\/?$/, 'GET'],
+  [/^\/connect\/[^/]+\/?$/, 'GET, POST'],
+  [/^\/connect\/[^/]+\/[^/]+\/?$/, 'GET, PUT, DELETE'],
+  [/^\/(?:servers\/.+|health|docs|openapi\.json|\.well-known\/jwks\.json)\/?$/, 'GET'],
 ]
 
 function allowedMethods(path: string): string | undefined {

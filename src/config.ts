@@ -2,6 +2,9 @@
 
 import { chosenKeyProblem } from './auth/api-key.ts'
 import { CommandError } from './errors.ts'
+import { upstreamPatienceMaxSeconds } from './limits.ts'
+import { readTtl } from './policy/duration.ts'
+import { type AllowedUpstream, readAllowedUpstream } from './upstream/addresses.ts'
 
 /** As the command line and the environment give them. */
 export interface ServeFlags {
@@ -13,6 +16,10 @@ export interface ServeFlags {
   readonly metricsListen?: string
   readonly mintRate: string
   readonly failureRate: string
+  readonly allowUpstream: readonly string[]
+  /** False for `--no-public-upstream`. */
+  readonly publicUpstream: boolean
+  readonly upstreamTimeout: string
 }
 
 export interface ServeConfig {
@@ -25,6 +32,12 @@ export interface ServeConfig {
   /** Where metrics and readiness are served, if anywhere. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined
   readonly rates: { readonly mints: number; readonly failures: number }
+  /** Where connections may point, and how many milliseconds an upstream has for the head of its answer. */
+  readonly upstream: {
+    readonly allowed: readonly AllowedUpstream[]
+    readonly isPublicAllowed: boolean
+    readonly patience: number
+  }
   /** The first operator key, where the environment brings it. */
   readonly operatorKey: string | undefined
 }
@@ -54,12 +67,25 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   if (Number.isNaN(rates.failures)) {
     complaints.push(`--failure-rate ${flags.failureRate}: must be a number from 0 to 10000`)
   }
+  const allowed: AllowedUpstream[] = []
+  for (const text of flags.allowUpstream.flatMap((given) => given.split(','))) {
+    const one = readAllowedUpstream(text.trim())
+    if (one === undefined)
+      complaints.push(`--allow-upstream ${text}: must be a host, HOST:PORT or a CIDR like 10.0.0.0/8`)
+    else allowed.push(one)
+  }
+  const patience = /^\d{1,6}[smh]$/.test(flags.upstreamTimeout) ? readTtl(flags.upstreamTimeout) : { seconds: 0 }
+  const patienceSeconds = 'seconds' in patience ? patience.seconds : 0
+  if (patienceSeconds < 1 || patienceSeconds > upstreamPatienceMaxSeconds) {
+    complaints.push(`--upstream-timeout ${flags.upstreamTimeout}: must be a duration from 1s to 10m, like 60s`)
+  }
+  const upstream = { allowed, isPublicAllowed: flags.publicUpstream, patience: patienceSeconds * 1000 }
   const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
   if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
   const { fixtures, corsOrigin: corsOrigins } = flags
-  return { host, port, fixtures, baseUrl, corsOrigins, metrics, rates, operatorKey }
+  return { host, port, fixtures, baseUrl, corsOrigins, metrics, rates, upstream, operatorKey }
 }
 
 function readListen(text: string): { host: string; port: number } | undefined {

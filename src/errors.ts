@@ -10,6 +10,7 @@ export type ErrorCode =
   | 'forbidden'
   | 'not_found'
   | 'method_not_allowed'
+  | 'conflict'
   | 'rate_limited'
   | 'unavailable'
   | 'internal'
@@ -41,13 +42,29 @@ export function notFound(): PlatformError {
   return new PlatformError('not_found', 'The resource was not found')
 }
 
+export interface Refusal {
+  readonly block: number
+  readonly field: string
+  readonly path?: string
+}
+
+/** Where in the policy: `policy[1].rpcReqMatch.params.name`. */
+export function constraintOf({ block, field, path }: Refusal): string {
+  return `policy[${block}].${field}${path === undefined ? '' : `.${path}`}`
+}
+
 /** For something that the caller can see: says which constraint refused, so that its owner can tell why. */
-export function forbidden({ block, field }: { readonly block: number; readonly field: string }): PlatformError {
-  return new PlatformError('forbidden', `The token does not allow this: policy[${block}].${field}`)
+export function forbidden(refusal: Refusal): PlatformError {
+  return new PlatformError('forbidden', `The token does not allow this: ${constraintOf(refusal)}`)
 }
 
 export function invalidRequest(message: string): PlatformError {
   return new PlatformError('invalid_request', message)
+}
+
+/** What is there contradicts the request, and will the next time too. */
+export function conflict(message: string): PlatformError {
+  return new PlatformError('conflict', message)
 }
 
 /** A command could not do its work: one line for the person at the terminal, and an exit code. */

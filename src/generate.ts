@@ -6,6 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { FixtureFile } from './fixtures/schema.ts'
+import * as limits from './limits.ts'
 import { openApiDocument } from './openapi/document.ts'
 
 /** The fixtures' JSON Schema, for editors. */
@@ -22,6 +23,36 @@ export function fixturesSchema(): string {
 /** What `/openapi.json` answers: a change of the interface shows as a change of this file. */
 export function openApi(): string {
   return `${JSON.stringify(openApiDocument('http://localhost:8787'), null, 2)}\n`
+}
+
+/** The bounds as a table, from their comments: where each comes from and why, and what happens past it. */
+export function limitsTable(): string {
+  const text = readFileSync(resolve(import.meta.dir, 'limits.ts'), 'utf8')
+  const lines = [
+    '# Every bound, its reason, and what happens past it',
+    '',
+    'Made from `limits.ts` by `make generated`.',
+  ]
+  for (const part of text.split(/^\/\/ /m).slice(1)) {
+    const [heading = ''] = part.split('\n')
+    lines.push('', `## ${heading}`, '', '| Bound | | From and why | Past it |', '|---|---|---|---|')
+    for (const [, comment = '', name = ''] of part.matchAll(/\/\*\* (.*) \*\/\nexport const (\w+)/g)) {
+      const [, why, past] = /^(.*?)\. (?:Past|Below|Within) it,?:? ?(.*)$/.exec(comment) ?? []
+      if (why === undefined || past === undefined)
+        throw new Error(`${name}: its comment does not say what happens past it`)
+      lines.push(`| \`${name}\` | ${boundText(name)} | ${why} | ${past.replace(/\.$/, '')} |`)
+    }
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/** With the unit that the name ends with. */
+function boundText(name: string): string {
+  const value = (limits as Readonly<Record<string, number>>)[name] ?? Number.NaN
+  const [unit = ''] = /Seconds|Ms|Bytes|Chars|$/.exec(name.replace(/(Max|Min|Default)$/, '').slice(-7)) ?? []
+  if (unit === 'Bytes') return value >= 2 ** 20 ? `${value / 2 ** 20} MB` : `${value / 1024} kB`
+  const words: Readonly<Record<string, string>> = { Seconds: ' s', Ms: ' ms', Chars: ' characters', '': '' }
+  return `${value.toLocaleString('en')}${words[unit]}`
 }
 
 interface LockedPackage {
@@ -63,6 +94,7 @@ export function thirdPartyLicences(): string {
 export const generated: readonly (readonly [file: string, write: () => string])[] = [
   ['fixtures/fixtures.schema.json', fixturesSchema],
   ['test/openapi/openapi.json', openApi],
+  ['src/limits.md', limitsTable],
   ['THIRD-PARTY-LICENCES.md', thirdPartyLicences],
 ]
 

@@ -1,119 +1,162 @@
 /**
- * Every bound of the platform, in one place, with its source. Units come last in a name.
- * "Spec 8" and "Contract 3" are given from outside; "Ours" were chosen here, and say why.
+ * Every bound of the platform, in one place: where it comes from, why it is what it is, and after "Past it" what
+ * happens there. `limits.md` beside this file is the same as a table (`make generated`). Units come last in a name.
+ * "Spec 8" and "Contract 3" are given from outside; "Ours" were chosen here.
  */
 
-/** Spec 8: a token without a ttl lives one hour. */
-export const tokenLifetimeDefaultSeconds = 60 * 60
-/** Spec 8: no constraint, and so no token, outlives 24 hours. */
-export const tokenLifetimeMaxSeconds = 24 * 60 * 60
-/** Ours: how long a verifier may keep the list of public keys; a key is published that long before it signs. */
-export const jwksMaxAgeSeconds = 300
-/** Ours: a retired key is accepted until its last token is over, and a minute for clocks that differ. */
-export const keyRetirementSeconds = tokenLifetimeMaxSeconds + 60
-/** Contract 3: a token must fit a request header of common proxies (8 KiB) with room for the others. */
-export const tokenCharsMax = 6144
-/** Ours: clocks of one company differ by seconds; a token from further in the future is refused. */
-export const issuedAheadMaxSeconds = 30
+const kB = 1024
+const MB = 1024 * kB
 
-/** Spec 8. */
+// Tokens
+
+/** Spec 8: a token without a ttl lives one hour. Past it: 401. */
+export const tokenLifetimeDefaultSeconds = 60 * 60
+/** Spec 8: no constraint, and so no token, outlives 24 hours. Past it: 400 when it is minted. */
+export const tokenLifetimeMaxSeconds = 24 * 60 * 60
+/** Contract 3: a token must fit a request header of common proxies (8 KiB) with room for the others. Past it: 400 `policy_too_large`, and a token that long is not read. */
+export const tokenCharsMax = 6144
+/** Ours: clocks of one company differ by seconds. Past it: a token from further in the future is 401. */
+export const issuedAheadMaxSeconds = 30
+/** Ours: how long a verifier may keep the list of public keys. Past it: a key that was published so long ago may sign. */
+export const jwksMaxAgeSeconds = 300
+/** Ours: a retired key is accepted until its last token is over, and a minute for clocks that differ. Past it: its tokens are 401. */
+export const keyRetirementSeconds = tokenLifetimeMaxSeconds + 60
+/** Ours: a clock that runs ahead for a while must not make us forget a revocation. Past it, after the token's own end: it is forgotten. */
+export const revocationKeptSeconds = 7 * 24 * 60 * 60
+
+// Policies
+
+/** Ours: more constraints than anyone can reason about; the token's length binds sooner. Past it: 400. */
+export const policyConstraintsMax = 16
+/** Ours, for lists of namespaces, resources, operations and metadata objects. Past it: 400. */
+export const constraintListMax = 64
+/** Ours: pairs of one metadata object. Past it: 400. */
+export const constraintMetadataPairsMax = 16
+/** Ours: paths of one `rpcReqMatch`. Past it: 400. */
+export const constraintRpcEntriesMax = 32
+/** Ours: longer keys name nothing real. Past it: 400. */
+export const constraintMetadataKeyCharsMax = 64
+/** Ours: an id, an address, a team. Past it: 400. */
+export const constraintMetadataValueCharsMax = 256
+/** Spec 8: characters of a path. Past it: 400. */
 export const rpcKeyCharsMax = 200
-/** Spec 8. */
+/** Spec 8: characters of a pattern. Past it: 400. */
 export const rpcPatternCharsMax = 500
-/** Ours: the worst pattern accepted takes about 30 ms on a value of 1 KiB; larger programs grow with it. */
+/** Ours: the worst pattern accepted takes about 30 ms on a value of 1 KiB; larger programs grow with it. Past it: 400. */
 export const rpcProgramSizeMax = 1000
-/** Ours: each `\\p{…}` holds hundreds of ranges; a pattern of more took over a megabyte. */
+/** Ours: each `\\p{…}` holds hundreds of ranges; a pattern of more took over a megabyte. Past it: 400. */
 export const rpcUnicodeClassesMax = 8
-/** Ours: characters in the ranges of a pattern without case; folding a million took half a second. */
+/** Ours: characters in the ranges of a pattern without case; folding a million took half a second. Past it: 400. */
 export const rpcFoldedCharactersMax = 2000
-/** Ours: longer values do not match, so that the worst pattern stays within its 30 ms. */
+/** Ours: so that the worst pattern stays within its 30 ms. Past it: the value does not match. */
 export const rpcValueCharsMax = 1024
-/** Ours: JSON-RPC bodies nest a few levels; a longer path names nothing real. */
+/** Ours: JSON-RPC bodies nest a few levels; a longer path names nothing real. Past it: 400. */
 export const rpcPathPartsMax = 16
 
-/** Ours: more blocks than anyone can reason about; the token's length binds sooner. */
-export const policyConstraintsMax = 16
-/** Ours, for lists of namespaces, resources, operations and metadata objects. */
-export const constraintListMax = 64
-export const constraintMetadataPairsMax = 16
-export const constraintRpcEntriesMax = 32
-export const constraintMetadataKeyCharsMax = 64
-export const constraintMetadataValueCharsMax = 256
+// Names and records
 
-/** Contract 2: namespaces and the two parts of a qualifiedName. */
+/** Contract 2: namespaces and the two parts of a qualifiedName. Past it: no such name, 404 in a path, 400 in a body. */
 export const slugCharsMax = 64
-/** Contract 2. */
+/** Contract 2. Past it: no such id. */
 export const connectionIdCharsMax = 128
-/** Ours: a storage key holds an organization and a user, and keys end at 1,024 bytes. */
+/** Ours: a storage key holds an organization and a user, and keys end at 1,024 bytes. Past it: a problem of the fixtures, 400 in a body. */
 export const organizationIdCharsMax = 128
+/** Ours: as for organizations. Past it: refused by the command, a problem of the fixtures. */
 export const userIdCharsMax = 128
-/** Ours: what `postern keys list` can show on a line. */
+/** Ours: what `postern keys list` can show on a line. Past it: refused by the command. */
 export const apiKeyNameCharsMax = 64
-/** Contract 2: a key of the user's own choice carries at least this much. */
+/** Contract 2: a key of the user's own choice carries at least this much. Below it: refused at the start, a problem of the fixtures. */
 export const apiKeyCharsMin = 32
-/** Ours: four times a generated key; longer ones are tokens or mistakes. */
+/** Ours: four times a generated key; longer ones are tokens or mistakes. Past it: refused at the start. */
 export const apiKeyCharsMax = 256
-
-/** Spec 8. */
-export const pageItemsMax = 100
-/** Spec 8. */
-export const pageItemsDefault = 100
-/** Contract 5: past this a page ends early, with a cursor, so that no query walks a namespace. */
-export const indexEntriesExaminedMax = 20_000
-/** Ours: the longest sealed cursor is 214 characters; anything longer is not one. */
-export const cursorCharsMax = 256
-/** Ours: cursors remembered from when they were given, some hundred bytes each. */
-export const cursorsKeptMax = 5000
-/** Ours: filters are intersected, each with a cursor of its own in the store. */
-export const listFiltersMax = 32
-/** Ours: one turn of index work before other requests get theirs. */
-export const turnMaxMs = 2
-
-/** Ours: `POST /tokens` carries a policy that must fit a token of 6,144 characters. */
-export const requestBodyBytesMax = 64 * 1024
-/** Ours: refusals that the audit log writes one by one; a flood becomes a number. */
-export const auditRefusalsPerSecond = 100
-/** Ours: what a rate limit allows at once, in seconds of what it allows a second. */
-export const burstSeconds = 20
-/** Ours: names (keys, addresses) that a rate limit remembers, about 200 bytes each. */
-export const rateLimitNamesMax = 20_000
-/** Ours: tokens a second that one API key may mint, 1,000 at once; signing holds the process for 2 ms each. */
-export const mintsPerSecondDefault = 50
-/** Ours: bad credentials a second from one address, 400 at once: an office with an expired token stays under it. */
-export const failuresPerSecondDefault = 20
-/** Ours: deeper JSON is an attack on whoever reads it next. */
-export const jsonDepthMax = 32
-/** Ours: Bun closes a connection that sends or takes nothing for this long. */
-export const idleTimeoutSeconds = 30
-/** Ours: requests in flight are finished; one that is still being sent after this is not. Containers wait 10 s. */
-export const stopPatienceMs = 5000
-
-/** Ours, bytes of one record: a connection with its metadata, a server with its tools and their schemas. */
-export const connectionBytesMax = 64 * 1024
-export const serverBytesMax = 1024 * 1024
+/** Ours: a connection with its metadata. Past it: a problem of the fixtures. */
+export const connectionBytesMax = 64 * kB
+/** Ours: a server with its tools and their schemas. Past it: a problem of the fixtures. */
+export const serverBytesMax = MB
+/** Contract 5: a connection's name. Past it: a problem of the fixtures. */
 export const connectionNameCharsMax = 255
+/** Ours: what browsers and proxies carry. Past it: a problem of the fixtures. */
 export const urlCharsMax = 2048
-/** Ours: each pair is an index entry to write and to keep. */
+/** Ours: headers that a connection sends along. Past it: 400. */
+export const connectionHeadersMax = 32
+/** Ours: a credential of any kind fits. Past it: 400. */
+export const headerValueCharsMax = 4096
+/** Ours: each pair is an index entry to write and to keep. Past it: a problem of the fixtures. */
 export const connectionMetadataPairsMax = 64
 
-/** Ours: tokens and keys resolved to callers, kept until the registry changes. About 1 KiB each. */
-export const callersCachedMax = 10_000
-/** Ours: lists that a caller was found to be allowed, by URL; a few kilobytes each at the most. */
-export const grantsKeptMax = 4000
-export const grantUrlCharsMax = 512
-/** Ours: names of lists, a few hundred bytes each, of which some were asked for twice. */
-export const pagesAskedMax = 1000
-/** Ours: ready answers to lists. */
-export const pageCacheBytesMax = 16 * 1024 * 1024
-/** Ours: generations of namespaces, some hundred bytes each. */
-export const generationsKeptMax = 4000
-/** Ours: records of the registry (servers, namespaces, memberships, keys) kept decoded. */
-export const registryCacheBytesMax = 16 * 1024 * 1024
+// Lists
 
-/** Ours: below this much room on the disk nothing is written; reads go on. LMDB does not survive a full one for sure. */
-export const freeBytesMin = 16 * 1024 * 1024
-/** Ours: while the store cannot be written, every request says so; the log does once in this time. */
+/** Spec 8. Past it: 400. */
+export const pageItemsMax = 100
+/** Spec 8: where no limit is given. Past it: a cursor. */
+export const pageItemsDefault = 100
+/** Contract 5: so that no query walks a namespace. Past it: the page ends early, with a cursor. */
+export const indexEntriesExaminedMax = 20_000
+/** Ours: the longest sealed cursor is 214 characters. Past it: 400. */
+export const cursorCharsMax = 256
+/** Ours: filters are intersected, each with a cursor of its own in the store. Past it: 400. */
+export const listFiltersMax = 32
+/** Ours: one turn of index work. Past it: other requests get their turn first. */
+export const turnMaxMs = 2
+
+// Requests
+
+/** Ours: `POST /tokens` carries a policy that must fit a token of 6,144 characters. Past it: 400, and the connection is closed. */
+export const requestBodyBytesMax = 64 * kB
+/** Ours: deeper JSON is an attack on whoever reads it next. Past it: 400. */
+export const jsonDepthMax = 32
+/** Ours: tokens a second that one API key may mint; signing holds the process for 2 ms each. `--mint-rate`. Past it: 429. */
+export const mintsPerSecondDefault = 50
+/** Ours: bad credentials a second from one address; an office with an expired token stays under it. `--failure-rate`. Past it: 429. */
+export const failuresPerSecondDefault = 20
+/** Ours: what a rate limit allows at once, in seconds of what it allows a second. Past it: 429. */
+export const burstSeconds = 20
+/** Ours: names (keys, addresses) that a rate limit remembers, about 200 bytes each. Past it: the one unheard of longest begins anew. */
+export const rateLimitNamesMax = 20_000
+/** Ours: a connection on which nothing moves. Past it: the runtime closes it, within seven seconds. */
+export const idleTimeoutSeconds = 30
+/** Ours: what a stop waits for requests in flight; containers wait 10 s. Past it: they are cut off. */
+export const stopPatienceMs = 5000
+
+// The gateway
+
+/** Contract (gateway): the first contact when a connection is made. Past it: the connection is made with the state `error`. */
+export const connectPatienceMs = 5000
+/** Contract (gateway): seconds to the head of an upstream's answer. `--upstream-timeout`. Past it: 504. */
+export const upstreamPatienceDefaultSeconds = 60
+/** Ours: what `--upstream-timeout` may be. Past it: refused at the start. */
+export const upstreamPatienceMaxSeconds = 600
+/** Ours: how long the addresses of a name are remembered; the one looked at is the one connected to. Past it: resolved again. */
+export const resolvedForMs = 5000
+/** Ours: names whose addresses are remembered, some hundred bytes each. Past it: resolved again. */
+export const resolvedKeptMax = 1000
+
+// The log, the audit log and the disk
+
+/** Ours: refusals that the audit log writes one by one in a second. Past it: only their number. */
+export const auditRefusalsPerSecond = 100
+/** Ours: while the store cannot be written, every request would say so. Within it: the log says it once. */
 export const unavailableLoggedEveryMs = 10_000
-
-/** Storage contract: a key's bytes. LMDB holds 1,978 with our page size. */
+/** Ours: room left on the disk. LMDB does not survive a full one for sure. Below it: writes are 503, reads go on. */
+export const freeBytesMin = 16 * MB
+/** Storage contract: a key's bytes. LMDB holds 1,978 with our page size. Past it: refused before anything is written. */
 export const storeKeyBytesMax = 1024
+
+// What is remembered. Past each of these something is looked up again that could have been remembered, and nothing else happens.
+
+/** Ours: tokens and keys resolved to callers, kept until the registry changes. About 1 KiB each. Past it: looked up again. */
+export const callersCachedMax = 10_000
+/** Ours: lists that a caller was found to be allowed, by URL; a few kilobytes each at the most. Past it: decided again. */
+export const grantsKeptMax = 4000
+/** Ours: longer URLs are not worth keeping. Past it: decided again. */
+export const grantUrlCharsMax = 512
+/** Ours: names of lists, a few hundred bytes each, of which some were asked for twice. Past it: forgotten, all at once. */
+export const pagesAskedMax = 1000
+/** Ours: ready answers to lists. Past it: made again. */
+export const pageCacheBytesMax = 16 * MB
+/** Ours: cursors remembered from when they were given, some hundred bytes each. Past it: opened again. */
+export const cursorsKeptMax = 5000
+/** Ours: generations of namespaces, some hundred bytes each. Past it: read again. */
+export const generationsKeptMax = 4000
+/** Ours: records of the registry (servers, namespaces, memberships, keys) kept decoded. Past it: read again. */
+export const registryCacheBytesMax = 16 * MB

@@ -3,7 +3,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import { readServeConfig, type ServeFlags } from './config.ts'
 import { CommandError } from './errors.ts'
-import { failuresPerSecondDefault, mintsPerSecondDefault } from './limits.ts'
+import { failuresPerSecondDefault, mintsPerSecondDefault, upstreamPatienceDefaultSeconds } from './limits.ts'
 import { version } from './version.ts'
 
 const terminal = {
@@ -53,6 +53,25 @@ function withServeOptions(command: Command): Command {
       new Option('--failure-rate <number>', 'bad credentials a second from one address; 0 for no limit')
         .env('POSTERN_FAILURE_RATE')
         .default(String(failuresPerSecondDefault)),
+    )
+    .addOption(
+      new Option(
+        '--allow-upstream <where>',
+        'a host, HOST:PORT or CIDR of the LAN or this machine that connections may point to; may be given again',
+      )
+        .env('POSTERN_ALLOW_UPSTREAM')
+        .argParser(collect)
+        .default([], 'none'),
+    )
+    .addOption(
+      new Option('--no-public-upstream', 'connections may point nowhere but where --allow-upstream says').env(
+        'POSTERN_NO_PUBLIC_UPSTREAM',
+      ),
+    )
+    .addOption(
+      new Option('--upstream-timeout <duration>', 'how long an MCP server may take to begin its answer')
+        .env('POSTERN_UPSTREAM_TIMEOUT')
+        .default(`${upstreamPatienceDefaultSeconds}s`),
     )
 }
 
@@ -144,6 +163,7 @@ function program(exit: (code: number) => void): Command {
     .command('verify')
     .argument('[file]', 'the log (default: audit.jsonl in the data folder)')
     .description('check that no line was changed, taken out or put in')
+    .option('--hash <hash>', 'the hash of an entry, as an earlier check printed it: it must still be there')
     .addOption(dataOption('data folder'))
     .action(async (file: string | undefined, flags) =>
       (await import('./commands/audit.ts')).verifyAudit(file, flags, terminal),

@@ -1,5 +1,15 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { under } from '../src/storage/keys.ts'
@@ -88,6 +98,8 @@ describe('operators act while the server runs, and what they did survives a kill
     server = await startServer(place, samePort(server))
     expect(await statuses()).toEqual([401, 401, 401])
     expect(await revoke('tok_x')).toMatchObject({ code: 2, stdout: '' })
+    const explained = await run(place, ['token', 'explain', child, '--data', place.data])
+    expect(explained.stdout).toContain(`\n  REVOKED by ${jti}: it is refused everywhere\n`)
     const foreign = `${other.split('.').slice(0, 2).join('.')}.${'A'.repeat(86)}`
     expect(await revoke(foreign)).toMatchObject({ code: 1, stdout: '' })
     await server.kill('SIGKILL')
@@ -162,6 +174,13 @@ describe('operators see', () => {
       stderr: '',
       stdout: expect.stringMatching(/^5 entries, none changed/),
     })
+    const hashOf = (line: string) => JSON.parse(line).hash as string
+    const third = ['--hash', hashOf(log.split('\n')[2] ?? '')]
+    const verifyHash = () => run(place, ['audit', 'verify', '--data', place.data, ...third])
+    expect((await verifyHash()).code).toBe(0)
+    writeFileSync(join(place.data, 'audit.jsonl'), log.split('\n').slice(0, 2).join('\n').concat('\n'))
+    expect((await verify()).code).toBe(0)
+    expect(await verifyHash()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('it was cut off') })
     for (const [from, to, line] of [
       ['token.revoked', 'token.minted', 3],
       ['"userId":"eve"', '"userId":"ada"', 5],
@@ -202,6 +221,15 @@ describe('operators see', () => {
 })
 
 describe('data is safe', () => {
+  test('a restore of what is no backup leaves nothing behind', async () => {
+    using place = workplace()
+    const file = join(place.folder, 'no-backup')
+    writeFileSync(file, 'x'.repeat(10_000))
+    const { code, stderr } = await run(place, ['restore', file, '--data', place.data])
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `${file} is no backup of postern, or a damaged one\n` })
+    expect(existsSync(place.data)).toBe(false)
+  })
+
   test('backup while serving, restore: keys, tokens, cursors and rows are as they were', async () => {
     using place = workplace()
     const server = await startServer(place)

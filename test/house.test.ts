@@ -19,6 +19,7 @@ const layers: readonly (readonly string[])[] = [
   ['commands'],
   ['transfer'],
   ['tokens', 'connections', 'servers', 'fixtures', 'openapi'],
+  ['access', 'upstream'],
   ['http'],
   ['audit', 'metrics'],
   ['auth'],

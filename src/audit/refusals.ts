@@ -1,6 +1,7 @@
 /** Refusals by a token's policy, as lines of the audit log: who was refused what, and by which constraint. */
 
 import type { Caller } from '../auth/authenticate.ts'
+import { constraintOf } from '../errors.ts'
 import type { Access, Decision } from '../policy/decide.ts'
 import type { Audit } from './audit-log.ts'
 
@@ -19,8 +20,8 @@ export function createRefusals(audit: Audit, requestId: (request: Request) => st
     jti: caller.token?.jti,
   })
   return {
-    policy(request, caller, { namespace, resource, operation }, { block, field }) {
-      const constraint = `policy[${block}].${field}`
+    policy(request, caller, { namespace, resource, operation }, refusal) {
+      const constraint = constraintOf(refusal)
       audit.note('access.refused', { ...who(request, caller), namespace, resource, operation, constraint })
     },
     mint: (request, caller, reason) => audit.note('token.refused', { ...who(request, caller), reason }),

@@ -178,7 +178,8 @@ async function tokenCaller(
   }
 }
 
-function isLive(key: ApiKey | undefined): key is ApiKey {
+/** Is there such a key, and was it not revoked? */
+export function isLive(key: ApiKey | undefined): key is ApiKey {
   return key !== undefined && key.revokedAt === null
 }
 

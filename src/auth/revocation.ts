@@ -3,13 +3,10 @@
  * of it is asked for (`authenticate.ts`) until the last of them has expired by itself.
  */
 
-import { tokenLifetimeMaxSeconds } from '../limits.ts'
+import { revocationKeptSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
 import { newGeneration } from '../storage/connections.ts'
 import { keyText, registryGenerationKey, revocationKey, revocations, under } from '../storage/keys.ts'
 import { asBuffer, type Key, type Store } from '../storage/store.ts'
-
-/** A week: a clock that runs ahead for a while must not make us forget. */
-const forgetAfterSeconds = 7 * 24 * 60 * 60
 
 /** `exp`, Unix seconds, where it is known: no child outlives its parent. Resolves when durable, and in force. */
 export async function revokeToken(
@@ -28,6 +25,6 @@ export async function revokeToken(
 async function forgettable(store: Store, nowSeconds: number): Promise<Key[]> {
   const { entries } = await store.range({ ...under(revocations), limit: 1000 })
   return entries
-    .filter(({ value }) => Number(keyText(asBuffer(value))) + forgetAfterSeconds < nowSeconds)
+    .filter(({ value }) => Number(keyText(asBuffer(value))) + revocationKeptSeconds < nowSeconds)
     .map(({ key }) => key)
 }

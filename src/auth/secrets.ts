@@ -15,6 +15,8 @@ export interface Secrets {
   readonly cursorKey: Buffer
   /** Seals the signing keys that the store keeps. */
   readonly sealingKey: Buffer
+  /** Seals the headers of connections. */
+  readonly headersKey: Buffer
 }
 
 /** Reads the secret of a data folder, making one when there is none. Throws CommandError. */
@@ -28,27 +30,28 @@ export function openSecrets(folder: string): Secrets {
     apiKeyPepper: derive('api-key pepper'),
     cursorKey: derive('cursor key'),
     sealingKey: derive('sealing key'),
+    headersKey: derive('connection headers key'),
   }
 }
 
 const nonceBytes = 12
 const tagBytes = 16
 
-/** AES-256-GCM: nonce, sealed text, tag. */
-export function seal(key: Buffer, text: string): Buffer {
+/** AES-256-GCM: nonce, sealed text, tag. `place` is where it belongs: sealed for one, it does not open at another. */
+export function seal(key: Buffer, text: string, place = ''): Buffer {
   const nonce = randomBytes(nonceBytes)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place))
   return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
 }
 
-/** The text, or undefined for what was not sealed with this key. */
-export function openSealed(key: Buffer, sealed: Buffer): string | undefined {
+/** The text, or undefined for what was not sealed with this key for this place. */
+export function openSealed(key: Buffer, sealed: Buffer, place = ''): string | undefined {
   if (sealed.length < nonceBytes + tagBytes) return undefined
   try {
     const nonce = sealed.subarray(0, nonceBytes)
-    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes }).setAuthTag(
-      sealed.subarray(-tagBytes),
-    )
+    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
+      .setAAD(Buffer.from(place))
+      .setAuthTag(sealed.subarray(-tagBytes))
     return decipher.update(sealed.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
   } catch {
     return undefined

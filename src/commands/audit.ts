@@ -20,18 +20,23 @@ export async function recordAct(data: string, event: string, fields: AuditFields
 
 export async function verifyAudit(
   file: string | undefined,
-  { data }: { readonly data: string },
+  { data, hash }: { readonly data: string; readonly hash?: string },
   { stdout, stderr }: Terminal,
 ): Promise<void> {
   const path = file ?? join(data, 'audit.jsonl')
   if (!existsSync(path)) throw new CommandError(`there is no audit log at ${path}`)
   const chain = chainVerifier()
+  let hasHash = false
   for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
     chain.take(line)
+    hasHash ||= line.endsWith(`,"hash":"${hash}"}`)
   }
   const { entries, lastHash, problems, torn } = chain.report()
+  if (hash !== undefined && !hasHash) {
+    throw new CommandError(`${path} has no entry with the hash ${hash}: it was cut off, or written anew`)
+  }
   for (const line of torn) stderr(`${path}:${line}: was cut short by a crash; nothing is missing after it\n`)
   if (problems.length > 0) throw new CommandError(problems.map((problem) => `${path}:${problem}`).join('\n'))
   stdout(`${entries} entries, none changed, none missing between them. The last has the hash\n${lastHash}\n`)
-  stdout('Keep it elsewhere: a log that is cut off after it can be told by it.\n')
+  stdout('Keep it elsewhere: with --hash, a log that was cut off before it can be told.\n')
 }

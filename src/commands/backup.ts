@@ -1,6 +1,6 @@
 /** `postern backup` and `postern restore`: a data folder in one file, and out of it. */
 
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expectDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
@@ -32,11 +32,15 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
   if (existsSync(data) && readdirSync(data).length > 0) {
     throw new CommandError(`${data} is not empty: choose a new folder with --data, nothing is overwritten`)
   }
+  const isNew = !existsSync(data)
   process.umask(0o077)
   await told(`cannot restore ${file}`, async () => {
     mkdirSync(data, { recursive: true, mode: 0o700 })
     chmodSync(data, 0o700)
-    const secret = await restore(file, join(data, 'store'))
+    const secret = await restore(file, join(data, 'store')).catch((error: unknown) => {
+      if (isNew) rmSync(data, { recursive: true })
+      throw error
+    })
     writeFileSync(join(data, 'instance-secret'), `${secret}\n`, { mode: 0o600, flush: true })
   })
   // A backup may have lain on a bad disk: better known now than when it is needed.

@@ -9,6 +9,7 @@ import { CommandError } from '../errors.ts'
 import { type Fixtures, findFixtureFiles, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
 import { isLoopback } from '../http/guard.ts'
+import { readAllowedUpstream } from '../upstream/addresses.ts'
 import { type Running, signalled, start } from './serve.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -20,7 +21,9 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   // However this ends, short of a kill.
   process.once('exit', () => rmSync(data, { recursive: true, force: true }))
   const own = config.fixtures.length > 0
-  const running = await start({ ...config, fixtures: [] }, data, terminal)
+  // On a laptop the servers under development are on the same machine.
+  const upstream = { ...config.upstream, allowed: [...config.upstream.allowed, ...loopback] }
+  const running = await start({ ...config, upstream, fixtures: [] }, data, terminal)
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
     if (!isLoopback(config.host)) {
@@ -36,6 +39,8 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   }
   return 0
 }
+
+const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 
 /** A change that does not check out is told, and what was loaded stays. */
 function reloadOnChange(running: Running, folders: readonly string[]): Disposable {

@@ -16,12 +16,14 @@ import {
   type SourceFile,
   sourceFile,
 } from '../fixtures/read.ts'
-import { createGuard } from '../http/guard.ts'
+import { createGuard, isLoopback } from '../http/guard.ts'
 import { rawPathRoutes } from '../http/raw-path.ts'
 import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
 import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
+import { createAddresses } from '../upstream/addresses.ts'
+import { createUpstream } from '../upstream/upstream.ts'
 import { fixtureProblemsText } from './check.ts'
 import { serveMetrics } from './metrics.ts'
 import { createProgress } from './progress.ts'
@@ -85,7 +87,13 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     cleanup.defer(() => metrics.stop())
     log.info('metrics listening', { url: metrics.url })
   }
+  const machine = new Set(['127.0.0.1', '::1', config.host, ...localAddresses])
+  const addresses = createAddresses({
+    ...config.upstream,
+    isOurs: (address, port) => port === server.port && (machine.has(address) || isLoopback(address)),
+  })
   const app = createApp({
+    upstream: createUpstream(addresses),
     store,
     secrets,
     issuer: url,

@@ -2,6 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isLive } from '../auth/authenticate.ts'
 import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
 import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
 import { openExistingDataFolder } from '../data-folder.ts'
@@ -15,6 +16,7 @@ import { type Block, readConstraint } from '../policy/block.ts'
 import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
 import { printable } from '../printable.ts'
+import { createRegistry } from '../registry/registry.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface ExplainFlags {
@@ -38,9 +40,9 @@ export async function explainToken(token: string, flags: ExplainFlags, now: Date
       )
     return read.block
   })
-  const keys = await keysOf(flags.data)
+  const known = await lookUp(claims, flags.data)
   const lines = [
-    ...tokenLines(claims, signatureLine(claims, token.trim(), flags.data, keys), now),
+    ...tokenLines(claims, standing(claims, token.trim(), flags.data, known), now),
     ...blocks.flatMap(blockLines),
   ]
   if (blocks.length === 0)
@@ -54,7 +56,7 @@ export async function explainToken(token: string, flags: ExplainFlags, now: Date
   stdout(`${lines.map(printable).join('\n')}\n`)
 }
 
-function tokenLines(claims: ServiceTokenClaims, signature: string, now: Date): string[] {
+function tokenLines(claims: ServiceTokenClaims, standing: readonly string[], now: Date): string[] {
   const { sub, key, org, jti, par = [], iat, exp } = claims
   const time = (seconds: number) => new Date(seconds * 1000).toISOString()
   const left = exp - Math.floor(now.getTime() / 1000)
@@ -63,29 +65,40 @@ function tokenLines(claims: ServiceTokenClaims, signature: string, now: Date): s
     ...par.map((parent) => `  minted with ${parent}`),
     `  issued  ${time(iat)} by ${claims.iss}`,
     `  expires ${time(exp)} ${left > 0 ? `(${left} s left)` : '(expired)'}`,
-    `  ${signature}`,
+    ...standing.map((line) => `  ${line}`),
     '',
   ]
 }
 
+interface Known {
+  readonly keys: KeyRing | undefined
+  /** Of the token, the tokens it was minted with, and its API key. */
+  readonly revoked: readonly string[]
+}
+
 /** Only looks: a folder that is not there is not made. */
-async function keysOf(data: string): Promise<KeyRing | undefined> {
+async function lookUp({ jti, par = [], key }: ServiceTokenClaims, data: string): Promise<Known | undefined> {
   if (!existsSync(join(data, 'store'))) return undefined
   const { store, secrets } = await openExistingDataFolder(data)
   try {
-    return await readKeyRing(store, secrets.sealingKey)
+    const registry = await createRegistry(store).current()
+    const revoked: string[] = []
+    for (const id of [...par, jti]) if (await registry.isRevoked(id)) revoked.push(id)
+    if (!isLive(await registry.apiKey(key))) revoked.push(key)
+    return { keys: await readKeyRing(store, secrets.sealingKey), revoked }
   } finally {
     await store.close()
   }
 }
 
-/** Revocation is the server's to know. */
-function signatureLine(claims: ServiceTokenClaims, token: string, data: string, keys: KeyRing | undefined): string {
-  if (keys === undefined) return `signature not checked: ${data} is no data folder (name one with --data)`
-  const verified = verifyToken(token, { keys, issuer: claims.iss, nowSeconds: claims.iat })
-  return 'claims' in verified
-    ? `signature is of a key in ${data}`
-    : `signature is NOT of a key in ${data}: do not trust what stands here`
+function standing(claims: ServiceTokenClaims, token: string, data: string, known: Known | undefined): string[] {
+  if (known?.keys === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
+  const verified = verifyToken(token, { keys: known.keys, issuer: claims.iss, nowSeconds: claims.iat })
+  if (!('claims' in verified)) return [`signature is NOT of a key in ${data}: do not trust what stands here`]
+  return [
+    `signature is of a key in ${data}`,
+    ...known.revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
+  ]
 }
 
 function blockLines(block: Block, index: number): string[] {

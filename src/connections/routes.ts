@@ -1,58 +1,198 @@
-/** `GET /connect/{namespace}` (spec 4.2): the walk of one request, top to bottom. */
+/** Connections (spec 4.2; contract, gateway): list, create, replace, read, delete. Each walk of a request stands here, top to bottom. */
 
 import { Elysia } from 'elysia'
 import { LRUCache } from 'lru-cache'
+import { type Asking, enterConnection, enterNamespace, type Place, partsOf } from '../access/namespace.ts'
+import type { Audit } from '../audit/audit-log.ts'
 import type { Refusals } from '../audit/refusals.ts'
-import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
+import type { Authenticator } from '../auth/authenticate.ts'
 import { readCredential } from '../auth/credential.ts'
 import { forbidden, invalidRequest, notFound } from '../errors.ts'
-import { nameAfter } from '../http/path.ts'
+import { readJsonBody } from '../http/body.ts'
+import { refuseQuery } from '../http/query.ts'
+import { privateJson } from '../http/respond.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
-import { isSlug } from '../model/names.ts'
-import { type Access, decide } from '../policy/decide.ts'
-import type { RegistrySnapshot } from '../registry/registry.ts'
+import type { Connection, ConnectionWrite, Deleted } from '../model/connection.ts'
+import { isConnectionId } from '../model/names.ts'
+import { decideOnConnection } from '../policy/decide.ts'
+import { connectionBytes, connectionChange, findConnection, type StoredConnection } from '../storage/connections.ts'
+import type { Store } from '../storage/store.ts'
+import { learn } from '../upstream/hello.ts'
+import { type Upstream, UpstreamError } from '../upstream/upstream.ts'
 import { type ConnectionLists, type ListRequest, listRequest } from './list.ts'
+import { newConnectionId } from './names.ts'
 import { readListQuery } from './query.ts'
+import { type Draft, draftChanged, draftNew, expectWritable, readWrite, type Writing } from './write.ts'
 
 export interface ConnectionDeps {
   readonly authenticator: Authenticator
   readonly lists: ConnectionLists
   readonly refusals: Refusals
+  readonly audit: Audit
+  readonly store: Store
+  readonly upstream: Upstream
+  readonly headersKey: Buffer
+  /** Milliseconds since 1970. */
+  readonly now: () => number
 }
 
-export function connectionRoutes({ authenticator, lists, refusals }: ConnectionDeps) {
-  return new Elysia({ name: 'connections' }).get('/connect/:namespace', async ({ request }) => {
-    const credential = readCredential(request.headers.get('authorization')) // 401
-    const { caller, registry } = await authenticator.authenticate(credential, request) // 401
-    const list =
-      granted(caller, request.url) ?? grant(caller, request.url, await settle(caller, registry, request, refusals))
-    const answer = await lists.page(list, ({ body, etag, headers }) =>
-      isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers }),
+export function connectionRoutes(deps: ConnectionDeps) {
+  const { authenticator, lists, refusals, audit, store } = deps
+
+  /** 401. */
+  const ask = async (request: Request): Promise<Asking> => {
+    const credential = readCredential(request.headers.get('authorization'))
+    return { ...(await authenticator.authenticate(credential, request)), request, refusals }
+  }
+  const recordWrite = (event: string, { caller }: Asking, { namespace, connectionId }: Place) =>
+    audit.record(event, { userId: caller.userId, keyId: caller.keyId, jti: caller.token?.jti, namespace, connectionId })
+
+  return new Elysia({ name: 'connections' })
+    .get('/connect/:namespace', async ({ request }) => {
+      const asking = await ask(request)
+      const list = granted(asking) ?? grant(asking, await settle(asking))
+      const answer = await lists.page(list, ({ body, etag, headers }) =>
+        isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers }),
+      )
+      if (answer === 'bad_cursor') throw invalidRequest('cursor: is not one that this list gave for these filters')
+      return answer
+    })
+
+    .get('/connect/:namespace/:connectionId', async ({ request }) => {
+      const { stored } = await enterConnection(await ask(request), store, partsOf(request), 'read') // 404, 403
+      refuseQuery(request.url) // 400
+      return answered(stored.bytes)
+    })
+
+    .post(
+      '/connect/:namespace',
+      async ({ request }) => {
+        const namespace = await enterNamespace(await ask(request), partsOf(request)[0], 'write') // 404, 403
+        refuseQuery(request.url) // 400
+        const write = readWrite(await readJsonBody(request)) // 400
+        for (;;) {
+          const place = { namespace, connectionId: newConnectionId() }
+          const made = await create(write, place, request)
+          if (made !== 'taken') return answered(made, 201)
+        }
+      },
+      { parse: 'none' },
     )
-    if (answer === 'bad_cursor') throw invalidRequest('cursor: is not one that this list gave for these filters')
-    return answer
-  })
+
+    .put(
+      '/connect/:namespace/:connectionId',
+      async ({ request }) => {
+        const [name, connectionId] = partsOf(request)
+        const namespace = await enterNamespace(await ask(request), name, 'write') // 404, 403
+        if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
+        refuseQuery(request.url) // 400
+        const write = readWrite(await readJsonBody(request)) // 400
+        const place = { namespace, connectionId }
+        // Again as often as somebody else was faster.
+        for (;;) {
+          const before = await findConnection(store, namespace, connectionId)
+          const done =
+            before === undefined ? await create(write, place, request) : await replace(write, place, before, request)
+          if (done !== 'taken') return answered(done, before === undefined ? 201 : 200)
+        }
+      },
+      { parse: 'none' },
+    )
+
+    .delete(
+      '/connect/:namespace/:connectionId',
+      async ({ request }) => {
+        for (;;) {
+          const asking = await ask(request)
+          const { stored, ...place } = await enterConnection(asking, store, partsOf(request), 'write') // 404, 403
+          refuseQuery(request.url) // 400
+          const change = connectionChange(place.namespace, place.connectionId, stored, undefined)
+          if (!(await store.commit(change)).ok) continue
+          await recordWrite('connection.deleted', asking, place)
+          const answer: Deleted = { success: true }
+          return answered(Buffer.from(JSON.stringify(answer)))
+        }
+      },
+      { parse: 'none' },
+    )
+
+  /** Makes the connection, durable when this resolves. 'taken' where there is one of this id by now. Throws 400, 403. */
+  async function create(write: ConnectionWrite, place: Place, request: Request): Promise<Uint8Array | 'taken'> {
+    const writing: Writing = { asking: await ask(request), place, headersKey: deps.headersKey }
+    const draft = await draftNew(write, writing, new Date(deps.now()))
+    expectWritable(writing, { ...draft.connection, status: { state: 'connected' } })
+    const connection = await greeted(draft)
+    return commit('connection.created', connection, draft, place, undefined, request)
+  }
+
+  /** Throws 404 for one that the caller does not see, 403, 400, 409. */
+  async function replace(
+    write: ConnectionWrite,
+    place: Place,
+    before: StoredConnection,
+    request: Request,
+  ): Promise<Uint8Array | 'taken'> {
+    const asking = await ask(request)
+    const { connectionId, namespace } = place
+    const access = {
+      namespace,
+      resource: 'connections',
+      operation: 'write',
+      metadata: { connectionId, metadata: before.connection.metadata },
+    } as const
+    const decision = decideOnConnection(asking.caller.blocks, access)
+    if (!decision.allowed) throw decision.visible ? forbidden(decision) : notFound()
+    const writing: Writing = { asking, place, headersKey: deps.headersKey }
+    const draft = draftChanged(write, before, writing)
+    const { status, serverInfo } = before.connection
+    const same: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
+    expectWritable(writing, same)
+    // Other headers, or another query of the URL, may find the server in another mood.
+    const isOther = write.headers !== undefined || draft.connection.mcpUrl !== before.connection.mcpUrl
+    return commit('connection.changed', isOther ? await greeted(draft) : same, draft, place, before, request)
+  }
+
+  /** With what its server told. Throws `invalid_request` where we may not go there. */
+  async function greeted({ connection, headers }: Draft): Promise<Connection> {
+    if (connection.mock?.enabled === true || connection.mcpUrl === null) {
+      return { ...connection, status: { state: 'connected' } }
+    }
+    try {
+      return { ...connection, ...(await learn(deps.upstream, connection.mcpUrl, headers)) }
+    } catch (error) {
+      if (error instanceof UpstreamError) throw invalidRequest(`mcpUrl: ${error.message}`)
+      throw error
+    }
+  }
+
+  async function commit(
+    event: string,
+    connection: Connection,
+    { beside }: Draft,
+    place: Place,
+    before: StoredConnection | undefined,
+    request: Request,
+  ): Promise<Uint8Array | 'taken'> {
+    // The body and the first contact took their time: what was revoked meanwhile writes nothing.
+    const asking = await ask(request)
+    await enterNamespace(asking, place.namespace, 'write')
+    expectWritable({ asking, place, headersKey: deps.headersKey }, connection)
+    const change = connectionChange(place.namespace, place.connectionId, before, { connection, beside })
+    if (!(await store.commit(change)).ok) return 'taken'
+    await recordWrite(event, asking, place)
+    return connectionBytes(connection)
+  }
+}
+
+function answered(body: Uint8Array, status = 200): Response {
+  return new Response(body as Uint8Array<ArrayBuffer>, { status, headers: privateJson })
 }
 
 /** What the caller asks for, once it is clear that it may. Throws 404, 403 and 400, in this order. */
-async function settle(
-  caller: Caller,
-  registry: RegistrySnapshot,
-  request: Request,
-  refusals: Refusals,
-): Promise<ListRequest> {
-  const { url } = request
-  const namespace = nameAfter('/connect/', url)
-  if (namespace === undefined || !isSlug(namespace)) throw notFound()
-  const record = await registry.namespace(namespace)
-  if (record === undefined || !(await reaches(caller, record, registry))) throw notFound()
-  const access: Access = { namespace, resource: 'connections', operation: 'read', metadata: 'narrowed' }
-  const decision = decide(caller.blocks, access)
-  if (!decision.allowed) {
-    refusals.policy(request, caller, access, decision)
-    throw decision.visible ? forbidden(decision) : notFound()
-  }
-  const query = readListQuery(url)
+async function settle(asking: Asking): Promise<ListRequest> {
+  const { caller, request } = asking
+  const namespace = await enterNamespace(asking, partsOf(request)[0], 'read')
+  const query = readListQuery(request.url)
   return listRequest({ namespace, filters: query.filters, blocks: caller.blocks }, query, caller.rowScope)
 }
 
@@ -62,13 +202,13 @@ async function settle(
  */
 const grants = new LRUCache<string, ListRequest>({ max: grantsKeptMax })
 
-function granted(caller: Caller, url: string): ListRequest | undefined {
-  return grants.get(`${caller.serial} ${url}`)
+function granted({ caller, request }: Asking): ListRequest | undefined {
+  return grants.get(`${caller.serial} ${request.url}`)
 }
 
-function grant(caller: Caller, url: string, request: ListRequest): ListRequest {
-  if (url.length <= grantUrlCharsMax) grants.set(`${caller.serial} ${url}`, request)
-  return request
+function grant({ caller, request }: Asking, list: ListRequest): ListRequest {
+  if (request.url.length <= grantUrlCharsMax) grants.set(`${caller.serial} ${request.url}`, list)
+  return list
 }
 
 /** RFC 9110, 13.1.2: a list of tags, compared weakly. */

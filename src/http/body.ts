@@ -3,14 +3,15 @@
  * body" (contract 3).
  */
 
-import { invalidRequest, PlatformError } from '../errors.ts'
+import { invalidRequest } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax } from '../limits.ts'
 import { problemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 
 /** The body's value, or undefined for zero bytes. Throws `invalid_request`. */
 export async function readJsonBody(request: Request): Promise<unknown> {
-  const bytes = await readBytes(request)
+  const tooLarge = () => invalidRequest(`the body is too large: at most ${requestBodyBytesMax} bytes are read`)
+  const bytes = await readBytes(request, requestBodyBytesMax, tooLarge)
   if (bytes.length === 0) return undefined
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
@@ -23,27 +24,35 @@ export async function readJsonBody(request: Request): Promise<unknown> {
   return read.value
 }
 
-/** Reads no more than may be kept, whatever length was announced or not. */
-async function readBytes(request: Request): Promise<Uint8Array> {
-  const tooLarge = () => invalidRequest(`the body is too large: at most ${requestBodyBytesMax} bytes are read`)
-  if (Number(request.headers.get('content-length') ?? 0) > requestBodyBytesMax) throw tooLarge()
+/** Reads no more than may be kept, whatever length was announced or not. Throws what `tooLarge` makes, or `invalid_request`. */
+export async function readBytes(
+  request: Request,
+  bytesMax: number,
+  tooLarge: () => Error,
+): Promise<Uint8Array<ArrayBuffer>> {
+  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge()
   if (request.body === null) return new Uint8Array(0)
   const chunks: Uint8Array[] = []
   let length = 0
+  let refused: Error | undefined
   try {
     for await (const chunk of request.body) {
       length += chunk.length
-      if (length > requestBodyBytesMax) throw tooLarge()
+      if (length > bytesMax) {
+        refused = tooLarge()
+        break
+      }
       chunks.push(chunk)
     }
-  } catch (error) {
+  } catch {
     // The client broke off: nobody is left to read this, and nothing is wrong on our side.
-    throw error instanceof PlatformError ? error : invalidRequest('the body did not arrive whole')
+    throw invalidRequest('the body did not arrive whole')
   }
+  if (refused !== undefined) throw refused
   return Buffer.concat(chunks)
 }
 
 /** Parameters are fine, whatever they are: the body itself must be UTF-8. */
-function isJson(contentType: string | null): boolean {
+export function isJson(contentType: string | null): boolean {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 }

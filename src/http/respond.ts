@@ -9,6 +9,7 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  conflict: 409,
   rate_limited: 429,
   internal: 500,
   unavailable: 503,
@@ -43,6 +44,8 @@ export function errorResponse(path: string, error: PlatformError, headers: Recor
       // What is refused or missing now may not be in a second: no cache may answer for us.
       'cache-control': 'no-store',
       ...(error.code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
+      // Common clients try a 409 again unless they are told.
+      ...(error.code === 'conflict' && { 'x-should-retry': 'false' }),
       ...(error.retryAfter !== undefined && { 'retry-after': String(error.retryAfter) }),
       ...headers,
     },

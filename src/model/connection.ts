@@ -1,8 +1,14 @@
 /** A connection as the list answers it (spec 2.5, 2.6; contract 5). */
 
 import { type Static, Type } from '@sinclair/typebox'
-import { connectionMetadataPairsMax, connectionNameCharsMax, urlCharsMax } from '../limits.ts'
-import { ConnectionId } from './names.ts'
+import {
+  connectionHeadersMax,
+  connectionMetadataPairsMax,
+  connectionNameCharsMax,
+  headerValueCharsMax,
+  urlCharsMax,
+} from '../limits.ts'
+import { ConnectionId, QualifiedName } from './names.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -39,6 +45,8 @@ const InputField = Type.Object(
   closed,
 )
 const InputFields = Type.Record(Type.String({ pattern: '^[^]+$' }), InputField, closed)
+
+export type ServerInfo = Static<typeof ServerInfo>
 
 /** Contract 5: five states, each with what a person needs to leave it. */
 export const ConnectionStatus = Type.Union([
@@ -96,6 +104,36 @@ export const Connection = Type.Object(
   closed,
 )
 export type Connection = Static<typeof Connection>
+
+/** Header names and values as HTTP has them; which names are refused is said in `connections/write.ts`. */
+const HttpHeaders = Type.Record(
+  Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }),
+  Type.String({
+    pattern: '^[\\t\\x20-\\x7e\\x80-\\xff]*$',
+    maxLength: headerValueCharsMax,
+    errorMessage: `must be a header value: at most ${headerValueCharsMax} characters of Latin-1, no line breaks`,
+  }),
+  { additionalProperties: false, maxProperties: connectionHeadersMax, keyMessage: 'is not a header name' },
+)
+
+/** Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. A field that is left out keeps its value. */
+export const ConnectionWrite = Type.Object(
+  {
+    name: Type.Optional(connectionName),
+    mcpUrl: Type.Optional(Url),
+    server: Type.Optional(QualifiedName),
+    metadata: Type.Optional(Type.Union([ConnectionMetadata, Type.Null()])),
+    headers: Type.Optional(Type.Union([HttpHeaders, Type.Null()])),
+    transport: Type.Optional(Type.Literal('http')),
+    mock: Type.Optional(Mock),
+  },
+  closed,
+)
+export type ConnectionWrite = Static<typeof ConnectionWrite>
+
+/** Body of a deletion's answer. */
+export const Deleted = Type.Object({ success: Type.Literal(true) }, closed)
+export type Deleted = Static<typeof Deleted>
 
 /** Spec 4.2; `nextCursor` is null on the last page (contract 5). */
 export const ConnectionPage = Type.Object(

@@ -48,3 +48,9 @@ export function namespaceOf(name: QualifiedName): string {
   const slash = name.indexOf('/')
   return slash < 0 ? name : name.slice(0, slash)
 }
+
+const connectionIdShape = new RegExp(ConnectionId['pattern'] as string)
+
+export function isConnectionId(text: string): boolean {
+  return connectionIdShape.test(text)
+}

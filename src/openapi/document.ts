@@ -2,7 +2,7 @@
 
 import { type TSchema, Type } from '@sinclair/typebox'
 import { pageItemsDefault, pageItemsMax } from '../limits.ts'
-import { Connection, ConnectionPage } from '../model/connection.ts'
+import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../model/connection.ts'
 import { Constraint } from '../model/constraint.ts'
 import { ServerDetail } from '../model/server.ts'
 import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../model/token.ts'
@@ -27,6 +27,8 @@ const schemas: Readonly<Record<string, TSchema>> = {
   TokenError,
   ConnectionPage,
   Connection,
+  ConnectionWrite,
+  Deleted,
   ServerDetail,
   Error: ErrorBody,
   ServerError,
@@ -36,7 +38,7 @@ const schemas: Readonly<Record<string, TSchema>> = {
 const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
 interface Operation {
-  readonly method: 'get' | 'post'
+  readonly method: 'get' | 'post' | 'put' | 'delete'
   readonly path: string
   readonly operationId: string
   readonly summary: string
@@ -45,6 +47,8 @@ interface Operation {
   readonly parameters?: readonly object[]
   readonly body?: TSchema
   readonly answer: TSchema
+  /** Of the answer; 200 without it. */
+  readonly status?: number
   /** Of errors. */
   readonly error?: TSchema
   readonly errors: Readonly<Record<number, string>>
@@ -68,6 +72,14 @@ const query = (name: string, description: string, schema: object = { type: 'stri
   description,
   schema,
 })
+
+const connectionPath = [path('namespace', 'The namespace'), path('connectionId', 'The connection')]
+const connectionErrors = {
+  400: 'The request cannot be read; the message names the place',
+  403: 'The token does not allow it, or would not see what it makes',
+  404: 'There is no such namespace or connection, or the caller does not see it',
+  ...denied,
+}
 
 const operations: readonly Operation[] = [
   {
@@ -121,6 +133,51 @@ const operations: readonly Operation[] = [
     },
   },
   {
+    method: 'post',
+    path: '/connect/{namespace}',
+    operationId: 'createConnection',
+    summary: 'Make a connection',
+    description:
+      'Its id is made up. The upstream is contacted once, for a few seconds at most, and what it told is in `status` and `serverInfo`. `headers` go upstream and are in no answer.',
+    parameters: [path('namespace', 'The namespace')],
+    body: ConnectionWrite,
+    answer: Connection,
+    status: 201,
+    errors: connectionErrors,
+  },
+  {
+    method: 'get',
+    path: '/connect/{namespace}/{connectionId}',
+    operationId: 'getConnection',
+    summary: 'Read a connection',
+    description: 'As the list shows it.',
+    parameters: connectionPath,
+    answer: Connection,
+    errors: connectionErrors,
+  },
+  {
+    method: 'put',
+    path: '/connect/{namespace}/{connectionId}',
+    operationId: 'replaceConnection',
+    summary: 'Make a connection of this id, or change it',
+    description:
+      'Answers 201 for one that is new and 200 for one that was there. A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they were made.',
+    parameters: connectionPath,
+    body: ConnectionWrite,
+    answer: Connection,
+    errors: { ...connectionErrors, 409: 'The connection has another `mcpUrl`' },
+  },
+  {
+    method: 'delete',
+    path: '/connect/{namespace}/{connectionId}',
+    operationId: 'deleteConnection',
+    summary: 'Delete a connection',
+    description: 'It is gone when this is answered.',
+    parameters: connectionPath,
+    answer: Deleted,
+    errors: connectionErrors,
+  },
+  {
     method: 'get',
     path: '/servers/{qualifiedName}',
     operationId: 'getServer',
@@ -161,7 +218,9 @@ const operations: readonly Operation[] = [
 /** `baseUrl` is where the platform is reached. */
 export function openApiDocument(baseUrl: string): object {
   const paths: Record<string, object> = {}
-  for (const operation of operations) paths[operation.path] = { [operation.method]: described(operation) }
+  for (const operation of operations) {
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: described(operation) }
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -187,11 +246,14 @@ function described({
   parameters,
   body,
   answer,
+  status = 200,
   error = ErrorBody,
   errors,
 }: Operation) {
   const json = (schema: TSchema) => ({ 'application/json': { schema: plain(schema, undefined) } })
-  const responses: Record<string, object> = { 200: { description: 'OK', content: json(answer) } }
+  const responses: Record<string, object> = {
+    [status]: { description: status === 201 ? 'Made' : 'OK', content: json(answer) },
+  }
   for (const [status, text] of Object.entries(errors)) responses[status] = { description: text, content: json(error) }
   return {
     operationId,

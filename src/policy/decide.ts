@@ -7,7 +7,7 @@
 import type { OperationKind, ResourceType } from '../model/constraint.ts'
 import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
-import { ruleMatches } from './rpc-match.ts'
+import { isOfParams, rulePasses } from './rpc-match.ts'
 
 /** What one request attempts. */
 export interface Access {
@@ -21,6 +21,8 @@ export interface Access {
   readonly metadata: MetadataFacts | 'none' | 'narrowed'
   /** The body of an MCP JSON-RPC request, where the request is one: `rpcReqMatch` leaves others alone. */
   readonly rpc?: unknown
+  /** The body is a client's reply to a request of the server, in a session that this very token opened. */
+  readonly isReply?: boolean
 }
 
 export const fields = ['namespaces', 'resources', 'operations', 'metadata', 'rpcReqMatch'] as const
@@ -33,17 +35,38 @@ export type Decision =
       /** The position of the refusing block in the token's policy. */
       readonly block: number
       readonly field: Field
+      /** Of `rpcReqMatch`: the rule that refuses. */
+      readonly path?: string
       /** False when the refusal must look like absence: the namespace is not the holder's to see. */
       readonly visible: boolean
     }
 
 /** Every block's `namespaces` come first: what is not visible is 404, whatever else is missing (contract 4). */
 export function decide(blocks: readonly Block[], access: Access): Decision {
-  for (const field of fields) {
+  return firstRefusal(blocks, access, fields, hiding)
+}
+
+const hiding: ReadonlySet<Field> = new Set<Field>(['namespaces'])
+
+/** Of a connection that is there: one whose metadata the constraints do not allow is not visible either. */
+export function decideOnConnection(blocks: readonly Block[], access: Access): Decision {
+  return firstRefusal(blocks, access, connectionFields, hidingConnection)
+}
+
+const connectionFields: readonly Field[] = ['namespaces', 'metadata', 'resources', 'operations', 'rpcReqMatch']
+const hidingConnection: ReadonlySet<Field> = new Set<Field>(['namespaces', 'metadata'])
+
+function firstRefusal(
+  blocks: readonly Block[],
+  access: Access,
+  order: readonly Field[],
+  hides: ReadonlySet<Field>,
+): Decision {
+  for (const field of order) {
     for (const [index, block] of blocks.entries()) {
-      if (!allows[field](block, access)) {
-        return { allowed: false, block: index, field, visible: field !== 'namespaces' }
-      }
+      if (allows[field](block, access)) continue
+      const path = field === 'rpcReqMatch' ? block.rpc?.find((rule) => !rulePasses(rule, access.rpc))?.path : undefined
+      return { allowed: false, block: index, field, visible: !hides.has(field), ...(path !== undefined && { path }) }
     }
   }
   return { allowed: true }
@@ -60,6 +83,8 @@ export const allows: Record<Field, (block: Block, access: Access) => boolean> = 
   },
   rpcReqMatch: ({ rpc }, access) => {
     if (rpc === undefined || access.rpc === undefined) return true
-    return rpc.every((rule) => ruleMatches(rule, access.rpc))
+    // A reply names no method and no tool: a block that is about those alone has nothing to say of it.
+    if (access.isReply && rpc.every(isOfParams)) return true
+    return rpc.every((rule) => rulePasses(rule, access.rpc))
   },
 }

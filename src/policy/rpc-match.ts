@@ -80,6 +80,27 @@ export function ruleMatches(rule: RpcRule, body: unknown): boolean {
   return programOf(rule.pattern).test(text)
 }
 
+/**
+ * What a client says before it can call anything, and to find out what there is: a token for one tool must be able
+ * to. Of these a block's rules below `params` are not asked; its others are.
+ */
+const preliminary = /^(?:initialize|ping|server\/discover|tools\/list|notifications\/.*)$/s
+
+export function isOfParams({ path }: RpcRule): boolean {
+  return path.startsWith('params.')
+}
+
+/** Does the request pass the rule, by matching it or by being one that it is not asked of? */
+export function rulePasses(rule: RpcRule, body: unknown): boolean {
+  return (isOfParams(rule) && isPreliminary(body)) || ruleMatches(rule, body)
+}
+
+function isPreliminary(body: unknown): boolean {
+  if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'method')) return false
+  const { method } = body as { method: unknown }
+  return typeof method === 'string' && preliminary.test(method)
+}
+
 /** Own properties only, so that `constructor.name` or `length` name nothing; digits index no list. */
 function textAt(body: unknown, path: string): string | undefined {
   let value = body

@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Connection } from '../model/connection.ts'
 import { filterText } from '../policy/metadata.ts'
-import { connectionKey, pageGenerationKey, termDigest, termKey } from './keys.ts'
-import { asBuffer, type Entry, type Key } from './store.ts'
+import { connectionKey, connectionPrivateKey, pageGenerationKey, termDigest, termKey } from './keys.ts'
+import { asBuffer, type Entry, type Key, type Store, type Write } from './store.ts'
 
 const nothing = new Uint8Array(0)
 
@@ -33,6 +33,65 @@ export function connectionEntry(namespace: string, connection: Connection): Entr
 export function* indexEntries(namespace: string, connection: Connection): Generator<Entry> {
   for (const term of termsOf(connection)) {
     yield { key: termKey(namespace, term, connection.connectionId), value: nothing }
+  }
+}
+
+/** What a connection has beside its public record. */
+export interface PrivatePart {
+  /** The registered server it is of. */
+  readonly server?: string
+  /** Headers that go upstream, sealed, base64url. */
+  readonly headers?: string
+}
+
+/** A connection as it is stored, with the bytes it was read from: what a write checks that nobody has changed. */
+export interface StoredConnection {
+  readonly connection: Connection
+  readonly beside: PrivatePart
+  readonly bytes: Uint8Array
+  readonly besideBytes: Uint8Array | undefined
+}
+
+export async function findConnection(
+  store: Pick<Store, 'getMany'>,
+  namespace: string,
+  connectionId: string,
+): Promise<StoredConnection | undefined> {
+  const keys = [connectionKey(namespace, connectionId), connectionPrivateKey(namespace, connectionId)]
+  const [bytes, besideBytes] = await store.getMany(keys)
+  if (bytes === undefined) return undefined
+  const beside = besideBytes === undefined ? {} : (JSON.parse(asBuffer(besideBytes).toString()) as PrivatePart)
+  return { connection: readConnection(bytes), beside, bytes, besideBytes }
+}
+
+/**
+ * The write that puts `after` in the place of `before`, index and generation with it; either may be missing. It
+ * happens only if the connection is still as `before` was read.
+ */
+export function connectionChange(
+  namespace: string,
+  connectionId: string,
+  before: StoredConnection | undefined,
+  after: Pick<StoredConnection, 'connection' | 'beside'> | undefined,
+): Write {
+  const key = connectionKey(namespace, connectionId)
+  const besideKey = connectionPrivateKey(namespace, connectionId)
+  const gone = before === undefined ? [] : [...indexEntries(namespace, before.connection)].map((entry) => entry.key)
+  const puts: Entry[] = [newPageGeneration(namespace)]
+  if (after !== undefined) {
+    puts.push(connectionEntry(namespace, after.connection), ...indexEntries(namespace, after.connection))
+    if (Object.keys(after.beside).length > 0) {
+      puts.push({ key: besideKey, value: Buffer.from(JSON.stringify(after.beside)) })
+    }
+  }
+  return {
+    checks: [
+      { key, value: before?.bytes ?? null },
+      { key: besideKey, value: before?.besideBytes ?? null },
+    ],
+    // Deletes come before puts, so what stays is put again.
+    deletes: [...gone, ...(before === undefined ? [] : [key, besideKey])],
+    puts,
   }
 }
 

@@ -30,6 +30,7 @@ const app = createApp({
   guard,
   audit: { record: async () => {}, note() {}, close() {} },
   rates: { mints: 0, failures: 0 },
+  upstream: { send: () => Promise.reject(new Error('nothing is sent')) },
   now: Date.now,
   monotonic: () => performance.now(),
   addressOf: () => '',

@@ -22,7 +22,7 @@ const turns: readonly (readonly [from: RegExp, to: string])[] = [
   [/\bfalse\b/g, 'true'],
 ]
 
-const files = ['decide.ts', 'metadata.ts', 'rpc-match.ts']
+const files = ['decide.ts', 'metadata.ts', 'rpc-match.ts', 'tools.ts']
 
 test('every branch of the policy counts', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'postern-mutants-'))

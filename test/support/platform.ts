@@ -11,6 +11,7 @@ import type { Log } from '../../src/log.ts'
 import { signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { type Upstream, UpstreamError } from '../../src/upstream/upstream.ts'
 
 export const issuer = 'http://localhost:8787'
 export const startOfTime = Date.parse('2026-03-02T09:00:00.000Z')
@@ -49,6 +50,8 @@ export interface TestPlatformOptions {
   readonly corsOrigins?: readonly string[]
   /** No limits by default. */
   readonly rates?: Rates
+  /** None can be reached by default. */
+  readonly upstream?: Upstream
 }
 
 export async function createTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
@@ -80,7 +83,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     await platform.setSigningKeys([signingKeyRecord('next signing key', 'next'), signingKeyRecord('signing key')])
   const app = createApp({
     store,
-    secrets: { apiKeyPepper: pepper, cursorKey: seed('cursor key'), sealingKey },
+    secrets: { apiKeyPepper: pepper, cursorKey: seed('cursor key'), sealingKey, headersKey: seed('headers key') },
     issuer,
     guard: createGuard({
       host: '127.0.0.1',
@@ -88,6 +91,9 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       corsOrigins: options.corsOrigins ?? [],
       localAddresses: [],
     }),
+    upstream: options.upstream ?? {
+      send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),
+    },
     now: () => platform.now,
     log,
     audit: {

@@ -19,6 +19,9 @@ interface Acknowledged {
   readonly keys: string[]
   readonly revoked: string[]
   imported: number
+  /** By connection: the last number whose write was acknowledged, and the last that was sent. */
+  readonly written: Map<string, { acknowledged: number; sent: number }>
+  writes: number
 }
 
 export const kill: Trial = {
@@ -30,7 +33,7 @@ export const kill: Trial = {
     const { broken, expect } = collector()
     const chance = random(seed)
     using place = workplace()
-    const acknowledged: Acknowledged = { keys: [], revoked: [], imported: 0 }
+    const acknowledged: Acknowledged = { keys: [], revoked: [], imported: 0, written: new Map(), writes: 0 }
     let imports = 0
     const flags = ['--fixtures', sampleFolder, '--failure-rate', '0']
 
@@ -63,6 +66,18 @@ export const kill: Trial = {
         )
       }
 
+      // Each connection as it was last acknowledged, or as a write that was under way when the end came.
+      for (const [id, { acknowledged: last, sent }] of acknowledged.written) {
+        const found = await (
+          await send(`/connect/priya?name=${id}`, { headers: { authorization: `Bearer ${sampleKeys.priya}` } })
+        ).json()
+        const { connections = [] } = found as { connections?: { metadata: { number: number } }[] }
+        const number = connections[0]?.metadata.number ?? 0
+        const isRight = number === last || number === sent
+        expect(isRight, () => `cycle ${cycle}: connection ${id} is at ${number}, acknowledged ${last}, sent ${sent}`)
+        acknowledged.written.set(id, { acknowledged: number, sent: number })
+      }
+
       const children = new Set<Bun.Subprocess>()
       let isOver = false
       const command = async (args: readonly string[], acknowledge: (stdout: string) => void) => {
@@ -79,7 +94,24 @@ export const kill: Trial = {
       const repeat = async (act: () => Promise<void>) => {
         while (!isOver) await act().catch(() => {})
       }
+      const put = async (id: string) => {
+        const state = acknowledged.written.get(id) ?? { acknowledged: 0, sent: 0 }
+        acknowledged.written.set(id, state)
+        acknowledged.writes += 1
+        // A number of its own; 0 stands for a connection that is gone.
+        state.sent = chance.chance(0.1) ? 0 : acknowledged.writes
+        const body = { server: 'lumen', mock: { enabled: true }, name: id, metadata: { number: state.sent } }
+        const { status } = await send(`/connect/priya/${id}`, {
+          method: state.sent === 0 ? 'DELETE' : 'PUT',
+          headers: { authorization: `Bearer ${sampleKeys.priya}`, 'content-type': 'application/json' },
+          ...(state.sent > 0 && { body: JSON.stringify(body) }),
+        })
+        if (status < 300) state.acknowledged = state.sent
+        else if (state.sent === 0 && status === 404) state.acknowledged = 0
+        else throw new Error(`a write got ${status}`)
+      }
       const writers = [
+        ...['one', 'two', 'three'].map((id) => repeat(() => put(`k-${id}`))),
         repeat(() => command(['keys', 'create', '--user', 'ada'], (stdout) => acknowledged.keys.push(stdout.trim()))),
         repeat(async () => {
           const token = await mintToken(send, sampleKeys.ada, { policy: [{ ttl: '24h' }] })
@@ -103,8 +135,8 @@ export const kill: Trial = {
       const { code, stderr } = await run(place, ['verify', '--data', place.data])
       expect(code === 0, () => `cycle ${cycle}: verify: ${stderr}`)
     }
-    const { keys, revoked, imported } = acknowledged
-    const figure = `${times} kills, ${keys.length} keys made, ${revoked.length} tokens revoked and import ${imported} acknowledged: none lost`
+    const { keys, revoked, imported, writes } = acknowledged
+    const figure = `${times} kills, ${writes} connections written over HTTP, ${keys.length} keys made, ${revoked.length} tokens revoked and import ${imported} acknowledged: none lost`
     return { figure: broken.length === 0 ? figure : figure.replace('none lost', `${broken.length} wrong`), broken }
   },
 }

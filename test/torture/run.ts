@@ -51,9 +51,12 @@ console.log(`| Promise | Seen | Seed ${seed} |\n|---|---|---|`)
 for (const trial of chosen) {
   const times = values.times === undefined ? trial.times[size] : Number(values.times)
   const from = performance.now()
-  const { figure, broken } = await trial.run(times, seed)
+  const { figure, broken, missing } = await trial.run(times, seed)
   const seconds = Math.round((performance.now() - from) / 1000)
-  console.log(`| ${trial.promise} | ${figure}, in ${seconds} s | ${broken.length === 0 ? 'held' : 'BROKEN'} |`)
+  const verdict = missing === undefined ? (broken.length === 0 ? 'held' : 'BROKEN') : `not looked at: ${missing}`
+  console.log(`| ${trial.promise} | ${figure}, in ${seconds} s | ${verdict} |`)
+  // Some machines let nobody trace; the whole torture is for one that does.
+  if (missing !== undefined && size === 'full') isBroken = true
   if (broken.length > 0) {
     isBroken = true
     for (const one of broken) console.error(`  ${trial.name}: ${one}`)

@@ -14,6 +14,8 @@ export interface Outcome {
   readonly figure: string
   /** What broke the promise; empty when it held. The first few are enough. */
   readonly broken: readonly string[]
+  /** Why it could not be looked at on this machine. */
+  readonly missing?: string
 }
 
 /** Collects what broke the promise. */

@@ -1,0 +1,85 @@
+/** Who may do what in a namespace and to its connections: what is the same for every operation under `/connect`. */
+
+import type { Refusals } from '../audit/refusals.ts'
+import { type Caller, reaches } from '../auth/authenticate.ts'
+import { forbidden, notFound } from '../errors.ts'
+import { pathOf } from '../http/path.ts'
+import { isConnectionId, isSlug } from '../model/names.ts'
+import { type Access, type Decision, decide, decideOnConnection } from '../policy/decide.ts'
+import type { RegistrySnapshot } from '../registry/registry.ts'
+import { findConnection, type StoredConnection } from '../storage/connections.ts'
+import type { Store } from '../storage/store.ts'
+
+/** A caller and what it asks. */
+export interface Asking {
+  readonly caller: Caller
+  readonly registry: RegistrySnapshot
+  readonly request: Request
+  readonly refusals: Refusals
+}
+
+/** The decoded parts of a path, after its first; throws 404 for what cannot be decoded. */
+export function partsOf(request: Request): string[] {
+  try {
+    return pathOf(request.url).split('/').slice(2).map(decodeURIComponent)
+  } catch {
+    throw notFound()
+  }
+}
+
+/** Throws 404 unless there is such a namespace and the caller's user or organization reaches it. */
+export async function reachNamespace({ caller, registry }: Asking, namespace: string | undefined): Promise<string> {
+  if (namespace === undefined || !isSlug(namespace)) throw notFound()
+  const record = await registry.namespace(namespace)
+  if (record === undefined || !(await reaches(caller, record, registry))) throw notFound()
+  return namespace
+}
+
+/** Throws 404 for what must look like absence, and 403. */
+export function refuse({ caller, request, refusals }: Asking, access: Access, decision: Decision): void {
+  if (decision.allowed) return
+  refusals.policy(request, caller, access, decision)
+  throw decision.visible ? forbidden(decision) : notFound()
+}
+
+/** May the caller do this in the namespace, whichever connection it is about? Throws 404 and 403. */
+export async function enterNamespace(
+  asking: Asking,
+  namespace: string | undefined,
+  operation: Access['operation'],
+): Promise<string> {
+  const reached = await reachNamespace(asking, namespace)
+  const access: Access = { namespace: reached, resource: 'connections', operation, metadata: 'narrowed' }
+  refuse(asking, access, decide(asking.caller.blocks, access))
+  return reached
+}
+
+export interface Place {
+  readonly namespace: string
+  readonly connectionId: string
+}
+
+/**
+ * The connection, where the caller sees it and may do this to it. Throws 404 for one that is not there or not
+ * visible, always the same; then 403.
+ */
+export async function enterConnection(
+  asking: Asking,
+  store: Store,
+  [namespace, connectionId]: readonly string[],
+  operation: Access['operation'],
+): Promise<Place & { readonly stored: StoredConnection }> {
+  const reached = await reachNamespace(asking, namespace)
+  if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
+  const stored = await findConnection(store, reached, connectionId)
+  if (stored === undefined) throw notFound()
+  const { metadata } = stored.connection
+  const access: Access = {
+    namespace: reached,
+    resource: 'connections',
+    operation,
+    metadata: { connectionId, metadata },
+  }
+  refuse(asking, access, decideOnConnection(asking.caller.blocks, access))
+  return { namespace: reached, connectionId, stored }
+}

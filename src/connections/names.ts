@@ -1,0 +1,19 @@
+/** Names for connections that were given none: two short words and four characters, like `clever-dolphin-a9X3`. */
+
+import { randomInt } from 'node:crypto'
+
+const qualities =
+  'able amber apt bold brave bright brisk calm candid clean clear clever cosy crisp curious deft eager early easy fair fast fine firm fleet fond free fresh gentle glad golden grand happy hardy honest jolly keen kind lively loyal lucky mellow merry mild neat noble patient plain polite prompt proud quick quiet ready rosy sage sharp silver smooth snug steady sunny swift tidy true vivid warm wise witty'.split(
+    ' ',
+  )
+const animals =
+  'badger bat bear beaver bee bison boar camel cat cod cow crab crane crow deer dog dolphin dove duck eagle eel elk falcon finch fox frog gecko goat goose gull hare hawk hen heron horse ibex jay kite koala lark lemur lion llama lynx mole moose moth mouse newt otter owl ox panda perch pony puffin quail rabbit raven robin rook seal shark sheep shrew skunk snail stork swan tern tiger toad trout vole wasp whale wolf wren yak zebra'.split(
+    ' ',
+  )
+const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+export function newConnectionId(): string {
+  const pick = (words: readonly string[] | string) => words[randomInt(words.length)] as string
+  const tail = Array.from({ length: 4 }, () => pick(base62)).join('')
+  return `${pick(qualities)}-${pick(animals)}-${tail}`
+}

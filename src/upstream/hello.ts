@@ -1,0 +1,77 @@
+/** The first contact with an MCP server, when a connection is made: is it there, does it want authorization, who is it? */
+
+import { connectPatienceMs } from '../limits.ts'
+import { shapeOf } from '../model/check.ts'
+import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
+import { type Upstream, UpstreamError } from './upstream.ts'
+
+export interface Learnt {
+  readonly status: ConnectionStatus
+  readonly serverInfo?: ServerInfo
+}
+
+const serverInfoShape = shapeOf(ServerInfo)
+const fieldNames = Object.keys(ServerInfo.properties)
+
+/** Throws UpstreamError `refused` only: everything else is a state that a connection may be in. */
+export async function learn(
+  upstream: Upstream,
+  url: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<Learnt> {
+  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
+  let refused: UpstreamError | undefined
+  let wantsAuthorization = false
+  let seen: string | undefined
+  const deadline = AbortSignal.timeout(connectPatienceMs)
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers },
+    fetch: async (input, init) => {
+      try {
+        const response = await upstream.send({
+          url: String(input),
+          method: (init?.method ?? 'GET') as 'GET',
+          headers: new Headers(init?.headers as Record<string, string>),
+          patience: connectPatienceMs,
+          signal: deadline,
+          ...(typeof init?.body === 'string' && { body: init.body }),
+        })
+        if (response.status === 401) wantsAuthorization = true
+        if (!response.ok) seen = `it answered ${response.status}`
+        return response
+      } catch (error) {
+        if (error instanceof UpstreamError) {
+          if (error.kind === 'refused') refused = error
+          seen = error.message
+        }
+        throw error
+      }
+    },
+  })
+  const client = new Client({ name: 'postern', version: '1' })
+  try {
+    await client.connect(transport, { timeout: connectPatienceMs, signal: deadline })
+    const serverInfo = readServerInfo(client.getServerVersion())
+    return { status: { state: 'connected' }, ...(serverInfo && { serverInfo }) }
+  } catch {
+    if (refused !== undefined) throw refused
+    if (wantsAuthorization) return { status: { state: 'auth_required' } }
+    return {
+      status: { state: 'error', message: `The server could not be reached: ${seen ?? 'it does not speak MCP'}` },
+    }
+  } finally {
+    // Ends the session that the greeting opened; nobody waits for it.
+    void transport
+      .terminateSession()
+      .catch(() => {})
+      .then(() => client.close())
+      .catch(() => {})
+  }
+}
+
+/** What we keep of it; undefined where it is not as it should be. */
+function readServerInfo(given: unknown): ServerInfo | undefined {
+  if (typeof given !== 'object' || given === null) return undefined
+  const known = Object.fromEntries(Object.entries(given).filter(([name]) => fieldNames.includes(name)))
+  return serverInfoShape.accepts(known) && JSON.stringify(known).length < 16_384 ? known : undefined
+}

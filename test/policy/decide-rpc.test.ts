@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'bun:test'
+import { readPolicy } from '../../src/policy/block.ts'
+import { type Access, decide, decideOnConnection } from '../../src/policy/decide.ts'
+import { narrowsTools, toolVerdict } from '../../src/policy/tools.ts'
+
+function blocksOf(...rules: Record<string, string>[]) {
+  const read = readPolicy(rules.map((rpcReqMatch) => ({ rpcReqMatch })))
+  if ('problem' in read) throw new Error(JSON.stringify(read.problem))
+  return read.blocks
+}
+const access: Access = {
+  namespace: 'acme',
+  resource: 'connections',
+  operation: 'execute',
+  metadata: { connectionId: 'c1', metadata: null },
+}
+/** 'allowed', or the rule that refuses. */
+function outcome(rules: Record<string, string>[], rpc: unknown, isReply = false): string {
+  const decision = decide(blocksOf(...rules), { ...access, rpc, isReply })
+  return decision.allowed ? 'allowed' : `${decision.block}.${decision.field}.${decision.path}`
+}
+const oneTool = { 'params.name': '^issues\\.get$' }
+const call = (name: string) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
+
+describe('a token for one tool', () => {
+  test('calls it and no other, and the refusal names the rule', () => {
+    expect(outcome([oneTool], call('issues.get'))).toBe('allowed')
+    expect(outcome([oneTool], call('issues.drop'))).toBe('0.rpcReqMatch.params.name')
+    expect(outcome([{ method: '.' }, { id: '^1$', ...oneTool }], call('x'))).toBe('1.rpcReqMatch.params.name')
+  })
+  for (const method of ['initialize', 'ping', 'server/discover', 'tools/list', 'notifications/initialized']) {
+    test(`may say ${method} first`, () => {
+      expect(outcome([oneTool], { jsonrpc: '2.0', id: 1, method })).toBe('allowed')
+      expect(outcome([{ method: '^tools/call$' }], { jsonrpc: '2.0', id: 1, method })).toBe('0.rpcReqMatch.method')
+      expect(outcome([{ params: '.' }], { jsonrpc: '2.0', id: 1, method })).toBe('0.rpcReqMatch.params')
+    })
+  }
+  for (const method of [
+    'resources/read',
+    'Initialize',
+    'initialize/x',
+    'xtools/list',
+    'tools/listx',
+    'notifications',
+    '',
+  ]) {
+    test(`may not say ${JSON.stringify(method)}`, () => {
+      expect(outcome([oneTool], { jsonrpc: '2.0', id: 1, method })).toBe('0.rpcReqMatch.params.name')
+    })
+  }
+  test('what has no method of its own, or none that is a string, is no preliminary', () => {
+    for (const body of [
+      null,
+      'ping',
+      undefined,
+      5,
+      [],
+      {},
+      { method: ['ping'] },
+      { method: null },
+      Object.create({ method: 'ping' }),
+    ]) {
+      // Without a body there is no MCP request to speak of.
+      expect(outcome([oneTool], body)).toBe(body === undefined ? 'allowed' : '0.rpcReqMatch.params.name')
+    }
+  })
+  test('a reply passes in a session of its own, where the block is about calls alone', () => {
+    const reply = { jsonrpc: '2.0', id: 1, result: {} }
+    expect(outcome([oneTool], reply)).toBe('0.rpcReqMatch.params.name')
+    expect(outcome([oneTool], reply, true)).toBe('allowed')
+    expect(outcome([oneTool, { 'params.a': '.', 'params.b': '.' }], reply, true)).toBe('allowed')
+    expect(outcome([{ ...oneTool, method: '.' }], reply, true)).not.toBe('allowed')
+    expect(outcome([{ ...oneTool, method: '.' }], call('issues.get'), false)).toBe('allowed')
+  })
+})
+
+test('other refusals name no rule', () => {
+  const decision = decide([{ operations: ['read'] }] as never, access)
+  expect(decision).toEqual({ allowed: false, block: 0, field: 'operations', visible: true })
+})
+
+test('of a connection that is there, what the constraints hide is hidden before anything is forbidden', () => {
+  const read = readPolicy([{ operations: 'read' }, { metadata: { team: 'x' } }])
+  if ('problem' in read) throw new Error('the policy is fine')
+  expect(decideOnConnection(read.blocks, access)).toEqual({
+    allowed: false,
+    block: 1,
+    field: 'metadata',
+    visible: false,
+  })
+  const seen = { ...access, metadata: { connectionId: 'c1', metadata: { team: 'x' } } }
+  expect(decideOnConnection(read.blocks, seen)).toEqual({
+    allowed: false,
+    block: 0,
+    field: 'operations',
+    visible: true,
+  })
+  expect(decideOnConnection(read.blocks, { ...seen, operation: 'read' })).toEqual({ allowed: true })
+})
+
+describe('a tool is shown unless it could never be called', () => {
+  const rows: [rules: Record<string, string>[], verdict: string][] = [
+    [[], 'yes'],
+    [[{ method: '^tools/call$' }], 'yes'],
+    [[{ method: '^tools/list$' }], 'never'],
+    [[{ jsonrpc: '^2' }], 'yes'],
+    [[{ 'params.name': '^issues\\.' }], 'yes'],
+    [[{ 'params.name': '^files\\.' }], 'never'],
+    [[{ 'params.name.x': '.' }], 'never'],
+    [[{ params: '.' }], 'never'],
+    [[{ id: '^1$' }], 'depends'],
+    [[{ 'params.arguments.to': '^a' }], 'depends'],
+    [[{ 'params._meta.x': '^a' }], 'depends'],
+    [[{ 'params.name': '^issues\\.', 'params.arguments.to': '^a' }], 'depends'],
+    [[{ 'params.arguments.to': '^a' }, { 'params.name': '^files\\.' }], 'never'],
+  ]
+  for (const [rules, verdict] of rows) {
+    test(`${JSON.stringify(rules)}: ${verdict}`, () =>
+      expect(toolVerdict(rules.length === 0 ? [] : blocksOf(...rules), 'issues.get')).toBe(verdict as 'yes'))
+  }
+})
+
+test('a list of tools is narrowed where any block says something of requests', () => {
+  const plain = readPolicy([{ operations: 'execute' }])
+  if ('problem' in plain) throw new Error('the policy is fine')
+  expect(narrowsTools([])).toBe(false)
+  expect(narrowsTools(plain.blocks)).toBe(false)
+  expect(narrowsTools([...plain.blocks, ...blocksOf(oneTool)])).toBe(true)
+})
