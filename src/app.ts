@@ -11,6 +11,10 @@ import type { Secrets } from './auth/secrets.ts'
 import { createConnectionLists } from './connections/list.ts'
 import { connectionRoutes } from './connections/routes.ts'
 import { notFound, PlatformError } from './errors.ts'
+import { createProxy } from './gateway/proxy.ts'
+import { gatewayRoutes } from './gateway/routes.ts'
+import { createSessions } from './gateway/sessions.ts'
+import { createStates } from './gateway/states.ts'
 import { createEdge, type Fetch } from './http/edge.ts'
 import type { Guard } from './http/guard.ts'
 import { pathOf } from './http/path.ts'
@@ -34,6 +38,10 @@ export interface AppDeps {
   readonly rates: Rates
   /** Reaches MCP servers. */
   readonly upstream: Upstream
+  /** Milliseconds that one has for the head of its answer. */
+  readonly upstreamPatience: number
+  /** Lets a request take longer than a silent connection may. */
+  readonly takeTime: (request: Request) => void
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Milliseconds that never go back. */
@@ -76,6 +84,8 @@ export function createApp(deps: AppDeps): App {
   })
   const mints = createRateLimit({ perSecond: rates.mints, now: monotonic })
   const lists = createConnectionLists(store, secrets.cursorKey)
+  const sessions = createSessions()
+  const states = createStates({ store, now: monotonic, log })
   const edge = createEdge({ guard, log, observe: observer?.answered })
   const refusals = createRefusals(audit, edge.requestId)
 
@@ -105,6 +115,17 @@ export function createApp(deps: AppDeps): App {
         upstream,
         headersKey: secrets.headersKey,
         now,
+      }),
+    )
+    .use(
+      gatewayRoutes({
+        authenticator,
+        refusals,
+        store,
+        headersKey: secrets.headersKey,
+        sessions,
+        proxy: createProxy({ upstream, sessions, patience: deps.upstreamPatience, onState: states.note }),
+        takeTime: deps.takeTime,
       }),
     )
     .use(serverRoutes({ authenticator, refusals }))

@@ -126,6 +126,30 @@ export const connectPatienceMs = 5000
 export const upstreamPatienceDefaultSeconds = 60
 /** Ours: what `--upstream-timeout` may be. Past it: refused at the start. */
 export const upstreamPatienceMaxSeconds = 600
+/** Ours: one JSON-RPC request; arguments with a document in them fit. Past it: 413. */
+export const rpcBodyBytesMax = MB
+/** Ours: JSON-RPC bodies nest a few levels; arguments may add theirs. Past it: 400, -32700. */
+export const rpcDepthMax = 64
+/** Ours: an answer that is no stream is held in memory. Past it: 502. */
+export const upstreamAnswerBytesMax = 16 * MB
+/** Ours: time for the rest of an answer that is no stream, once it has begun. Past it: 504. */
+export const upstreamAnswerMs = 60_000
+/** Ours: a stream in all: what a long task has to say fits. Past it: the stream ends. */
+export const streamBytesMax = 256 * MB
+/** Ours: one event of a stream that must be looked into. Past it: the stream ends. */
+export const streamEventBytesMax = 16 * MB
+/** Ours: a stream on which nothing comes; servers send comments meanwhile. Past it: the stream ends. */
+export const streamSilenceMs = 5 * 60_000
+/** Ours: a stream in all. Past it: the stream ends. */
+export const streamLifetimeMs = 60 * 60_000
+/** Ours: requests under way through one connection, streams included. Past it: 429. */
+export const callsAtOnceMax = 2000
+/** Ours: sessions of upstreams that are remembered, with whom they belong to; some hundred bytes each. Past it: a client begins anew. */
+export const sessionsKeptMax = 20_000
+/** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */
+export const stateWrittenEveryMs = 10_000
+/** Ours: what a server may answer to the first contact. Past it: the connection is made with the state `error`. */
+export const greetingBytesMax = MB
 /** Ours: how long the addresses of a name are remembered; the one looked at is the one connected to. Past it: resolved again. */
 export const resolvedForMs = 5000
 /** Ours: names whose addresses are remembered, some hundred bytes each. Past it: resolved again. */

@@ -18,7 +18,7 @@ const folderOf = (file: string) => (file.includes('/') ? (file.split('/')[0] ?? 
 const layers: readonly (readonly string[])[] = [
   ['commands'],
   ['transfer'],
-  ['tokens', 'connections', 'servers', 'fixtures', 'openapi'],
+  ['tokens', 'connections', 'servers', 'fixtures', 'openapi', 'gateway'],
   ['access', 'upstream'],
   ['http'],
   ['audit', 'metrics'],

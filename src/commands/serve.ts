@@ -94,6 +94,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   })
   const app = createApp({
     upstream: createUpstream(addresses),
+    upstreamPatience: config.upstream.patience,
+    takeTime: (request) => server.timeout(request, 0),
     store,
     secrets,
     issuer: url,

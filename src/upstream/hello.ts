@@ -1,6 +1,6 @@
 /** The first contact with an MCP server, when a connection is made: is it there, does it want authorization, who is it? */
 
-import { connectPatienceMs } from '../limits.ts'
+import { connectPatienceMs, greetingBytesMax } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { type Upstream, UpstreamError } from './upstream.ts'
@@ -38,7 +38,7 @@ export async function learn(
         })
         if (response.status === 401) wantsAuthorization = true
         if (!response.ok) seen = `it answered ${response.status}`
-        return response
+        return capped(response)
       } catch (error) {
         if (error instanceof UpstreamError) {
           if (error.kind === 'refused') refused = error
@@ -67,6 +67,22 @@ export async function learn(
       .then(() => client.close())
       .catch(() => {})
   }
+}
+
+/** Whoever answers a greeting with more than this is no MCP server that we want to hear out. */
+function capped(response: Response): Response {
+  if (response.body === null) return response
+  let left = greetingBytesMax
+  const body = response.body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        left -= chunk.length
+        if (left < 0) controller.error(new Error('the answer to a greeting is too large'))
+        else controller.enqueue(chunk)
+      },
+    }),
+  )
+  return new Response(body, { status: response.status, headers: response.headers })
 }
 
 /** What we keep of it; undefined where it is not as it should be. */

@@ -30,6 +30,8 @@ const app = createApp({
   guard,
   audit: { record: async () => {}, note() {}, close() {} },
   rates: { mints: 0, failures: 0 },
+  upstreamPatience: 0,
+  takeTime() {},
   upstream: { send: () => Promise.reject(new Error('nothing is sent')) },
   now: Date.now,
   monotonic: () => performance.now(),

@@ -94,6 +94,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     upstream: options.upstream ?? {
       send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),
     },
+    upstreamPatience: 1000,
+    takeTime() {},
     now: () => platform.now,
     log,
     audit: {

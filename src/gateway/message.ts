@@ -1,0 +1,109 @@
+/**
+ * A JSON-RPC message, read once and strictly: what two readers could understand differently is refused, and the very
+ * bytes that were read here are those that go upstream.
+ */
+
+import { isJson, readBytes } from '../http/body.ts'
+import { rpcBodyBytesMax, rpcDepthMax } from '../limits.ts'
+import { problemText } from '../model/check.ts'
+import { readJsonBytes } from '../model/json.ts'
+import { RpcError, type RpcId, rpcErrorBody } from './rpc-error.ts'
+
+export interface Message {
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly body: Readonly<Record<string, unknown>>
+  /** Undefined for a client's reply to a request of the server. */
+  readonly method: string | undefined
+  /** Null for a notification. */
+  readonly id: RpcId
+  /** `handshake`: up to 2025-11-25, with `initialize` and sessions. `stateless`: 2026-07-28. */
+  readonly era: 'handshake' | 'stateless'
+}
+
+/** Throws RpcError. */
+export async function readMessage(request: Request): Promise<Message> {
+  const tooLarge = () => new RpcError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
+  const bytes = await readBytes(request, rpcBodyBytesMax, tooLarge)
+  if (!isJson(request.headers.get('content-type'))) {
+    throw new RpcError('unreadable', 'content-type: must be application/json')
+  }
+  return messageOf(bytes)
+}
+
+/** Throws RpcError. */
+export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
+  const read = readJsonBytes(bytes, rpcDepthMax)
+  if ('problem' in read) {
+    const { problem } = read
+    throw new RpcError('unreadable', problem.place === '' ? `the body ${problem.message}` : problemText(problem))
+  }
+  const { value } = read
+  if (Array.isArray(value)) throw new RpcError('not_rpc', 'batches are not accepted: send each request by itself')
+  if (typeof value !== 'object' || value === null) throw new RpcError('not_rpc', 'the body must be a JSON-RPC object')
+  const body = value as Record<string, unknown>
+  const { jsonrpc, method, id } = body
+  const readable = typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id)) ? id : null
+  const not = (what: string) => new RpcError('not_rpc', what, { id: readable })
+  if (jsonrpc !== '2.0') throw not('jsonrpc: must be "2.0"')
+  if ('id' in body && readable === null) throw not('id: must be a string or a number')
+  const isReply = !('method' in body)
+  if (isReply && (readable === null || 'result' in body === 'error' in body)) {
+    throw not('this is neither a request, nor a notification, nor a reply')
+  }
+  if (!isReply && typeof method !== 'string') throw not('method: must be a string')
+  if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
+  const params = body['params']
+  if (params !== undefined && (typeof params !== 'object' || params === null)) {
+    throw not('params: must be an object')
+  }
+  return { bytes, body, method: method as string | undefined, id: readable, era: 'handshake' }
+}
+
+/** Of which era the request is; an answer where its headers do not agree with its body, or one that is required is missing. */
+export async function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> {
+  // Read when the first call comes: nobody who only lists pays for it.
+  const { classifyInboundRequest } = await import('@modelcontextprotocol/server')
+  const header = (name: string) => headers.get(name) ?? undefined
+  const [protocolVersionHeader, mcpMethodHeader, mcpNameHeader] = [
+    'mcp-protocol-version',
+    'mcp-method',
+    'mcp-name',
+  ].map(header)
+  const outcome = classifyInboundRequest({
+    httpMethod: 'POST',
+    body: message.body,
+    ...(protocolVersionHeader !== undefined && { protocolVersionHeader }),
+    ...(mcpMethodHeader !== undefined && { mcpMethodHeader }),
+    ...(mcpNameHeader !== undefined && { mcpNameHeader }),
+  })
+  if (outcome.kind === 'legacy') return 'handshake'
+  const refused = (status: number, code: number, text: string, data?: unknown) =>
+    new Response(rpcErrorBody(code, text, message.id, data), {
+      status,
+      headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+    })
+  if (outcome.kind === 'reject') return refused(outcome.httpStatus, outcome.code, outcome.message, outcome.data)
+  const problem = nameProblem(message, mcpMethodHeader, mcpNameHeader)
+  return problem === undefined ? 'stateless' : refused(400, headerMismatch, problem)
+}
+
+const headerMismatch = -32_020
+
+/** Which of a request's parameters `Mcp-Name` repeats (revision 2026-07-28, standard headers). */
+const named: Readonly<Record<string, string>> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+}
+
+/** A proxy on the way may decide by the headers; what they say must be what the body says. */
+function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcpName?: string): string | undefined {
+  if (id !== null && mcpMethod === undefined) return 'Mcp-Method: is missing'
+  const parameter = Object.hasOwn(named, method) ? named[method] : undefined
+  if (parameter === undefined) return undefined
+  if (mcpName === undefined) return 'Mcp-Name: is missing'
+  const [, encoded] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(mcpName) ?? []
+  const value = encoded === undefined ? mcpName : Buffer.from(encoded, 'base64').toString()
+  const params = (body['params'] ?? {}) as Record<string, unknown>
+  return params[parameter] === value ? undefined : `Mcp-Name: is not params.${parameter} of the body`
+}

@@ -1,0 +1,272 @@
+/**
+ * One message to the upstream of a connection, and its answer back. The bytes that were checked are the bytes that
+ * go; of the caller's headers only those of MCP do, and the connection's own win. Nothing is sent a second time but
+ * where the upstream said that it did not know the session, and a call never.
+ */
+
+import type { Place } from '../access/namespace.ts'
+import { callsAtOnceMax } from '../limits.ts'
+import type { Connection, ConnectionStatus } from '../model/connection.ts'
+import { type Upstream, UpstreamError } from '../upstream/upstream.ts'
+import { version } from '../version.ts'
+import type { Message } from './message.ts'
+import { RpcError } from './rpc-error.ts'
+import type { KeptSession, Sessions } from './sessions.ts'
+import { messagesOf, streamed, wholeAnswer } from './stream.ts'
+
+export interface Call {
+  readonly place: Place
+  readonly connection: Connection
+  /** The connection's own, in the clear. */
+  readonly ownHeaders: Readonly<Record<string, string>>
+  /** Whom a session belongs to: the token or key, and the connection as it is pointed. */
+  readonly owner: string
+  readonly message: Message
+  /** The caller's. */
+  readonly headers: Headers
+  readonly signal: AbortSignal
+  /** Looks at each message of the answer, where something must be left out. Throws SyntaxError. */
+  readonly rewrite: ((data: string) => string) | undefined
+}
+
+export interface UpstreamProxy {
+  /** The upstream's answer, as the client gets it. Throws RpcError. */
+  send(call: Call): Promise<Response>
+}
+
+export interface ProxyOptions {
+  readonly upstream: Upstream
+  readonly sessions: Sessions
+  /** Milliseconds to the head of an answer. */
+  readonly patience: number
+  /** Told what the traffic says of a connection. */
+  readonly onState: (place: Place, state: ConnectionStatus) => void
+}
+
+const handshakeVersion = '2025-11-25'
+
+export function createProxy({ upstream, sessions, patience, onState }: ProxyOptions): UpstreamProxy {
+  /** Requests under way, by connection. */
+  const underWay = new Map<string, number>()
+
+  function enter({ namespace, connectionId }: Place, id: Message['id']): () => void {
+    const name = `${namespace}/${connectionId}`
+    const count = underWay.get(name) ?? 0
+    if (count >= callsAtOnceMax) {
+      throw new RpcError('too_many', `More than ${callsAtOnceMax} requests are under way through this connection`, {
+        id,
+        headers: { 'retry-after': '1' },
+      })
+    }
+    underWay.set(name, count + 1)
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      const left = (underWay.get(name) ?? 1) - 1
+      if (left === 0) underWay.delete(name)
+      else underWay.set(name, left)
+    }
+  }
+
+  async function post(
+    call: Call,
+    body: Uint8Array | string,
+    more: Readonly<Record<string, string>>,
+  ): Promise<Response> {
+    const { connection, ownHeaders, headers, message, signal } = call
+    const sent = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
+    headers.forEach((value, name) => {
+      if ((name.startsWith('mcp-') && name !== 'mcp-session-id') || name === 'last-event-id') sent.set(name, value)
+    })
+    for (const [name, value] of Object.entries(more)) sent.set(name, value)
+    for (const [name, value] of Object.entries(ownHeaders)) sent.set(name, value)
+    try {
+      return await upstream.send({ url: connection.mcpUrl ?? '', headers: sent, body, signal, patience })
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error
+      const { id } = message
+      if (error.kind === 'late') throw new RpcError('upstream_late', `The upstream: ${error.message}`, { id })
+      onState(call.place, { state: 'error', message: `The server could not be reached: ${error.message}` })
+      throw new RpcError('upstream_down', `The upstream cannot be reached: ${error.message}`, { id })
+    }
+  }
+
+  /** Opens a session of the platform's own, for a client that has none. */
+  async function open(call: Call): Promise<KeptSession> {
+    const params = { protocolVersion: handshakeVersion, capabilities: {}, clientInfo: { name: 'postern', version } }
+    const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
+    // The client's own words about the protocol are about its own request.
+    const own = { ...call, headers: new Headers() }
+    const response = await post(own, JSON.stringify(initialize), {})
+    const id = response.headers.get('mcp-session-id')
+    let protocolVersion = handshakeVersion
+    if (response.ok) {
+      await messages(response, call, (message) => {
+        const { result } = message as { result?: { protocolVersion?: unknown } }
+        if (typeof result?.protocolVersion === 'string') protocolVersion = result.protocolVersion
+        return result !== undefined
+      })
+    } else await response.body?.cancel()
+    // One that needs no greeting, or knows another: it is asked without, and says itself what is wrong.
+    if (!response.ok || id === null) return { id: null, protocolVersion }
+    const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
+    const done = await post(own, JSON.stringify(initialized), {
+      'mcp-session-id': id,
+      'mcp-protocol-version': protocolVersion,
+    })
+    await done.body?.cancel()
+    return { id, protocolVersion }
+  }
+
+  async function sendOnce(call: Call, session: KeptSession | string | undefined): Promise<Response> {
+    if (session === undefined) return post(call, call.message.bytes, {})
+    if (typeof session === 'string') return post(call, call.message.bytes, { 'mcp-session-id': session })
+    const { id, protocolVersion } = session
+    return post(call, call.message.bytes, {
+      ...(id !== null && { 'mcp-session-id': id }),
+      ...(!call.headers.has('mcp-protocol-version') && { 'mcp-protocol-version': protocolVersion }),
+    })
+  }
+
+  return {
+    async send(call) {
+      const { message, owner, place, connection } = call
+      const leave = enter(place, message.id)
+      let isStreaming = false
+      try {
+        const given = call.headers.get('mcp-session-id')
+        const own = given !== null && sessions.has(owner, given) ? given : undefined
+        const needsNone = message.era === 'stateless' || message.method === 'initialize' || own !== undefined
+        let kept = needsNone ? undefined : await sessions.kept(owner, () => open(call))
+        let response = await sendOnce(call, own ?? kept)
+        if (response.status === 404 && kept !== undefined && kept.id !== null) {
+          sessions.drop(owner, kept)
+          await response.body?.cancel()
+          kept = await sessions.kept(owner, () => open(call))
+          if (message.method === 'tools/call') {
+            throw new RpcError('upstream_down', 'The upstream’s session was over, and a new one is open: call again', {
+              id: message.id,
+            })
+          }
+          response = await sendOnce(call, kept)
+        }
+        const answer = await answered(response, call, {
+          hasOwnSession: own !== undefined,
+          onEnd: leave,
+          onStream: () => {
+            isStreaming = true
+          },
+        })
+        if (message.method === 'initialize') {
+          const sessionId = response.headers.get('mcp-session-id')
+          if (sessionId !== null) {
+            sessions.add(owner, sessionId)
+            answer.headers.set('mcp-session-id', sessionId)
+          }
+        } else if (own !== undefined) answer.headers.set('mcp-session-id', own)
+        if (connection.status.state !== 'connected' && response.ok) onState(place, { state: 'connected' })
+        return answer
+      } finally {
+        if (!isStreaming) leave()
+      }
+    },
+  }
+
+  interface Answering {
+    readonly hasOwnSession: boolean
+    readonly onEnd: () => void
+    readonly onStream: () => void
+  }
+
+  async function answered(
+    response: Response,
+    call: Call,
+    { hasOwnSession, onEnd, onStream }: Answering,
+  ): Promise<Response> {
+    const { message, connection, place, rewrite } = call
+    const { id } = message
+    const { status } = response
+    const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+    const encoding = response.headers.get('content-encoding')
+    const unusable = async (what: string) => {
+      await response.body?.cancel().catch(() => {})
+      return new RpcError('upstream_down', `The upstream ${what}`, { id })
+    }
+    if (status === 401) {
+      await response.body?.cancel().catch(() => {})
+      onState(place, { ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
+      const { authorizationUrl } = connection.status as { authorizationUrl?: string }
+      throw new RpcError('upstream_unauthorized', 'The upstream wants authorization', {
+        id,
+        ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
+      })
+    }
+    if (encoding !== null && encoding !== 'identity')
+      throw await unusable('compressed its answer, which nobody asked for')
+    if (status >= 300 && status < 400)
+      throw await unusable(`answered with a redirect (${status}), which is not followed`)
+    if (status >= 500 || status < 200) throw await unusable(`answered ${status}`)
+    const headers = new Headers({ 'cache-control': 'no-store' })
+    const protocolVersion = response.headers.get('mcp-protocol-version')
+    if (protocolVersion !== null) headers.set('mcp-protocol-version', protocolVersion)
+    if (status === 202 || status === 204) {
+      await response.body?.cancel().catch(() => {})
+      return new Response(null, { status: 202, headers })
+    }
+    if (status >= 400) {
+      const text = (await wholeAnswer(response, id)).toString()
+      if (type === 'application/json' && isRpcError(text)) {
+        headers.set('content-type', 'application/json')
+        return new Response(text, { status, headers })
+      }
+      if (status === 404 && hasOwnSession) {
+        throw new RpcError('no_session', 'The session is over: initialize again', { id })
+      }
+      throw new RpcError('upstream_down', `The upstream answered ${status} and no JSON-RPC`, { id })
+    }
+    if (type === 'text/event-stream' && response.body !== null) {
+      headers.set('content-type', 'text/event-stream')
+      onStream()
+      return new Response(streamed(response.body, { onEnd, ...(rewrite && { rewrite }) }), { headers })
+    }
+    if (type !== 'application/json') throw await unusable('does not speak MCP')
+    const bytes = await wholeAnswer(response, id)
+    headers.set('content-type', 'application/json')
+    try {
+      const text = rewrite?.(bytes.toString())
+      // A list of answers is none: nobody asked for several.
+      if (text === undefined && !startsAsObject(bytes)) throw new SyntaxError('not an object')
+      return new Response(text ?? (bytes as unknown as Uint8Array<ArrayBuffer>), { headers })
+    } catch (error) {
+      if (error instanceof SyntaxError) throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
+      throw error
+    }
+  }
+
+  async function messages(response: Response, { message }: Call, take: (message: unknown) => boolean): Promise<void> {
+    const type = response.headers.get('content-type')?.split(';', 1)[0]
+    if (type === 'text/event-stream') return messagesOf(response, message.id, take)
+    try {
+      take(JSON.parse((await wholeAnswer(response, message.id)).toString()))
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+      throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id: message.id })
+    }
+  }
+}
+
+function isRpcError(text: string): boolean {
+  try {
+    const message = JSON.parse(text) as { jsonrpc?: unknown; error?: unknown } | null
+    return message?.jsonrpc === '2.0' && typeof message.error === 'object' && message.error !== null
+  } catch {
+    return false
+  }
+}
+
+/** Without reading it all: it is passed on as it is. */
+function startsAsObject(bytes: Uint8Array): boolean {
+  const first = bytes.findIndex((byte) => byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09)
+  return first >= 0 && bytes[first] === 0x7b
+}

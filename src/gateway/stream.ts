@@ -1,0 +1,159 @@
+/** Answers of upstreams, whole and as streams, within budgets of bytes and time. */
+
+import { createParser } from 'eventsource-parser'
+import {
+  streamBytesMax,
+  streamEventBytesMax,
+  streamLifetimeMs,
+  streamSilenceMs,
+  upstreamAnswerBytesMax,
+  upstreamAnswerMs,
+} from '../limits.ts'
+import { RpcError, type RpcId } from './rpc-error.ts'
+
+/** All of an answer's bytes. Throws RpcError `upstream_down` and `upstream_late`. */
+export async function wholeAnswer(response: Response, id: RpcId, bytesMax = upstreamAnswerBytesMax): Promise<Buffer> {
+  if (response.body === null) return Buffer.alloc(0)
+  const reader = response.body.getReader()
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    void reader.cancel().catch(() => {})
+  }, upstreamAnswerMs)
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (isLate) throw new RpcError('upstream_late', 'The upstream did not finish its answer in time', { id })
+      if (done) break
+      length += value.length
+      if (length > bytesMax) {
+        void reader.cancel().catch(() => {})
+        throw new RpcError('upstream_down', `The upstream's answer is larger than ${bytesMax} bytes`, { id })
+      }
+      chunks.push(value)
+    }
+  } catch (error) {
+    if (error instanceof RpcError) throw error
+    throw new RpcError('upstream_down', 'The upstream broke off its answer', { id })
+  } finally {
+    clearTimeout(timer)
+  }
+  return chunks.length === 1 ? Buffer.from(chunks[0] as Uint8Array) : Buffer.concat(chunks)
+}
+
+export interface StreamOptions {
+  /** Looks at each message, and gives another in its place. */
+  readonly rewrite?: (data: string) => string
+  /** Called once, however it ends. */
+  readonly onEnd: () => void
+}
+
+/** The stream as it comes. It ends early past its budgets, and the upstream with it when the client goes. */
+export function streamed(
+  body: ReadableStream<Uint8Array>,
+  { rewrite, onEnd }: StreamOptions,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  const until = performance.now() + streamLifetimeMs
+  let bytes = 0
+  let hasEnded = false
+  const end = () => {
+    if (hasEnded) return
+    hasEnded = true
+    onEnd()
+  }
+  const stop = () => {
+    void reader.cancel().catch(() => {})
+    end()
+  }
+  const events = rewrite === undefined ? undefined : createRewriter(rewrite)
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const timer = setTimeout(stop, streamSilenceMs)
+        try {
+          for (;;) {
+            const { done, value } = await reader.read()
+            bytes += value?.length ?? 0
+            if (done || bytes > streamBytesMax || performance.now() > until) {
+              if (!done) stop()
+              end()
+              controller.close()
+              return
+            }
+            const out = events === undefined ? value : events(value)
+            if (out.length === 0) continue
+            controller.enqueue(out)
+            return
+          }
+        } catch {
+          // The upstream broke off: what has come is all there is.
+          stop()
+          controller.close()
+        } finally {
+          clearTimeout(timer)
+        }
+      },
+      cancel: stop,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** Bytes of a stream of events in, bytes of whole events out. Throws for an event that is too large. */
+function createRewriter(rewrite: (data: string) => string): (bytes: Uint8Array) => Uint8Array {
+  const decoder = new TextDecoder()
+  let out = ''
+  let pending = 0
+  const parser = createParser({
+    onEvent({ id, event, data }) {
+      pending = 0
+      const lines = rewrite(data)
+        .split('\n')
+        .map((line) => `data: ${line}\n`)
+      out += `${event === undefined ? '' : `event: ${event}\n`}${id === undefined ? '' : `id: ${id}\n`}${lines.join('')}\n`
+    },
+    onRetry: (milliseconds) => {
+      out += `retry: ${milliseconds}\n\n`
+    },
+    onComment: () => {
+      out += ':\n\n'
+    },
+  })
+  return (bytes) => {
+    pending += bytes.length
+    parser.feed(decoder.decode(bytes, { stream: true }))
+    if (pending > streamEventBytesMax) throw new Error('an event is too large')
+    const text = out
+    out = ''
+    return Buffer.from(text)
+  }
+}
+
+/** The messages of a stream of events, one after the other, until `take` has what it wants. */
+export async function messagesOf(response: Response, id: RpcId, take: (message: unknown) => boolean): Promise<void> {
+  if (response.body === null) return
+  let isDone = false
+  const reader = streamed(response.body, {
+    rewrite(data) {
+      try {
+        if (!isDone) isDone = take(JSON.parse(data))
+      } catch {
+        throw new RpcError('upstream_down', 'The upstream does not speak JSON', { id })
+      }
+      return data
+    },
+    onEnd() {},
+  }).getReader()
+  const deadline = performance.now() + upstreamAnswerMs
+  try {
+    while (!isDone && performance.now() < deadline) {
+      const { done } = await reader.read()
+      if (done) return
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}

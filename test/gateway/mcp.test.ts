@@ -1,0 +1,373 @@
+/** MCP through a connection: official clients of both eras, and a real upstream that counts what reaches it. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
+import { createUpstream } from '../../src/upstream/upstream.ts'
+import { mintToken } from '../api/cases.ts'
+import { createTestPlatform, type TestPlatform } from '../support/platform.ts'
+import { sampleKeys } from '../support/sample.ts'
+
+interface Seen {
+  readonly path: string
+  readonly headers: Headers
+  readonly text: string
+}
+let seen: Seen[] = []
+let calls: string[] = []
+
+const tools = ['issues.get', 'issues.list', 'files.drop'].map((name) => ({
+  name,
+  inputSchema: { type: 'object' as const },
+}))
+const mcp = createMcpHandler(() => {
+  const server = new Server({ name: 'counting', version: '1' }, { capabilities: { tools: {} } })
+  server.setRequestHandler('tools/list', async () => ({ tools }))
+  server.setRequestHandler('tools/call', async ({ params }) => {
+    calls.push(params.name)
+    return { content: [{ type: 'text', text: `called ${params.name}` }] }
+  })
+  return server
+})
+
+/** By path: how the upstream behaves. */
+const manners: Record<string, (request: Request, text: string) => Response | Promise<Response>> = {
+  '/mcp': (request, text) =>
+    mcp.fetch(new Request(request.url, { method: 'POST', headers: request.headers, body: text })),
+  '/redirect': () => new Response(null, { status: 307, headers: { location: '/mcp' } }),
+  '/broken': () => new Response('oops', { status: 500 }),
+  '/html': () => new Response('<html>', { headers: { 'content-type': 'text/html' } }),
+  '/nonsense': () => new Response('[1]', { headers: { 'content-type': 'application/json' } }),
+  '/private': () => new Response(null, { status: 401, headers: { 'www-authenticate': 'Bearer secret="x"' } }),
+  '/gzip': () =>
+    new Response(Bun.gzipSync(Buffer.alloc(1e6)), {
+      headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    }),
+  '/slow': () => new Promise(() => {}),
+  '/endless': () =>
+    new Response(new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1 << 20).fill(0x20)) }), {
+      headers: { 'content-type': 'application/json' },
+    }),
+  '/refuses': () =>
+    Response.json({ jsonrpc: '2.0', id: 1, error: { code: -32_602, message: 'no such tool' } }, { status: 400 }),
+  // Keeps sessions, and loses them when it is told to.
+  '/sessions': (request, text) => {
+    const { method, id } = JSON.parse(text)
+    const session = request.headers.get('mcp-session-id')
+    if (method === 'initialize') {
+      sessions += 1
+      return Response.json(
+        {
+          jsonrpc: '2.0',
+          id,
+          result: { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 's', version: '1' } },
+        },
+        { headers: { 'mcp-session-id': `s-${sessions}` } },
+      )
+    }
+    if (session !== `s-${sessions}`) return new Response(null, { status: 404 })
+    if (id === undefined) return new Response(null, { status: 202 })
+    if (method === 'tools/call') calls.push(session)
+    return Response.json({ jsonrpc: '2.0', id, result: { session } })
+  },
+}
+let sessions = 0
+let upstream: Bun.Server<undefined>
+let platform: TestPlatform
+let front: Bun.Server<undefined>
+
+beforeAll(() => {
+  upstream = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url)
+      const text = await request.text()
+      // The end of a greeting's session may come late.
+      if (request.method !== 'POST') return new Response(null, { status: 405 })
+      seen.push({ path: pathname, headers: request.headers, text })
+      return manners[pathname]?.(request, text) ?? new Response(null, { status: 404 })
+    },
+  })
+})
+afterAll(async () => {
+  await upstream.stop(true)
+  await front.stop(true)
+})
+beforeEach(async () => {
+  seen = []
+  calls = []
+  await front?.stop(true)
+  const addresses = createAddresses({
+    allowed: ['127.0.0.1'].flatMap((text) => readAllowedUpstream(text) ?? []),
+    isPublicAllowed: false,
+    isOurs: () => false,
+  })
+  platform = await createTestPlatform({ upstream: createUpstream(addresses) })
+  front = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    fetch: async (request) => {
+      const { method, headers } = request
+      const body = method === 'POST' ? { body: await request.text() } : {}
+      return platform.fetch(new URL(request.url).pathname, { method, headers, ...body })
+    },
+  })
+})
+
+const bearer = (credential: string, headers: Record<string, string> = {}) => ({
+  authorization: `Bearer ${credential}`,
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+  ...headers,
+})
+/** A connection to a path of the upstream, without the first contact being counted. */
+async function connect(id: string, path: string, more: object = {}): Promise<void> {
+  const response = await platform.fetch(`/connect/ada/${id}`, {
+    method: 'PUT',
+    headers: bearer(sampleKeys.ada),
+    body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}${path}`, ...more }),
+  })
+  expect(response.status).toBe(201)
+  seen = []
+  calls = []
+}
+async function send(
+  id: string,
+  body: unknown,
+  credential: string = sampleKeys.ada,
+  headers: Record<string, string> = {},
+) {
+  const response = await platform.fetch(`/connect/ada/${id}/mcp`, {
+    method: 'POST',
+    headers: bearer(credential, headers),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  const text = await response.text()
+  const json = text.startsWith('event:') || text.startsWith('data:') ? text.slice(text.indexOf('data: ') + 6) : text
+  return { status: response.status, headers: response.headers, text, body: json === '' ? undefined : JSON.parse(json) }
+}
+const call = (name: string, id: number | string = 1) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'tools/call',
+  params: { name, arguments: {} },
+})
+const oneTool = [{ rpcReqMatch: { 'params.name': '^issues\\.' } }]
+
+describe('an official client', () => {
+  for (const versions of [undefined, ['2025-06-18']]) {
+    test(`lists and calls through a connection, as a token lets it (${versions ?? 'its own choice of revision'})`, async () => {
+      await connect('one', '/mcp')
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })
+      const client = new Client(
+        { name: 'test', version: '1' },
+        versions === undefined ? {} : { supportedProtocolVersions: versions },
+      )
+      await client.connect(
+        new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${front.port}/connect/ada/one/mcp`), {
+          requestInit: { headers: { authorization: `Bearer ${token}` } },
+        }),
+      )
+      expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['issues.get', 'issues.list'])
+      expect(await client.callTool({ name: 'issues.get', arguments: {} })).toMatchObject({
+        content: [{ type: 'text', text: 'called issues.get' }],
+      })
+      expect(client.callTool({ name: 'files.drop', arguments: {} })).rejects.toThrow(
+        'policy[0].rpcReqMatch.params.name',
+      )
+      await Bun.sleep(0)
+      expect(calls).toEqual(['issues.get'])
+      await client.close()
+    })
+  }
+})
+
+describe('what reaches the upstream', () => {
+  test('are the very bytes that were checked, the connection’s headers and none of the caller’s', async () => {
+    await connect('one', '/mcp', { headers: { Authorization: 'Bearer upstream-secret', 'X-Team': 'ops' } })
+    const body =
+      '{ "jsonrpc":"2.0", "id":"é", "method":"tools/call","params":{"name":"issues.get","arguments":{"n":12345678901234567890,"z":-0}} }'
+    const answer = await send('one', body, sampleKeys.ada, {
+      cookie: 'a=b',
+      'x-api-key': 'k',
+      'x-other': 'o',
+      'mcp-trace': 't',
+    })
+    expect({ status: answer.status, id: answer.body.id }).toEqual({ status: 200, id: 'é' })
+    const { headers, text } = seen.at(-1) as Seen
+    expect(text).toBe(body)
+    expect([headers.get('authorization'), headers.get('x-team'), headers.get('mcp-trace')]).toEqual([
+      'Bearer upstream-secret',
+      'ops',
+      't',
+    ])
+    for (const name of ['cookie', 'x-api-key', 'x-other']) expect(headers.has(name)).toBe(false)
+    expect(answer.text).not.toContain('upstream-secret')
+  })
+
+  const smuggled: [what: string, body: string, status: number, code: number][] = [
+    ['a batch', JSON.stringify([call('files.drop')]), 400, -32_600],
+    [
+      'a key twice',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{"name":"files.drop"}}',
+      400,
+      -32_700,
+    ],
+    [
+      'a key twice, one escaped',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"issues.get","\\u006eame":"files.drop"}}',
+      400,
+      -32_700,
+    ],
+    ['two values', `${JSON.stringify(call('issues.get'))}${JSON.stringify(call('files.drop'))}`, 400, -32_700],
+    [
+      'deep nesting',
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${'{"a":'.repeat(70)}1${'}'.repeat(71)}`,
+      400,
+      -32_700,
+    ],
+    ['no JSON', 'tools/call', 400, -32_700],
+    ['another version', '{"jsonrpc":"1.0","id":1,"method":"tools/call"}', 400, -32_600],
+    ['an id that is an object', '{"jsonrpc":"2.0","id":{},"method":"tools/call"}', 400, -32_600],
+    [
+      'too much',
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":"${'x'.repeat(1_100_000)}"}}`,
+      413,
+      -32_600,
+    ],
+    ['a tool that is not allowed', JSON.stringify(call('files.drop')), 403, -32_003],
+    [
+      'a method that is not a call',
+      '{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x"}}',
+      403,
+      -32_003,
+    ],
+    ['a reply that nobody asked for', '{"jsonrpc":"2.0","id":1,"result":{}}', 403, -32_003],
+  ]
+  for (const [what, body, status, code] of smuggled) {
+    test(`never is ${what}`, async () => {
+      await connect('one', '/mcp')
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })
+      const answer = await send('one', body, token)
+      expect({ status: answer.status, code: answer.body.error.code }).toEqual({ status, code })
+      expect(answer.body.jsonrpc).toBe('2.0')
+      expect(seen).toEqual([])
+    })
+  }
+
+  test('are no headers that say something else than the body', async () => {
+    await connect('one', '/mcp')
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'c', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
+    const body = { ...call('issues.get'), params: { name: 'issues.get', arguments: {}, _meta: meta } }
+    const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call' }
+    for (const headers of [
+      { ...modern, 'mcp-name': 'files.drop' },
+      modern,
+      { ...modern, 'mcp-method': 'tools/list', 'mcp-name': 'issues.get' },
+      { 'mcp-protocol-version': '2026-07-28', 'mcp-name': 'issues.get' },
+    ]) {
+      const answer = await send('one', body, sampleKeys.ada, headers as Record<string, string>)
+      expect({ headers, status: answer.status, code: answer.body.error.code }).toEqual({
+        headers,
+        status: 400,
+        code: -32_020,
+      })
+    }
+    expect(seen).toEqual([])
+    const encoded = `=?base64?${Buffer.from('issues.get').toString('base64')}?=`
+    expect((await send('one', body, sampleKeys.ada, { ...modern, 'mcp-name': encoded })).status).toBe(200)
+  })
+})
+
+describe('refusals', () => {
+  test('come before the body is read, in the words of JSON-RPC', async () => {
+    await connect('one', '/mcp')
+    const reader = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ operations: 'read' }] })
+    const hidden = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'x' } }] })
+    const rows: [string, string, number, number, string | null][] = [
+      ['one', 'wrong', 401, -32_001, 'Bearer error="invalid_token"'],
+      ['none', sampleKeys.ada, 404, -32_000, null],
+      ['one', hidden, 404, -32_000, null],
+      ['one', sampleKeys.jonas, 404, -32_000, null],
+      ['one', reader, 403, -32_003, 'Bearer error="insufficient_scope"'],
+    ]
+    for (const [id, credential, status, code, authenticate] of rows) {
+      const answer = await send(id, 'not even JSON', credential)
+      expect([answer.status, answer.body.error.code, answer.body.id, answer.headers.get('www-authenticate')]).toEqual([
+        status,
+        code,
+        null,
+        authenticate,
+      ])
+    }
+    for (const method of ['GET', 'DELETE', 'PUT']) {
+      const response = await platform.fetch('/connect/ada/one/mcp', { method, headers: bearer(sampleKeys.ada) })
+      expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
+    }
+    expect(seen).toEqual([])
+  })
+
+  const manner: [path: string, status: number, code: number][] = [
+    ['/redirect', 502, -32_000],
+    ['/broken', 502, -32_000],
+    ['/html', 502, -32_000],
+    ['/nonsense', 502, -32_000],
+    ['/gzip', 502, -32_000],
+    ['/endless', 502, -32_000],
+    ['/slow', 504, -32_000],
+    ['/private', 401, -32_001],
+    ['/refuses', 400, -32_602],
+  ]
+  for (const [path, status, code] of manner) {
+    test(`of an upstream that is ${path}`, async () => {
+      await connect('one', path === '/slow' ? '/mcp' : path)
+      const behave = manners['/mcp'] as (typeof manners)['x']
+      if (path === '/slow') manners['/mcp'] = manners['/slow'] as (typeof manners)['x']
+      const answer = await send('one', { jsonrpc: '2.0', id: 7, method: 'initialize', params: {} })
+      manners['/mcp'] = behave
+      expect([answer.status, answer.body.error.code]).toEqual([status, code])
+      expect(answer.headers.get('www-authenticate')).toBeNull()
+      if (path === '/redirect') expect(seen.map((one) => one.path)).toEqual(['/redirect'])
+    })
+  }
+})
+
+describe('sessions', () => {
+  test('are opened for a client that has none, kept, and opened again; a call is never sent twice', async () => {
+    await connect('one', '/sessions')
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    const first = (await send('one', ping)).body.result.session
+    expect((await send('one', ping)).body.result.session).toBe(first)
+    sessions += 1
+    expect((await send('one', ping)).body.result.session).toBe(`s-${sessions}`)
+    sessions += 1
+    const before = seen.length
+    const lost = await send('one', call('issues.get'))
+    expect([lost.status, lost.body.error.message]).toEqual([502, expect.stringContaining('call again')])
+    expect(seen.slice(before).filter(({ text }) => text.includes('tools/call')).length).toBe(1)
+    expect((await send('one', call('issues.get'))).status).toBe(200)
+    expect(calls).toEqual([`s-${sessions}`])
+  })
+
+  test('belong to the token that opened them', async () => {
+    await connect('one', '/sessions')
+    const given = (await send('one', { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} })).headers.get(
+      'mcp-session-id',
+    ) as string
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    const mine = await send('one', ping, sampleKeys.ada, { 'mcp-session-id': given })
+    expect([mine.body.result.session, mine.headers.get('mcp-session-id')]).toEqual([given, given])
+    const other = await mintToken(platform.fetch, sampleKeys.ada)
+    const theirs = await send('one', ping, other, { 'mcp-session-id': given })
+    expect(theirs.body.result.session).not.toBe(given)
+    expect(theirs.headers.get('mcp-session-id')).toBeNull()
+  })
+})
