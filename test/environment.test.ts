@@ -11,6 +11,7 @@ import {
   run,
   type Server,
   sampleFolder,
+  sendTo,
   startServer,
   type Workplace,
   workplace,
@@ -18,7 +19,6 @@ import {
 import { sampleKeys } from './support/sample.ts'
 
 const isRoot = process.getuid?.() === 0
-const send = (server: Server) => (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init)
 const status = async (server: Server, path: string, credential: string) =>
   (await fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${credential}` } })).status
 const withMetrics = ['--fixtures', sampleFolder, '--metrics-listen', '127.0.0.1:0']
@@ -66,7 +66,7 @@ describe.if(canMount)('a disk that is nearly full', () => {
     const fill = Bun.spawnSync(['dd', 'if=/dev/zero', `of=${filler}`, 'bs=4096'])
     expect(fill.exitCode).not.toBe(0)
     const mint = () =>
-      send(server)('/tokens', { method: 'POST', headers: { authorization: `Bearer ${sampleKeys.ada}` } })
+      sendTo(server)('/tokens', { method: 'POST', headers: { authorization: `Bearer ${sampleKeys.ada}` } })
     let refusals = 0
     for (let i = 0; i < 60; i += 1) {
       const response = await mint()
@@ -107,8 +107,8 @@ describe.if(existsSync(faketime))('a clock that jumps', () => {
         FAKETIME_DONT_FAKE_MONOTONIC: '1',
       },
     })
-    const token = await mintToken(send(server), sampleKeys.ada, { policy: [{ ttl: '24h' }] })
-    const revoked = await mintToken(send(server), sampleKeys.ada, { policy: [{ ttl: '24h' }] })
+    const token = await mintToken(sendTo(server), sampleKeys.ada, { policy: [{ ttl: '24h' }] })
+    const revoked = await mintToken(sendTo(server), sampleKeys.ada, { policy: [{ ttl: '24h' }] })
     expect((await run(place, ['token', 'revoke', revoked, '--data', place.data])).code).toBe(0)
     const seen = async (offset: string) => {
       setClock(offset)
@@ -152,11 +152,11 @@ describe('secrets', () => {
     const operator = 'CANARY-operator-key-of-this-test-0123456789'
     await using server = await startServer(place, undefined, { env: { POSTERN_API_KEY: operator } })
     const { stdout } = await run(place, ['keys', 'create', '--user', 'ada', '--data', place.data])
-    const token = await mintToken(send(server), operator, { policy: [{ metadata: { note: 'CANARY-policy' } }] })
-    const child = await mintToken(send(server), token)
+    const token = await mintToken(sendTo(server), operator, { policy: [{ metadata: { note: 'CANARY-policy' } }] })
+    const child = await mintToken(sendTo(server), token)
     for (const credential of [token, child, 'CANARY-wrong', `${token}x`]) {
       await status(server, '/connect/ada?name=CANARY-name', credential)
-      await send(server)(`/tokens?access_token=${credential}`, { method: 'POST', body: `{"policy":"${credential}"}` })
+      await sendTo(server)(`/tokens?access_token=${credential}`, { method: 'POST', body: `{"policy":"${credential}"}` })
     }
     await run(place, ['token', 'revoke', token, '--data', place.data])
     const written = readdirSync(place.data, { recursive: true, withFileTypes: true })

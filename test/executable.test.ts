@@ -20,13 +20,13 @@ import {
   run,
   type Server,
   sampleFolder,
+  sendTo,
   startServer,
   type Workplace,
   workplace,
 } from './support/executable.ts'
 import { sampleKeys } from './support/sample.ts'
 
-const send = (server: Server) => (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init)
 const get = (server: Server, path: string, credential: string) =>
   fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${credential}` } })
 const ids = async (response: Response) => {
@@ -40,7 +40,7 @@ describe('the main job', () => {
   test('load fixtures, mint a scoped token, list what it may see, read a server', async () => {
     using place = workplace()
     await using server = await startServer(place)
-    const token = await mintToken(send(server), sampleKeys.ada, {
+    const token = await mintToken(sendTo(server), sampleKeys.ada, {
       policy: [{ namespaces: 'northwind', metadata: { userId: 'ada' }, ttl: '30m' }],
     })
     expect(await ids(await get(server, '/connect/northwind', token))).toEqual([
@@ -58,7 +58,7 @@ describe('the main job', () => {
   test('tokens, cursors, keys and records survive a restart, and a kill', async () => {
     using place = workplace()
     let server = await startServer(place)
-    const token = await mintToken(send(server), sampleKeys.ada)
+    const token = await mintToken(sendTo(server), sampleKeys.ada)
     const page = (await (await get(server, '/connect/northwind?limit=5', token)).json()) as { nextCursor: string }
     const next = `/connect/northwind?limit=2&cursor=${page.nextCursor}`
     const expected = await ids(await get(server, next, token))
@@ -79,9 +79,9 @@ describe('operators act while the server runs, and what they did survives a kill
   test('token revoke: the token and its children', async () => {
     using place = workplace()
     let server = await startServer(place)
-    const parent = await mintToken(send(server), sampleKeys.ada)
-    const child = await mintToken(send(server), parent)
-    const other = await mintToken(send(server), sampleKeys.ada)
+    const parent = await mintToken(sendTo(server), sampleKeys.ada)
+    const child = await mintToken(sendTo(server), parent)
+    const other = await mintToken(sendTo(server), sampleKeys.ada)
     const statuses = () =>
       Promise.all([parent, child, other].map(async (token) => (await get(server, '/connect/ada', token)).status))
     expect(await statuses()).toEqual([200, 200, 200])
@@ -116,11 +116,11 @@ describe('operators act while the server runs, and what they did survives a kill
       return keys.map(({ kid }) => kid)
     }
     const kidOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()).kid
-    const old = await mintToken(send(server), sampleKeys.ada)
+    const old = await mintToken(sendTo(server), sampleKeys.ada)
     const [next = '', active = ''] = await published()
     expect(kidOf(old)).toBe(active)
     expect(await signingKey('rotate')).toMatchObject({ code: 0, stderr: '' })
-    const fresh = await mintToken(send(server), sampleKeys.ada)
+    const fresh = await mintToken(sendTo(server), sampleKeys.ada)
     expect(kidOf(fresh)).toBe(next)
     expect(await published()).toEqual([expect.any(String), next, active])
     expect((await get(server, '/connect/ada', old)).status).toBe(200)
@@ -154,10 +154,10 @@ describe('operators see', () => {
   test('the audit log: what the server and the commands did, in one chain', async () => {
     using place = workplace()
     const server = await startServer(place)
-    const token = await mintToken(send(server), sampleKeys.ada, { policy: [{ namespaces: 'ada' }] })
+    const token = await mintToken(sendTo(server), sampleKeys.ada, { policy: [{ namespaces: 'ada' }] })
     expect((await get(server, '/connect/northwind', token)).status).toBe(404)
     await run(place, ['token', 'revoke', token, '--data', place.data])
-    await mintToken(send(server), sampleKeys.ada)
+    await mintToken(sendTo(server), sampleKeys.ada)
     const { stdout } = await run(place, ['keys', 'create', '--user', 'eve', '--data', place.data])
     await server.kill('SIGTERM')
     const log = readFileSync(join(place.data, 'audit.jsonl'), 'utf8')
@@ -197,10 +197,10 @@ describe('operators see', () => {
     await using server = await startServer(place, ['--fixtures', sampleFolder, '--metrics-listen', '127.0.0.1:0'])
     const [, metrics = ''] = /"metrics listening","url":"([^"]+)"/.exec(server.stderr()) ?? []
     expect((await fetch(`${server.url}/metrics`)).status).toBe(404)
-    const token = await mintToken(send(server), sampleKeys.ada)
+    const token = await mintToken(sendTo(server), sampleKeys.ada)
     for (let i = 0; i < 4; i += 1) await get(server, '/connect/ada', token)
     await get(server, '/connect/ada', 'wrong')
-    await send(server)('/tokens', { method: 'POST' })
+    await sendTo(server)('/tokens', { method: 'POST' })
     const text = await (await fetch(`${metrics}/metrics`)).text()
     for (const line of [
       'postern_request_duration_seconds_count{operation="createToken",status="200"} 1',
@@ -233,7 +233,7 @@ describe('data is safe', () => {
   test('backup while serving, restore: keys, tokens, cursors and rows are as they were', async () => {
     using place = workplace()
     const server = await startServer(place)
-    const token = await mintToken(send(server), sampleKeys.ada)
+    const token = await mintToken(sendTo(server), sampleKeys.ada)
     const page = (await (await get(server, '/connect/northwind?limit=5', token)).json()) as { nextCursor: string }
     const next = `/connect/northwind?limit=50&cursor=${page.nextCursor}`
     const expected = await ids(await get(server, next, token))
@@ -422,7 +422,7 @@ describe('starting', () => {
     using place = workplace()
     const env = { POSTERN_FIXTURES: sampleFolder, POSTERN_BASE_URL: 'https://mcp.example.com/' }
     await using server = await startServer(place, [], { env })
-    const token = await mintToken(send(server), sampleKeys.ada)
+    const token = await mintToken(sendTo(server), sampleKeys.ada)
     const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
     expect(claims).toMatchObject({ iss: 'https://mcp.example.com', aud: 'https://mcp.example.com' })
   })
@@ -676,7 +676,7 @@ describe('commands', () => {
     expect((await run(place, ['keys', 'list'], { POSTERN_DATA: place.data })).stdout).toMatch(
       new RegExp(`^${keyId} .*ada .*active .*laptop$`, 'm'),
     )
-    const token = await mintToken(send(server), key)
+    const token = await mintToken(sendTo(server), key)
     expect((await run(place, ['keys', 'revoke', keyId, '--data', place.data])).code).toBe(0)
     for (const credential of [key, token]) expect((await get(server, '/connect/ada', credential)).status).toBe(401)
     expect((await run(place, ['keys', 'revoke', 'key_nope', '--data', place.data])).code).toBe(1)
@@ -703,7 +703,7 @@ describe('commands', () => {
       { namespaces: 'northwind', rpcReqMatch: { 'params.name': '^issues\\.' } },
       { operations: 'execute' },
     ]
-    const token = await mintToken(send(server), sampleKeys.ada, { policy })
+    const token = await mintToken(sendTo(server), sampleKeys.ada, { policy })
     const explain = (...args: string[]) => run(place, ['token', 'explain', token, '--data', place.data, ...args])
     const plain = await explain()
     expect(plain.stdout).toContain('acts for ada')

@@ -1,7 +1,8 @@
 /** Who may do what in a namespace and to its connections: what is the same for every operation under `/connect`. */
 
 import type { Refusals } from '../audit/refusals.ts'
-import { type Caller, reaches } from '../auth/authenticate.ts'
+import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
+import { readCredential } from '../auth/credential.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { pathOf } from '../http/path.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
@@ -16,6 +17,15 @@ export interface Asking {
   readonly registry: RegistrySnapshot
   readonly request: Request
   readonly refusals: Refusals
+}
+
+/** Throws 401. */
+export async function ask(
+  { authenticator, refusals }: { readonly authenticator: Authenticator; readonly refusals: Refusals },
+  request: Request,
+): Promise<Asking> {
+  const credential = readCredential(request.headers.get('authorization'))
+  return { ...(await authenticator.authenticate(credential, request)), request, refusals }
 }
 
 /** The decoded parts of a path, after its first; throws 404 for what cannot be decoded. */
@@ -73,13 +83,18 @@ export async function enterConnection(
   if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
   const stored = await findConnection(store, reached, connectionId)
   if (stored === undefined) throw notFound()
-  const { metadata } = stored.connection
-  const access: Access = {
-    namespace: reached,
-    resource: 'connections',
-    operation,
-    metadata: { connectionId, metadata },
-  }
+  const place = { namespace: reached, connectionId }
+  expectAllowed(asking, place, stored, operation)
+  return { ...place, stored }
+}
+
+/** May the caller do this to the connection that is there? Throws 404 for one that it does not see; then 403. */
+export function expectAllowed(
+  asking: Asking,
+  { namespace, connectionId }: Place,
+  { connection: { metadata } }: StoredConnection,
+  operation: Access['operation'],
+): void {
+  const access: Access = { namespace, resource: 'connections', operation, metadata: { connectionId, metadata } }
   refuse(asking, access, decideOnConnection(asking.caller.blocks, access))
-  return { namespace: reached, connectionId, stored }
 }

@@ -2,19 +2,25 @@
 
 import { Elysia } from 'elysia'
 import { LRUCache } from 'lru-cache'
-import { type Asking, enterConnection, enterNamespace, type Place, partsOf } from '../access/namespace.ts'
+import {
+  type Asking,
+  ask,
+  enterConnection,
+  enterNamespace,
+  expectAllowed,
+  type Place,
+  partsOf,
+} from '../access/namespace.ts'
 import type { Audit } from '../audit/audit-log.ts'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
-import { readCredential } from '../auth/credential.ts'
-import { forbidden, invalidRequest, notFound } from '../errors.ts'
+import { invalidRequest, notFound } from '../errors.ts'
 import { readJsonBody } from '../http/body.ts'
 import { refuseQuery } from '../http/query.ts'
 import { privateJson } from '../http/respond.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
 import type { Connection, ConnectionWrite, Deleted } from '../model/connection.ts'
 import { isConnectionId } from '../model/names.ts'
-import { decideOnConnection } from '../policy/decide.ts'
 import { connectionBytes, connectionChange, findConnection, type StoredConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
 import { learn } from '../upstream/hello.ts'
@@ -37,19 +43,14 @@ export interface ConnectionDeps {
 }
 
 export function connectionRoutes(deps: ConnectionDeps) {
-  const { authenticator, lists, refusals, audit, store } = deps
+  const { lists, audit, store } = deps
 
-  /** 401. */
-  const ask = async (request: Request): Promise<Asking> => {
-    const credential = readCredential(request.headers.get('authorization'))
-    return { ...(await authenticator.authenticate(credential, request)), request, refusals }
-  }
   const recordWrite = (event: string, { caller }: Asking, { namespace, connectionId }: Place) =>
     audit.record(event, { userId: caller.userId, keyId: caller.keyId, jti: caller.token?.jti, namespace, connectionId })
 
   return new Elysia({ name: 'connections' })
     .get('/connect/:namespace', async ({ request }) => {
-      const asking = await ask(request)
+      const asking = await ask(deps, request)
       const list = granted(asking) ?? grant(asking, await settle(asking))
       const answer = await lists.page(list, ({ body, etag, headers }) =>
         isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers }),
@@ -59,7 +60,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
     })
 
     .get('/connect/:namespace/:connectionId', async ({ request }) => {
-      const { stored } = await enterConnection(await ask(request), store, partsOf(request), 'read') // 404, 403
+      const { stored } = await enterConnection(await ask(deps, request), store, partsOf(request), 'read') // 404, 403
       refuseQuery(request.url) // 400
       return answered(stored.bytes)
     })
@@ -67,7 +68,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
     .post(
       '/connect/:namespace',
       async ({ request }) => {
-        const namespace = await enterNamespace(await ask(request), partsOf(request)[0], 'write') // 404, 403
+        const namespace = await enterNamespace(await ask(deps, request), partsOf(request)[0], 'write') // 404, 403
         refuseQuery(request.url) // 400
         const write = readWrite(await readJsonBody(request)) // 400
         for (;;) {
@@ -83,7 +84,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
       '/connect/:namespace/:connectionId',
       async ({ request }) => {
         const [name, connectionId] = partsOf(request)
-        const namespace = await enterNamespace(await ask(request), name, 'write') // 404, 403
+        const namespace = await enterNamespace(await ask(deps, request), name, 'write') // 404, 403
         if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
         refuseQuery(request.url) // 400
         const write = readWrite(await readJsonBody(request)) // 400
@@ -103,7 +104,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
       '/connect/:namespace/:connectionId',
       async ({ request }) => {
         for (;;) {
-          const asking = await ask(request)
+          const asking = await ask(deps, request)
           const { stored, ...place } = await enterConnection(asking, store, partsOf(request), 'write') // 404, 403
           refuseQuery(request.url) // 400
           const change = connectionChange(place.namespace, place.connectionId, stored, undefined)
@@ -118,7 +119,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
 
   /** Makes the connection, durable when this resolves. 'taken' where there is one of this id by now. Throws 400, 403. */
   async function create(write: ConnectionWrite, place: Place, request: Request): Promise<Uint8Array | 'taken'> {
-    const writing: Writing = { asking: await ask(request), place, headersKey: deps.headersKey }
+    const writing: Writing = { asking: await ask(deps, request), place, headersKey: deps.headersKey }
     const draft = await draftNew(write, writing, new Date(deps.now()))
     expectWritable(writing, { ...draft.connection, status: { state: 'connected' } })
     const connection = await greeted(draft)
@@ -132,16 +133,8 @@ export function connectionRoutes(deps: ConnectionDeps) {
     before: StoredConnection,
     request: Request,
   ): Promise<Uint8Array | 'taken'> {
-    const asking = await ask(request)
-    const { connectionId, namespace } = place
-    const access = {
-      namespace,
-      resource: 'connections',
-      operation: 'write',
-      metadata: { connectionId, metadata: before.connection.metadata },
-    } as const
-    const decision = decideOnConnection(asking.caller.blocks, access)
-    if (!decision.allowed) throw decision.visible ? forbidden(decision) : notFound()
+    const asking = await ask(deps, request)
+    expectAllowed(asking, place, before, 'write')
     const writing: Writing = { asking, place, headersKey: deps.headersKey }
     const draft = draftChanged(write, before, writing)
     const { status, serverInfo } = before.connection
@@ -174,7 +167,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
     request: Request,
   ): Promise<Uint8Array | 'taken'> {
     // The body and the first contact took their time: what was revoked meanwhile writes nothing.
-    const asking = await ask(request)
+    const asking = await ask(deps, request)
     await enterNamespace(asking, place.namespace, 'write')
     expectWritable({ asking, place, headersKey: deps.headersKey }, connection)
     const change = connectionChange(place.namespace, place.connectionId, before, { connection, beside })

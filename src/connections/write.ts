@@ -126,13 +126,12 @@ export function draftChanged(write: ConnectionWrite, before: StoredConnection, w
   if (mcpUrl !== connection.mcpUrl && !(status.state === 'input_required' && samePlace(mcpUrl, connection.mcpUrl))) {
     throw conflict('mcpUrl: is another than that of the connection; delete it, or make a new one')
   }
-  const { headers: sealed, ...beside } = before.beside
-  const kept = { ...beside, ...(sealed !== undefined && { headers: sealed }) }
+  const { headers: _sealed, ...beside } = before.beside
   return {
     connection: { ...connection, name, metadata, mcpUrl },
     beside:
       write.headers === undefined
-        ? kept
+        ? before.beside
         : { ...beside, ...sealHeaders(write.headers ?? {}, writing.place, writing.headersKey) },
     headers: write.headers ?? openHeaders(before.beside, writing.place, writing.headersKey),
   }

@@ -1,10 +1,9 @@
 /** `POST /connect/{namespace}/{connectionId}/mcp` (contract, gateway): the walk of one MCP request, top to bottom. */
 
 import { Elysia } from 'elysia'
-import { type Asking, enterConnection, type Place, partsOf } from '../access/namespace.ts'
+import { type Asking, ask, enterConnection, type Place, partsOf } from '../access/namespace.ts'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
-import { readCredential } from '../auth/credential.ts'
 import { openHeaders } from '../auth/sealed-headers.ts'
 import { constraintOf } from '../errors.ts'
 import { refuseQuery } from '../http/query.ts'
@@ -37,12 +36,11 @@ interface Entered {
 }
 
 export function gatewayRoutes(deps: GatewayDeps) {
-  const { authenticator, refusals, store } = deps
+  const { store } = deps
 
   /** 401, 404, 403: before the body is read. */
   async function enter(request: Request): Promise<Entered> {
-    const credential = readCredential(request.headers.get('authorization'))
-    const asking: Asking = { ...(await authenticator.authenticate(credential, request)), request, refusals }
+    const asking = await ask(deps, request)
     const { stored, ...place } = await enterConnection(asking, store, partsOf(request), 'execute')
     return { asking, place, stored }
   }

@@ -39,16 +39,11 @@ const kinds = {
   too_many: [429, -32_000],
   method_not_allowed: [405, -32_000],
   unavailable: [503, -32_000],
-  internal: [500, -32_603],
 } as const satisfies Record<string, readonly [status: number, code: number]>
 export type RpcErrorKind = keyof typeof kinds
 
 export function rpcErrorBody(code: number, message: string, id: RpcId, data?: unknown): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } })
-}
-
-export function statusOfRpc(kind: RpcErrorKind): number {
-  return kinds[kind][0]
 }
 
 export function rpcErrorResponse(error: RpcError): Response {

@@ -12,7 +12,7 @@ import {
 import { RpcError, type RpcId } from './rpc-error.ts'
 
 /** All of an answer's bytes. Throws RpcError `upstream_down` and `upstream_late`. */
-export async function wholeAnswer(response: Response, id: RpcId, bytesMax = upstreamAnswerBytesMax): Promise<Buffer> {
+export async function wholeAnswer(response: Response, id: RpcId): Promise<Buffer> {
   if (response.body === null) return Buffer.alloc(0)
   const reader = response.body.getReader()
   let isLate = false
@@ -28,9 +28,11 @@ export async function wholeAnswer(response: Response, id: RpcId, bytesMax = upst
       if (isLate) throw new RpcError('upstream_late', 'The upstream did not finish its answer in time', { id })
       if (done) break
       length += value.length
-      if (length > bytesMax) {
+      if (length > upstreamAnswerBytesMax) {
         void reader.cancel().catch(() => {})
-        throw new RpcError('upstream_down', `The upstream's answer is larger than ${bytesMax} bytes`, { id })
+        throw new RpcError('upstream_down', `The upstream's answer is larger than ${upstreamAnswerBytesMax} bytes`, {
+          id,
+        })
       }
       chunks.push(value)
     }

@@ -7,6 +7,9 @@ import { join, resolve } from 'node:path'
 export const executable = resolve(import.meta.dir, '../../dist/postern')
 export const sampleFolder = resolve(import.meta.dir, '../../fixtures')
 
+/** The sample fixtures, and no limit that a crowd of one would run into. */
+export const unlimited = ['--fixtures', sampleFolder, '--failure-rate', '0', '--mint-rate', '0']
+
 export interface Workplace extends Disposable {
   /** An empty directory; the data folder is made in it. */
   readonly folder: string
@@ -109,3 +112,5 @@ export async function startServer(
     },
   }
 }
+
+export const sendTo = (server: Server) => (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init)

@@ -2,7 +2,7 @@
 
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { mintToken } from '../api/cases.ts'
-import { startServer, workplace } from '../support/executable.ts'
+import { sendTo, startServer, unlimited, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { collector, type Trial } from './trial.ts'
@@ -16,11 +16,8 @@ export const forgedTokens: Trial = {
     const { broken, expect } = collector()
     const chance = random(seed)
     using place = workplace()
-    await using server = await startServer(place, [
-      ...['--fixtures', new URL('../../fixtures', import.meta.url).pathname],
-      ...['--failure-rate', '0', '--mint-rate', '0'],
-    ])
-    const send = (path: string, init: RequestInit) => fetch(server.url + path, init)
+    await using server = await startServer(place, unlimited)
+    const send = sendTo(server)
     const status = async (token: string) => {
       const response = await send('/connect/ada?limit=1', { headers: { authorization: `Bearer ${token}` } })
       await response.arrayBuffer()

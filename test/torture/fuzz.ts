@@ -5,7 +5,7 @@
 
 import { mintToken } from '../api/cases.ts'
 import { anonymousMemory } from '../bench/measure.ts'
-import { startServer, workplace } from '../support/executable.ts'
+import { sendTo, startServer, unlimited, workplace } from '../support/executable.ts'
 import { HttpSocket } from '../support/http-socket.ts'
 import { type Random, random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -24,12 +24,9 @@ export const fuzz: Trial = {
   async run(times, seed) {
     const { broken, expect } = collector()
     using place = workplace()
-    await using server = await startServer(place, [
-      ...['--fixtures', new URL('../../fixtures', import.meta.url).pathname],
-      ...['--failure-rate', '0', '--mint-rate', '0'],
-    ])
+    await using server = await startServer(place, unlimited)
     const port = Number(new URL(server.url).port)
-    const send = (path: string, init: RequestInit) => fetch(server.url + path, init)
+    const send = sendTo(server)
     const document = (await (await send('/openapi.json', {})).json()) as OpenApi
     const token = await mintToken(send, sampleKeys.ada, { policy: [{ operations: 'read' }] })
     const statuses = new Map<number, number>()

@@ -5,7 +5,7 @@
 
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
-import { executable, run, sampleFolder, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { executable, run, sampleFolder, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { collector, type Trial } from './trial.ts'
@@ -39,7 +39,7 @@ export const kill: Trial = {
 
     for (let cycle = 0; cycle < times; cycle += 1) {
       await using server = await startServer(place, flags)
-      const send = (path: string, init: RequestInit) => fetch(server.url + path, init)
+      const send = sendTo(server)
       const status = async (credential: string) =>
         (await send('/connect/ada?limit=1', { headers: { authorization: `Bearer ${credential}` } })).status
       const some = (all: readonly string[]) => [

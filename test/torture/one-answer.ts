@@ -1,7 +1,7 @@
 /** Names that there are not and names that the caller may not see, asked of the executable. */
 
 import { mintToken } from '../api/cases.ts'
-import { startServer, workplace } from '../support/executable.ts'
+import { sendTo, startServer, workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { collector, type Trial } from './trial.ts'
@@ -16,7 +16,7 @@ export const oneAnswer: Trial = {
     const chance = random(seed)
     using place = workplace()
     await using server = await startServer(place)
-    const send = (path: string, init: RequestInit) => fetch(server.url + path, init)
+    const send = sendTo(server)
     // Of each operation, who asks and what of it they may not see. Every caller reads servers but one held to a namespace.
     const elsewhere = await mintToken(send, sampleKeys.ada, { policy: [{ namespaces: 'nowhere' }] })
     const lumen = await mintToken(send, sampleKeys.priya, { organizationId: 'org_lumen' })

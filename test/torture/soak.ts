@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
 import type { LoadResult } from '../bench/load.ts'
 import { anonymousMemory } from '../bench/measure.ts'
-import { startServer, workplace } from '../support/executable.ts'
+import { sendTo, startServer, unlimited, workplace } from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { collector, type Trial } from './trial.ts'
 
@@ -21,12 +21,9 @@ export const soak: Trial = {
   async run(times) {
     const { broken, expect } = collector()
     using place = workplace()
-    await using server = await startServer(place, [
-      ...['--fixtures', new URL('../../fixtures', import.meta.url).pathname],
-      ...['--failure-rate', '0', '--mint-rate', '0'],
-    ])
+    await using server = await startServer(place, unlimited)
     const port = Number(new URL(server.url).port)
-    const send = (path: string, init: RequestInit) => fetch(server.url + path, init)
+    const send = sendTo(server)
     const requests: string[] = []
     const expected: Record<string, number> = {}
     const add = (count: number, status: number, request: (i: number) => string) => {
