@@ -63,6 +63,7 @@ export interface Observer {
   answered(operation: string, status: number, seconds: number): void
   minted(): void
   refused(reason: string): void
+  upstreamAnswered(outcome: string, seconds: number): void
 }
 
 export interface App {

@@ -201,6 +201,12 @@ describe('operators see', () => {
     for (let i = 0; i < 4; i += 1) await get(server, '/connect/ada', token)
     await get(server, '/connect/ada', 'wrong')
     await sendTo(server)('/tokens', { method: 'POST' })
+    const made = await sendTo(server)('/connect/ada', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ mcpUrl: 'http://169.254.169.254/mcp' }),
+    })
+    expect(made.status).toBe(400)
     const text = await (await fetch(`${metrics}/metrics`)).text()
     for (const line of [
       'postern_request_duration_seconds_count{operation="createToken",status="200"} 1',
@@ -211,6 +217,7 @@ describe('operators see', () => {
       'postern_tokens_refused_total{reason="unauthorized"} 1',
       'postern_page_cache_hits_total 2',
       'postern_page_cache_misses_total 2',
+      'postern_upstream_request_duration_seconds_count{outcome="refused"} 1',
     ]) {
       expect(text.split('\n')).toContain(line)
     }

@@ -93,7 +93,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     isOurs: (address, port) => port === server.port && (machine.has(address) || isLoopback(address)),
   })
   const app = createApp({
-    upstream: createUpstream(addresses),
+    upstream: createUpstream(addresses, metrics?.observer.upstreamAnswered),
     upstreamPatience: config.upstream.patience,
     takeTime: (request) => server.timeout(request, 0),
     store,

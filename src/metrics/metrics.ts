@@ -7,6 +7,8 @@ export interface Metrics {
   minted(): void
   /** A token that was not minted, or a credential that was not accepted; `reason` is an error's code. */
   refused(reason: string): void
+  /** A request to an MCP server elsewhere; `outcome` is the status of its answer, or why there is none. */
+  upstreamAnswered(outcome: string, seconds: number): void
   /** The whole text. */
   text(): Promise<string>
   readonly contentType: string
@@ -36,6 +38,13 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
     name: 'postern_tokens_refused_total',
     help: 'Requests for a token that were refused, by the code of the answer',
     labelNames: ['reason'],
+    registers,
+  })
+  const upstream = new Histogram({
+    name: 'postern_upstream_request_duration_seconds',
+    help: "Time to the head of an MCP server's answer, by its status, or: refused (no address we may go to), down, late",
+    labelNames: ['outcome'],
+    buckets: [...buckets, 10, 60],
     registers,
   })
   gauge('postern_store_bytes', 'Size of the store on disk', storeBytes)
@@ -72,6 +81,7 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
     },
     minted: () => minted.inc(),
     refused: (reason) => refused.inc({ reason }),
+    upstreamAnswered: (outcome, seconds) => upstream.observe({ outcome }, seconds),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   }

@@ -28,7 +28,29 @@ export interface Upstream {
   send(request: UpstreamRequest): Promise<Response>
 }
 
-export function createUpstream(addresses: Addresses): Upstream {
+/** Told of each request how it ended, in seconds to the head of the answer: the status, or the kind of the error. */
+export type ObserveUpstream = (outcome: string, seconds: number) => void
+
+export function createUpstream(addresses: Addresses, observe?: ObserveUpstream): Upstream {
+  const upstream = reaching(addresses)
+  if (observe === undefined) return upstream
+  return {
+    async send(request) {
+      const from = performance.now()
+      const note = (outcome: string) => observe(outcome, (performance.now() - from) / 1000)
+      try {
+        const response = await upstream.send(request)
+        note(String(response.status))
+        return response
+      } catch (error) {
+        note(error instanceof UpstreamError ? error.kind : 'down')
+        throw error
+      }
+    },
+  }
+}
+
+function reaching(addresses: Addresses): Upstream {
   return {
     async send({ url, method = 'POST', headers, body, signal, patience }) {
       const target = new URL(url)

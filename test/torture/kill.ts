@@ -40,17 +40,24 @@ export const kill: Trial = {
     for (let cycle = 0; cycle < times; cycle += 1) {
       await using server = await startServer(place, flags)
       const send = sendTo(server)
-      const status = async (credential: string) =>
-        (await send('/connect/ada?limit=1', { headers: { authorization: `Bearer ${credential}` } })).status
+      const answer = async (credential: string) => {
+        const response = await send('/connect/ada?limit=1', { headers: { authorization: `Bearer ${credential}` } })
+        return { status: response.status, text: await response.text() }
+      }
       const some = (all: readonly string[]) => [
         ...all.slice(-lookedAtAgain),
         ...(all.length > 0 ? [chance.pick(all)] : []),
       ]
-      for (const key of some(acknowledged.keys)) {
-        expect((await status(key)) === 200, () => `cycle ${cycle}: an acknowledged key is lost`)
+      for (const [at, key] of some(acknowledged.keys).entries()) {
+        const { status, text } = await answer(key)
+        expect(
+          status === 200,
+          () => `cycle ${cycle}: an acknowledged key (${at} of those looked at) got ${status} ${text}`,
+        )
       }
       for (const token of some(acknowledged.revoked)) {
-        expect((await status(token)) === 401, () => `cycle ${cycle}: an acknowledged revocation is lost`)
+        const { status, text } = await answer(token)
+        expect(status === 401, () => `cycle ${cycle}: an acknowledged revocation is lost: ${status} ${text}`)
       }
       const response = await send('/connect/torture?limit=100', {
         headers: { authorization: `Bearer ${sampleKeys.operator}` },
