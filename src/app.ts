@@ -15,12 +15,14 @@ import { createProxy } from './gateway/proxy.ts'
 import { gatewayRoutes } from './gateway/routes.ts'
 import { createSessions } from './gateway/sessions.ts'
 import { createStates } from './gateway/states.ts'
+import { toolRoutes } from './gateway/tools.ts'
 import { createEdge, type Fetch } from './http/edge.ts'
 import type { Guard } from './http/guard.ts'
 import { pathOf } from './http/path.ts'
 import { createRateLimit } from './http/rate-limit.ts'
-import { asPlatformError, errorResponse, jsonResponse, statusOf } from './http/respond.ts'
+import { asPlatformError, errorResponse, jsonResponse } from './http/respond.ts'
 import type { Log } from './log.ts'
+import { createMocks } from './mocks/mock.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { createRegistry } from './registry/registry.ts'
 import { serverRoutes } from './servers/routes.ts'
@@ -42,6 +44,8 @@ export interface AppDeps {
   readonly upstreamPatience: number
   /** Lets a request take longer than a silent connection may. */
   readonly takeTime: (request: Request) => void
+  /** Resolves after so many milliseconds, or when the signal is aborted. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Milliseconds that never go back. */
@@ -90,6 +94,17 @@ export function createApp(deps: AppDeps): App {
   const edge = createEdge({ guard, log, observe: observer?.answered })
   const refusals = createRefusals(audit, edge.requestId)
 
+  const gateway = {
+    authenticator,
+    refusals,
+    store,
+    headersKey: secrets.headersKey,
+    sessions,
+    proxy: createProxy({ upstream, sessions, patience: deps.upstreamPatience, onState: states.note }),
+    mocks: createMocks({ wait: deps.wait }),
+    takeTime: deps.takeTime,
+  }
+
   // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's
   // settings count. The error boundary stands before the routes, because it covers what is mounted after it.
   const routes = new Elysia({
@@ -102,7 +117,8 @@ export function createApp(deps: AppDeps): App {
     .onError(({ request, error, code }) => {
       const path = pathOf(request.url)
       const answer = code === 'NOT_FOUND' ? unknownRoute(path) : boundary(error)
-      if (statusOf[answer.code] >= 500) edge.fault(request, error)
+      // A fault of an upstream is nobody's here to mend.
+      if (answer.code === 'internal' || answer.code === 'unavailable') edge.fault(request, error)
       const allow = answer.code === 'method_not_allowed' ? { allow: allowedMethods(path) ?? '' } : {}
       return errorResponse(path, answer, allow)
     })
@@ -118,17 +134,8 @@ export function createApp(deps: AppDeps): App {
         now,
       }),
     )
-    .use(
-      gatewayRoutes({
-        authenticator,
-        refusals,
-        store,
-        headersKey: secrets.headersKey,
-        sessions,
-        proxy: createProxy({ upstream, sessions, patience: deps.upstreamPatience, onState: states.note }),
-        takeTime: deps.takeTime,
-      }),
-    )
+    .use(gatewayRoutes(gateway))
+    .use(toolRoutes(gateway))
     .use(serverRoutes({ authenticator, refusals }))
     .use(openApiRoutes(issuer))
     .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
@@ -149,6 +156,8 @@ const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
   [/^\/tokens\/?$/, 'POST'],
   [/^\/connect\/[^/]+\/?$/, 'GET, POST'],
   [/^\/connect\/[^/]+\/[^/]+\/?$/, 'GET, PUT, DELETE'],
+  [/^\/connect\/[^/]+\/[^/]+\/\.tools\/?$/, 'GET'],
+  [/^\/connect\/[^/]+\/[^/]+\/\.tools\/.+$/, 'GET, POST'],
   [/^\/(?:servers\/.+|health|docs|openapi\.json|\.well-known\/jwks\.json)\/?$/, 'GET'],
 ]
 

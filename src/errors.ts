@@ -11,7 +11,11 @@ export type ErrorCode =
   | 'not_found'
   | 'method_not_allowed'
   | 'conflict'
+  | 'too_large'
   | 'rate_limited'
+  | 'upstream_unauthorized'
+  | 'upstream_error'
+  | 'upstream_timeout'
   | 'unavailable'
   | 'internal'
 

@@ -146,6 +146,8 @@ export const streamLifetimeMs = 60 * 60_000
 export const callsAtOnceMax = 2000
 /** Ours: sessions of upstreams that are remembered, with whom they belong to; some hundred bytes each. Past it: a client begins anew. */
 export const sessionsKeptMax = 20_000
+/** Ours: pages of a server's tools that `.tools` reads. Past it: the later ones are not shown. */
+export const toolPagesMax = 100
 /** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */
 export const stateWrittenEveryMs = 10_000
 /** Ours: what a server may answer to the first contact. Past it: the connection is made with the state `error`. */
@@ -184,3 +186,14 @@ export const cursorsKeptMax = 5000
 export const generationsKeptMax = 4000
 /** Ours: records of the registry (servers, namespaces, memberships, keys) kept decoded. Past it: read again. */
 export const registryCacheBytesMax = 16 * MB
+
+// Mocks
+
+/** Ours: what a recorded answer may make its caller wait. Past it: a problem of the fixtures. */
+export const mockDelayMsMax = 60_000
+/** Ours: recorded answers of one server that are looked at. Past it: the later ones are not. */
+export const recordedAnswersMax = 5000
+/** Ours: mocked servers whose description is held ready. Past it: the one unused longest is read again. */
+export const mockServersKeptMax = 200
+/** Ours: answers of mocks that are held ready, all together. Past it: the one unused longest is made again, the same. */
+export const mockAnswersBytesMax = 16 * MB

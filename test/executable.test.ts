@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { under } from '../src/storage/keys.ts'
 import { openLmdbStore } from '../src/storage/lmdb.ts'
 import { mintToken } from './api/cases.ts'
@@ -754,11 +755,18 @@ describe('commands', () => {
       .stdout()
       .split('\n\n')
       .filter((block) => block.trim().startsWith('curl'))
-    expect(curls.length).toBe(2)
+    expect(curls.length).toBe(3)
     for (const curl of curls) {
       const { stdout } = Bun.spawnSync(['bash', '-c', curl.trim()])
-      expect(stdout.toString()).toMatch(/^\{"(?:connections|token)":/)
+      expect(stdout.toString()).toMatch(/^\{"(?:connections|token|tools)":/)
     }
+    const [config = ''] = /^ +(\{"mcpServers":.*)$/m.exec(server.stdout())?.slice(1) ?? []
+    const { url, headers } = JSON.parse(config).mcpServers.postern
+    const client = new Client({ name: 'test', version: '1' })
+    await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }))
+    expect((await client.listTools()).tools.length).toBeGreaterThan(0)
+    expect(server.stdout()).toContain(`claude mcp add --transport http postern ${url} --header 'Authorization: `)
+    await client.close()
     expect(await server.kill('SIGINT')).toBe(0)
     expect(readdirSync(place.folder)).toEqual([])
   })
@@ -808,6 +816,11 @@ describe('on the wire', () => {
       'backslashes that would lead to a name',
       'GET /connect/x\\..\\ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
       /^HTTP\/1\.1 404[^]*"not_found"/,
+    ],
+    [
+      'backslashes that would lead to a tool',
+      'GET /connect/ada/x\\..\\weather-cabin/.tools HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404/,
     ],
     [
       'backslashes in a server',

@@ -19,7 +19,7 @@ const layers: readonly (readonly string[])[] = [
   ['commands'],
   ['transfer'],
   ['tokens', 'connections', 'servers', 'fixtures', 'openapi', 'gateway'],
-  ['access', 'upstream'],
+  ['access', 'upstream', 'mocks'],
   ['http'],
   ['audit', 'metrics'],
   ['auth'],

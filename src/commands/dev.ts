@@ -9,6 +9,7 @@ import { CommandError } from '../errors.ts'
 import { type Fixtures, findFixtureFiles, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
 import { isLoopback } from '../http/guard.ts'
+import { readConnection } from '../storage/connections.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import { type Running, signalled, start } from './serve.ts'
 import type { Terminal } from './terminal.ts'
@@ -81,8 +82,42 @@ function greeting({ url, operatorKey }: Running, fixtures: Fixtures, { operatorK
     `  curl -s -X POST -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\`,
     `    -d '{"policy":[{"namespaces":"${namespace}","operations":"read","ttl":"10m"}]}' '${url}/tokens'`,
     '',
+    ...mcpLines(url, fixtures, given ?? operatorKey),
     '',
   ].join('\n')
+}
+
+/** How a common MCP client gets to a mocked connection; nothing where there is none, or no key for it. */
+function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined): string[] {
+  const mocked = fixtures.connections.find(isMocked)
+  if (mocked === undefined) return []
+  const { namespace, connectionId } = mocked
+  const key = keyThatReaches(namespace, fixtures) ?? otherKey
+  if (key === undefined) return []
+  const mcp = `${url}/connect/${namespace}/${connectionId}`
+  const config = {
+    mcpServers: { postern: { type: 'http', url: `${mcp}/mcp`, headers: { Authorization: `Bearer ${key}` } } },
+  }
+  return [
+    `The mocked connection ${namespace}/${connectionId} is an MCP server with no network behind it:`,
+    '',
+    `  claude mcp add --transport http postern ${mcp}/mcp --header 'Authorization: Bearer ${key}'`,
+    '',
+    'or, for clients that read a file (mcp.json):',
+    '',
+    `  ${JSON.stringify(config)}`,
+    '',
+    'or without MCP:',
+    '',
+    `  curl -s -H 'Authorization: Bearer ${key}' '${mcp}/.tools'`,
+    '',
+  ]
+}
+
+/** A connection whose creation time is not known yet is no bytes yet. */
+function isMocked({ record }: Fixtures['connections'][number]): boolean {
+  const { mock } = record instanceof Uint8Array ? readConnection(record) : record
+  return mock?.enabled === true
 }
 
 function keyThatReaches(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {
@@ -94,5 +129,6 @@ function keyThatReaches(name: string, { namespaces, organizations, apiKeys }: Fi
       : organizations
           .find(({ organizationId }) => organizationId === namespace.organizationId)
           ?.members.map(({ userId }) => userId)
-  return apiKeys.find(({ userId, operator }) => operator === true || users?.includes(userId))?.key
+  const theirs = apiKeys.find(({ userId, operator }) => operator !== true && users?.includes(userId))
+  return (theirs ?? apiKeys.find(({ operator }) => operator === true))?.key
 }

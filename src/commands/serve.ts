@@ -1,6 +1,7 @@
 /** `postern serve`: opens the data folder, loads fixtures, listens, and stops in good order. */
 
 import { networkInterfaces } from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { openAuditLog } from '../audit/audit-log.ts'
 import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
@@ -95,6 +96,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const app = createApp({
     upstream: createUpstream(addresses, metrics?.observer.upstreamAnswered),
     upstreamPatience: config.upstream.patience,
+    wait: (milliseconds, signal) => wait(milliseconds, undefined, { signal }).catch(() => {}),
     takeTime: (request) => server.timeout(request, 0),
     store,
     secrets,

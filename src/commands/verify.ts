@@ -9,9 +9,9 @@ import { openSecrets } from '../auth/secrets.ts'
 import { readSigningKeys } from '../auth/signing-keys.ts'
 import { expectDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
-import { FixtureMock } from '../fixtures/schema.ts'
 import { problemText, type Shape, shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
+import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
 import { printable } from '../printable.ts'
@@ -36,7 +36,7 @@ const kinds: Readonly<Record<string, { readonly name: string; readonly shape: Sh
   k: { name: 'API key', shape: shapeOf(ApiKey) },
   s: { name: 'server', shape: shapeOf(ServerDetail) },
   c: { name: 'connection', shape: shapeOf(Connection) },
-  a: { name: 'mock', shape: shapeOf(FixtureMock) },
+  a: { name: 'mock', shape: shapeOf(RecordedAnswer) },
 }
 const roleShape = shapeOf(Role)
 const known = new Set('oamnkhscpxgfrGBFy')

@@ -61,8 +61,13 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
 
 /** Of which era the request is; an answer where its headers do not agree with its body, or one that is required is missing. */
 export async function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> {
+  const { params } = message.body as { params?: object }
+  const speaksOfNone = ['mcp-protocol-version', 'mcp-method', 'mcp-name'].every((name) => !headers.has(name))
+  // Neither a header nor the envelope says a word of a revision: only the handshake era does without.
+  if (speaksOfNone && (params === undefined || !Object.hasOwn(params, '_meta'))) return 'handshake'
   // Read when the first call comes: nobody who only lists pays for it.
-  const { classifyInboundRequest } = await import('@modelcontextprotocol/server')
+  official ??= await import('@modelcontextprotocol/server')
+  const { classifyInboundRequest } = official
   const header = (name: string) => headers.get(name) ?? undefined
   const [protocolVersionHeader, mcpMethodHeader, mcpNameHeader] = [
     'mcp-protocol-version',
@@ -86,6 +91,9 @@ export async function eraOf(message: Message, headers: Headers): Promise<Message
   const problem = nameProblem(message, mcpMethodHeader, mcpNameHeader)
   return problem === undefined ? 'stateless' : refused(400, headerMismatch, problem)
 }
+
+/** An import that was made before costs ten microseconds each time. */
+let official: typeof import('@modelcontextprotocol/server') | undefined
 
 const headerMismatch = -32_020
 

@@ -1,61 +1,23 @@
-/** `POST /connect/{namespace}/{connectionId}/mcp` (contract, gateway): the walk of one MCP request, top to bottom. */
+/** `POST /connect/{namespace}/{connectionId}/mcp` (contract, gateway). */
 
 import { Elysia } from 'elysia'
-import { type Asking, ask, enterConnection, type Place, partsOf } from '../access/namespace.ts'
-import type { Refusals } from '../audit/refusals.ts'
-import type { Authenticator } from '../auth/authenticate.ts'
-import { openHeaders } from '../auth/sealed-headers.ts'
-import { constraintOf } from '../errors.ts'
 import { refuseQuery } from '../http/query.ts'
-import { decideOnConnection } from '../policy/decide.ts'
-import { narrowsTools } from '../policy/tools.ts'
-import type { StoredConnection } from '../storage/connections.ts'
-import type { Store } from '../storage/store.ts'
-import { eraOf, type Message, readMessage } from './message.ts'
-import { narrowTools } from './narrow.ts'
-import type { UpstreamProxy } from './proxy.ts'
+import { enter, exchange, type GatewayDeps } from './exchange.ts'
+import { eraOf, readMessage } from './message.ts'
 import { asRpcError, RpcError, rpcErrorResponse } from './rpc-error.ts'
-import type { Sessions } from './sessions.ts'
-
-export interface GatewayDeps {
-  readonly authenticator: Authenticator
-  readonly refusals: Refusals
-  readonly store: Store
-  readonly headersKey: Buffer
-  readonly proxy: UpstreamProxy
-  readonly sessions: Sessions
-  /** This request may take longer than the runtime lets one: its own budgets bound it from here on. */
-  readonly takeTime: (request: Request) => void
-}
-
-/** What is asked of a connection, once it is clear that the caller may ask anything of it. */
-interface Entered {
-  readonly asking: Asking
-  readonly place: Place
-  readonly stored: StoredConnection
-}
 
 export function gatewayRoutes(deps: GatewayDeps) {
-  const { store } = deps
-
-  /** 401, 404, 403: before the body is read. */
-  async function enter(request: Request): Promise<Entered> {
-    const asking = await ask(deps, request)
-    const { stored, ...place } = await enterConnection(asking, store, partsOf(request), 'execute')
-    return { asking, place, stored }
-  }
-
   return new Elysia({ name: 'gateway' })
     .post(
       '/connect/:namespace/:connectionId/mcp',
       async ({ request }) => {
         try {
-          const entered = await enter(request)
+          const entered = await enter(deps, request) // 401, 404, 403
           refuseQuery(request.url)
           const message = await readMessage(request) // 400, 413
           const era = await eraOf(message, request.headers)
           if (era instanceof Response) return era // 400
-          return await exchange(deps, entered, { ...message, era }, request.headers)
+          return await exchange(deps, entered, { ...message, era }, request.headers) // 403, and what the upstream says
         } catch (thrown) {
           const error = asRpcError(thrown)
           if (error === undefined) throw thrown
@@ -72,59 +34,4 @@ export function gatewayRoutes(deps: GatewayDeps) {
         ),
       { parse: 'none' },
     )
-}
-
-/** The message, where the token allows it, to the connection's upstream. Throws RpcError. */
-async function exchange(
-  { headersKey, proxy, sessions, takeTime }: GatewayDeps,
-  { asking, place, stored }: Entered,
-  message: Message,
-  headers: Headers,
-): Promise<Response> {
-  const { caller, request, refusals } = asking
-  const { connection, beside } = stored
-  const owner = [
-    `${place.namespace}/${place.connectionId}`,
-    caller.token?.jti ?? caller.keyId,
-    connection.mcpUrl ?? '',
-    beside.headers ?? '',
-  ].join('\0')
-
-  const sessionId = headers.get('mcp-session-id')
-  const access = {
-    namespace: place.namespace,
-    resource: 'connections',
-    operation: 'execute',
-    metadata: { connectionId: place.connectionId, metadata: connection.metadata },
-    rpc: message.body,
-    isReply: message.method === undefined && sessionId !== null && sessions.has(owner, sessionId),
-  } as const
-  const decision = decideOnConnection(caller.blocks, access)
-  if (!decision.allowed) {
-    refusals.policy(request, caller, access, decision)
-    throw new RpcError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
-      id: message.id,
-      // Without `error=`: clients would take it for a scope that they could ask for, and hide the message.
-      headers: { 'www-authenticate': 'Bearer realm="postern"' },
-    })
-  }
-
-  const { blocks } = caller
-  const isNarrowed = message.method === 'tools/list' && narrowsTools(blocks)
-  const rewrite = isNarrowed ? (data: string) => narrowTools(data, blocks) : undefined
-  if (connection.mock?.enabled === true) {
-    throw new RpcError('upstream_down', 'Mocked connections cannot be called yet', { id: message.id })
-  }
-  const { status } = connection
-  const { id } = message
-  if (status.state === 'input_required') {
-    const { http, missing } = status
-    throw new RpcError('input_required', 'The connection waits for input', { id, data: { http, missing } })
-  }
-  if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
-    throw new RpcError('upstream_down', 'The connection has no upstream that can be reached', { id })
-  }
-  takeTime(request)
-  const ownHeaders = openHeaders(beside, place, headersKey)
-  return proxy.send({ place, connection, ownHeaders, owner, message, headers, signal: request.signal, rewrite })
 }

@@ -104,6 +104,15 @@ export function streamed(
   )
 }
 
+/** An answer of our own, with another message in the place of each. */
+export async function rewritten(response: Response, rewrite: (data: string) => string): Promise<Response> {
+  const { status, headers, body } = response
+  if (body !== null && headers.get('content-type')?.startsWith('text/event-stream')) {
+    return new Response(streamed(body, { rewrite, onEnd() {} }), { status, headers })
+  }
+  return new Response(rewrite(await response.text()), { status, headers })
+}
+
 /** Bytes of a stream of events in, bytes of whole events out. Throws for an event that is too large. */
 function createRewriter(rewrite: (data: string) => string): (bytes: Uint8Array) => Uint8Array {
   const decoder = new TextDecoder()

@@ -8,15 +8,29 @@ import { jsonDepthMax, requestBodyBytesMax } from '../limits.ts'
 import { problemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 
-/** The body's value, or undefined for zero bytes. Throws `invalid_request`. */
-export async function readJsonBody(request: Request): Promise<unknown> {
-  const tooLarge = () => invalidRequest(`the body is too large: at most ${requestBodyBytesMax} bytes are read`)
-  const bytes = await readBytes(request, requestBodyBytesMax, tooLarge)
+export interface BodyBounds {
+  readonly bytesMax: number
+  readonly depthMax: number
+  readonly tooLarge: () => Error
+}
+
+const ordinary: BodyBounds = {
+  bytesMax: requestBodyBytesMax,
+  depthMax: jsonDepthMax,
+  tooLarge: () => invalidRequest(`the body is too large: at most ${requestBodyBytesMax} bytes are read`),
+}
+
+/** The body's value, or undefined for zero bytes. Throws `invalid_request`, and what `tooLarge` makes. */
+export async function readJsonBody(
+  request: Request,
+  { bytesMax, depthMax, tooLarge }: BodyBounds = ordinary,
+): Promise<unknown> {
+  const bytes = await readBytes(request, bytesMax, tooLarge)
   if (bytes.length === 0) return undefined
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
-  const read = readJsonBytes(bytes, jsonDepthMax)
+  const read = readJsonBytes(bytes, depthMax)
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(problem.place === '' ? `the body ${problem.message}` : problemText(problem))
@@ -30,8 +44,17 @@ export async function readBytes(
   bytesMax: number,
   tooLarge: () => Error,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge()
+  const announced = Number(request.headers.get('content-length') ?? Number.NaN)
+  if (announced > bytesMax) throw tooLarge()
   if (request.body === null) return new Uint8Array(0)
+  // The client broke off: nobody is left to read this, and nothing is wrong on our side.
+  const brokenOff = () => invalidRequest('the body did not arrive whole')
+  // The runtime reads no further than what was announced, and in one piece it costs a fifth.
+  if (announced >= 0) {
+    return (request.bytes() as Promise<Uint8Array<ArrayBuffer>>).catch(() => {
+      throw brokenOff()
+    })
+  }
   const chunks: Uint8Array[] = []
   let length = 0
   let refused: Error | undefined
@@ -45,8 +68,7 @@ export async function readBytes(
       chunks.push(chunk)
     }
   } catch {
-    // The client broke off: nobody is left to read this, and nothing is wrong on our side.
-    throw invalidRequest('the body did not arrive whole')
+    throw brokenOff()
   }
   if (refused !== undefined) throw refused
   return Buffer.concat(chunks)

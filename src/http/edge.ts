@@ -69,7 +69,8 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
       const id = ids.get(request) ?? newId(request)
       response.headers.set('x-request-id', id)
       if (corsHeaders !== undefined) addHeaders(response.headers, corsHeaders)
-      if (response.status >= 500 && (response.status !== 503 || started >= quietUntil)) {
+      // 502 and 504 are an upstream's: the connection's state and the metrics tell of them.
+      if (response.status === 500 || (response.status === 503 && started >= quietUntil)) {
         if (response.status === 503) quietUntil = started + unavailableLoggedEveryMs
         log.error('request failed', {
           requestId: id,
@@ -97,18 +98,28 @@ function areaOf(request: Request): string {
 
 const operations: Readonly<Record<string, string>> = {
   tokens: 'createToken',
-  connect: 'listConnections',
   servers: 'getServer',
   health: 'health',
   'openapi.json': 'reference',
   docs: 'reference',
   '.well-known': 'jwks',
 }
+const ofNamespace: Readonly<Record<string, string>> = { GET: 'listConnections', POST: 'createConnection' }
+const ofConnection: Readonly<Record<string, string>> = {
+  GET: 'getConnection',
+  PUT: 'replaceConnection',
+  DELETE: 'deleteConnection',
+}
+const belowConnection: Readonly<Record<string, string>> = { mcp: 'callMcp', '.tools': 'useTools' }
 
 /** A closed set: names in a URL must not become labels. */
-function operationOf(request: Request): string {
-  const area = areaOf(request)
-  return Object.hasOwn(operations, area) ? (operations[area] as string) : 'other'
+function operationOf({ url, method }: Request): string {
+  const [, area = '', namespace, connectionId, below] = pathOf(url).split('/', 5)
+  const of = (names: Readonly<Record<string, string>>, name: string) =>
+    Object.hasOwn(names, name) ? (names[name] as string) : 'other'
+  if (area !== 'connect' || namespace === undefined) return of(operations, area)
+  if (connectionId === undefined) return of(ofNamespace, method)
+  return below === undefined ? of(ofConnection, method) : of(belowConnection, below)
 }
 
 function detail(thrown: unknown): string {

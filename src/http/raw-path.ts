@@ -16,8 +16,14 @@ export function rawPathRoutes(fetch: Fetch): Record<string, (request: Bun.BunReq
       // Under a host of its own: the request's may be one that no URL can have, and the guard reads the header.
       return fetch(isBent ? new Request(`http://localhost${prefix}%5C`, request) : request)
     }
+  // The deepest path of ours has four parts after `/connect`; a tool's name may have its dots as slashes.
+  const parts = [...'abcdefgh']
+  const connect = parts.map((_, last) => {
+    const names = parts.slice(0, last + 1)
+    return [`/connect${names.map((name) => `/:${name}`).join('')}`, checked('/connect/', ...names)] as const
+  })
   return {
-    '/connect/:namespace': checked('/connect/', 'namespace'),
+    ...Object.fromEntries(connect),
     '/servers/:name': checked('/servers/', 'name'),
     '/servers/:namespace/:server': checked('/servers/', 'namespace', 'server'),
   }

@@ -10,9 +10,13 @@ export const statusOf: Readonly<Record<ErrorCode, number>> = {
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
+  too_large: 413,
   rate_limited: 429,
   internal: 500,
   unavailable: 503,
+  upstream_unauthorized: 401,
+  upstream_error: 502,
+  upstream_timeout: 504,
 }
 
 const json = 'application/json'

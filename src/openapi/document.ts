@@ -19,6 +19,33 @@ const Jwks = Type.Object(
   { additionalProperties: false },
 )
 
+const open = { additionalProperties: true } as const
+const RpcMessage = Type.Object(
+  {
+    jsonrpc: Type.Literal('2.0'),
+    id: Type.Optional(Type.Union([Type.String(), Type.Number()])),
+    method: Type.Optional(Type.String()),
+    params: Type.Optional(Type.Object({}, open)),
+  },
+  open,
+)
+const RpcAnswer = Type.Object(
+  { jsonrpc: Type.Literal('2.0'), id: Type.Union([Type.String(), Type.Number(), Type.Null()]) },
+  open,
+)
+const RpcFailure = Type.Object(
+  {
+    jsonrpc: Type.Literal('2.0'),
+    id: Type.Union([Type.String(), Type.Number(), Type.Null()]),
+    error: Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }),
+  },
+  open,
+)
+const McpTool = Type.Object({ name: Type.String() }, open)
+const McpTools = Type.Object({ tools: Type.Array(McpTool) }, { additionalProperties: false })
+const ToolResult = Type.Object({}, open)
+const ToolArguments = Type.Object({}, open)
+
 /** By the names they have in the document. Where one stands inside another it is referred to. */
 const schemas: Readonly<Record<string, TSchema>> = {
   CreateTokenRequest,
@@ -29,6 +56,13 @@ const schemas: Readonly<Record<string, TSchema>> = {
   Connection,
   ConnectionWrite,
   Deleted,
+  RpcMessage,
+  RpcAnswer,
+  RpcFailure,
+  McpTool,
+  McpTools,
+  ToolArguments,
+  ToolResult,
   ServerDetail,
   Error: ErrorBody,
   ServerError,
@@ -79,6 +113,16 @@ const connectionErrors = {
   403: 'The token does not allow it, or would not see what it makes',
   404: 'There is no such namespace or connection, or the caller does not see it',
   ...denied,
+}
+
+const toolPath = path('tool', 'Its name')
+const toolErrors = {
+  ...connectionErrors,
+  400: 'The request cannot be read, or the server behind does not take it',
+  401: 'The API key or token is missing or invalid, or the server behind wants authorization',
+  409: 'The connection waits for input',
+  502: 'The server behind cannot be reached, does not speak MCP, or answered with an error',
+  504: 'The server behind does not answer in time',
 }
 
 const operations: readonly Operation[] = [
@@ -176,6 +220,62 @@ const operations: readonly Operation[] = [
     parameters: connectionPath,
     answer: Deleted,
     errors: connectionErrors,
+  },
+  {
+    method: 'post',
+    path: '/connect/{namespace}/{connectionId}/mcp',
+    operationId: 'callMcp',
+    summary: 'Speak MCP through a connection',
+    description:
+      'Streamable HTTP, in the handshake revisions and in 2026-07-28: one JSON-RPC message. Answers JSON or `text/event-stream`; 202 for a notification. Every message is held to the token’s policy, `rpcReqMatch` included, and `tools/list` shows what the token could call.',
+    parameters: connectionPath,
+    body: RpcMessage,
+    answer: RpcAnswer,
+    error: RpcFailure,
+    errors: {
+      ...denied,
+      400: 'The body is no JSON-RPC message, or the headers say something else than it',
+      401: 'The API key or token is missing or invalid, or the server behind wants authorization',
+      403: 'The token does not allow it; the message names the rule',
+      404: 'There is no such connection, or the caller does not see it',
+      409: 'The connection waits for input',
+      413: 'The message is too large',
+      502: 'The server behind cannot be reached, or does not speak MCP',
+      504: 'The server behind does not answer in time',
+    },
+  },
+  {
+    method: 'get',
+    path: '/connect/{namespace}/{connectionId}/.tools',
+    operationId: 'listTools',
+    summary: 'List a connection’s tools',
+    description: 'Those that the token could call: `tools/list` for callers that speak no MCP.',
+    parameters: connectionPath,
+    answer: McpTools,
+    errors: toolErrors,
+  },
+  {
+    method: 'get',
+    path: '/connect/{namespace}/{connectionId}/.tools/{tool}',
+    operationId: 'getTool',
+    summary: 'Read one tool, or those below a prefix',
+    description:
+      'Dots in the name may be slashes. The tool of this name, or `{tools}` with those whose names go on after it.',
+    parameters: [...connectionPath, toolPath],
+    answer: Type.Union([McpTools, McpTool]),
+    errors: toolErrors,
+  },
+  {
+    method: 'post',
+    path: '/connect/{namespace}/{connectionId}/.tools/{tool}',
+    operationId: 'callTool',
+    summary: 'Call a tool',
+    description:
+      'The body is its arguments, the answer its result as MCP has it: `content`, `structuredContent`, `isError`.',
+    parameters: [...connectionPath, toolPath],
+    body: ToolArguments,
+    answer: ToolResult,
+    errors: { ...toolErrors, 413: 'The arguments are too large' },
   },
   {
     method: 'get',

@@ -6,19 +6,22 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { callersCachedMax, registryCacheBytesMax } from '../limits.ts'
+import { callersCachedMax, recordedAnswersMax, registryCacheBytesMax } from '../limits.ts'
+import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Role } from '../model/registry.ts'
 import { createGenerations } from '../storage/generation.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
   memberKey,
+  mocksOf,
   namespaceKey,
   organizationKey,
   registryGenerationKey,
   revocationKey,
   serverKey,
   signingKeysKey,
+  under,
 } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 
@@ -41,9 +44,11 @@ export interface RegistrySnapshot {
   isRevoked(jti: string): Promise<boolean>
   /** The server's details as JSON, ready to be answered. */
   serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
+  /** What was recorded for mocks of the server, in the order of the fixtures. */
+  recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]>
 }
 
-export function createRegistry(store: Pick<Store, 'get' | 'stamp'>): Registry {
+export function createRegistry(store: Pick<Store, 'get' | 'range' | 'stamp'>): Registry {
   const generations = createGenerations(store, () => registryGenerationKey)
   let generation = ''
   let snapshot = createSnapshot(store)
@@ -61,7 +66,7 @@ export function createRegistry(store: Pick<Store, 'get' | 'stamp'>): Registry {
 }
 
 /** Each record is read at most once a generation: an entry can be newer than the generation, never older. */
-function createSnapshot(store: Pick<Store, 'get'>): RegistrySnapshot {
+function createSnapshot(store: Pick<Store, 'get' | 'range'>): RegistrySnapshot {
   const records = new LRUCache<string, { value: unknown }>({
     maxSize: registryCacheBytesMax,
     sizeCalculation: ({ value }) => (value instanceof Uint8Array ? value.length + 256 : 512),
@@ -115,5 +120,9 @@ function createSnapshot(store: Pick<Store, 'get'>): RegistrySnapshot {
         () => serverKey(qualifiedName),
         (bytes) => bytes,
       ),
+    async recordedAnswers(qualifiedName) {
+      const { entries } = await store.range({ ...under(mocksOf(qualifiedName)), limit: recordedAnswersMax })
+      return entries.map(({ value }) => json<RecordedAnswer>(value))
+    },
   }
 }

@@ -51,6 +51,8 @@ export const revocationKey = (jti: string): Key => key('r', jti)
 export const revocations = key('r')
 /** The signing keys, sealed. */
 export const signingKeysKey = key('y')
+/** What was recorded for mocks of a server. */
+export const mocksOf = (server: string): Key => key('a', server, '')
 export const mockKey = (server: string, position: string): Key => key('a', server, position)
 
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)

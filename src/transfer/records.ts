@@ -5,10 +5,10 @@
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { apiKeyEntries } from '../auth/api-key.ts'
-import { FixtureMock } from '../fixtures/schema.ts'
 import { shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
 import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
+import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
 import { connectionEntry } from '../storage/connections.ts'
@@ -45,7 +45,7 @@ const lines = {
   namespace: line('namespace', { namespace: Namespace }),
   apiKey: line('apiKey', { apiKey: ApiKey, digest: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
   server: line('server', { server: ServerDetail }),
-  mock: line('mock', { position: Type.String({ pattern: '^\\d{6,9}$' }), mock: FixtureMock }),
+  mock: line('mock', { position: Type.String({ pattern: '^\\d{6,9}$' }), mock: RecordedAnswer }),
   connection: line('connection', {
     namespace: Slug,
     connection: Connection,

@@ -69,7 +69,7 @@ describe('rotation', () => {
       }
     }
     expect(records.length).toBeLessThan(30)
-  })
+  }, 30_000)
 })
 
 describe('revocation', () => {

@@ -31,6 +31,7 @@ const app = createApp({
   audit: { record: async () => {}, note() {}, close() {} },
   rates: { mints: 0, failures: 0 },
   upstreamPatience: 0,
+  wait: async () => {},
   takeTime() {},
   upstream: { send: () => Promise.reject(new Error('nothing is sent')) },
   now: Date.now,

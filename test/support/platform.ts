@@ -21,6 +21,8 @@ export interface TestPlatform {
   readonly pepper: Buffer
   readonly logged: string[]
   readonly audited: Record<string, unknown>[]
+  /** The delays of mocks, in milliseconds; nobody really waited. */
+  readonly waited: number[]
   /** Replaces the signing keys. */
   setSigningKeys(records: SigningKeyRecord[]): Promise<unknown>
   /** Milliseconds; move it by assigning. */
@@ -59,6 +61,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
   const pepper = seed('pepper')
   const logged: string[] = []
   const audited: Record<string, unknown>[] = []
+  const waited: number[] = []
   const note = (event: string, fields: object = {}) => void logged.push(JSON.stringify({ event, ...fields }))
   const log: Log = { info: note, warn: note, error: note }
   const { fixtures, problems } = readFixtures(options.sources ?? sampleSources())
@@ -70,6 +73,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     pepper,
     logged,
     audited,
+    waited,
     setSigningKeys: (records) => changeSigningKeys(store, sealingKey, () => records),
     now: startOfTime,
     async fetch(path, init = {}) {
@@ -95,6 +99,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),
     },
     upstreamPatience: 1000,
+    wait: async (milliseconds) => void waited.push(milliseconds),
     takeTime() {},
     now: () => platform.now,
     log,

@@ -1,0 +1,111 @@
+/** One JSON-RPC message through a connection, held to the token's policy (contract, gateway): the walk, top to bottom. */
+
+import { type Asking, ask, enterConnection, type Place, partsOf } from '../access/namespace.ts'
+import type { Refusals } from '../audit/refusals.ts'
+import type { Authenticator } from '../auth/authenticate.ts'
+import { openHeaders } from '../auth/sealed-headers.ts'
+import { constraintOf } from '../errors.ts'
+import type { Mocks } from '../mocks/mock.ts'
+import { decideOnConnection } from '../policy/decide.ts'
+import { narrowsTools } from '../policy/tools.ts'
+import type { StoredConnection } from '../storage/connections.ts'
+import type { Store } from '../storage/store.ts'
+import type { Message } from './message.ts'
+import { narrowTools } from './narrow.ts'
+import type { UpstreamProxy } from './proxy.ts'
+import { RpcError } from './rpc-error.ts'
+import type { Sessions } from './sessions.ts'
+import { rewritten } from './stream.ts'
+
+export interface GatewayDeps {
+  readonly authenticator: Authenticator
+  readonly refusals: Refusals
+  readonly store: Store
+  readonly headersKey: Buffer
+  readonly proxy: UpstreamProxy
+  readonly sessions: Sessions
+  readonly mocks: Mocks
+  /** This request may take longer than the runtime lets one: its own budgets bound it from here on. */
+  readonly takeTime: (request: Request) => void
+}
+
+/** What is asked of a connection, once it is clear that the caller may ask anything of it. */
+export interface Entered {
+  readonly asking: Asking
+  readonly place: Place
+  readonly stored: StoredConnection
+}
+
+/** 401, 404, 403: before the body is read. */
+export async function enter(deps: GatewayDeps, request: Request): Promise<Entered> {
+  const asking = await ask(deps, request)
+  const { stored, ...place } = await enterConnection(asking, deps.store, partsOf(request), 'execute')
+  return { asking, place, stored }
+}
+
+/** The message, where the token allows it, to the connection's upstream. Throws RpcError. */
+export async function exchange(
+  { headersKey, proxy, sessions, mocks, takeTime }: GatewayDeps,
+  { asking, place, stored }: Entered,
+  message: Message,
+  headers: Headers,
+): Promise<Response> {
+  const { caller, request, refusals } = asking
+  const { connection, beside } = stored
+  const owner = [
+    `${place.namespace}/${place.connectionId}`,
+    caller.token?.jti ?? caller.keyId,
+    connection.mcpUrl ?? '',
+    beside.headers ?? '',
+  ].join('\0')
+
+  const sessionId = headers.get('mcp-session-id')
+  const access = {
+    namespace: place.namespace,
+    resource: 'connections',
+    operation: 'execute',
+    metadata: { connectionId: place.connectionId, metadata: connection.metadata },
+    rpc: message.body,
+    isReply: message.method === undefined && sessionId !== null && sessions.has(owner, sessionId),
+  } as const
+  const decision = decideOnConnection(caller.blocks, access)
+  if (!decision.allowed) {
+    refusals.policy(request, caller, access, decision)
+    throw new RpcError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
+      id: message.id,
+      // Without `error=`: clients would take it for a scope that they could ask for, and hide the message.
+      headers: { 'www-authenticate': 'Bearer realm="postern"' },
+    })
+  }
+
+  const { blocks } = caller
+  const isNarrowed = message.method === 'tools/list' && narrowsTools(blocks)
+  const rewrite = isNarrowed ? (data: string) => narrowTools(data, blocks) : undefined
+  const { status, mock } = connection
+  const { id } = message
+  if (mock?.enabled === true) {
+    takeTime(request)
+    const { registry } = asking
+    const { scenario = '' } = mock
+    const answer = await mocks.answer({
+      ...message,
+      server: beside.server ?? '',
+      scenario,
+      registry,
+      headers,
+      signal: request.signal,
+    })
+    if (answer !== undefined) return rewrite === undefined ? answer : rewritten(answer, rewrite)
+    throw new RpcError('upstream_down', 'The server that this connection mocks is not registered any more', { id })
+  }
+  if (status.state === 'input_required') {
+    const { http, missing } = status
+    throw new RpcError('input_required', 'The connection waits for input', { id, data: { http, missing } })
+  }
+  if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
+    throw new RpcError('upstream_down', 'The connection has no upstream that can be reached', { id })
+  }
+  takeTime(request)
+  const ownHeaders = openHeaders(beside, place, headersKey)
+  return proxy.send({ place, connection, ownHeaders, owner, message, headers, signal: request.signal, rewrite })
+}

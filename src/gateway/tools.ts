@@ -1,0 +1,190 @@
+/**
+ * `.tools` (contract, gateway): a connection's tools by plain HTTP, for callers that speak no MCP. Each request is
+ * enforced as the `tools/list` or `tools/call` that it stands for, and answers `{error, message}`.
+ */
+
+import { Elysia } from 'elysia'
+import { partsOf } from '../access/namespace.ts'
+import { type ErrorCode, invalidRequest, notFound, PlatformError } from '../errors.ts'
+import { readJsonBody } from '../http/body.ts'
+import { refuseQuery } from '../http/query.ts'
+import { jsonResponse } from '../http/respond.ts'
+import { rpcBodyBytesMax, rpcDepthMax, toolPagesMax } from '../limits.ts'
+import { version } from '../version.ts'
+import { type Entered, enter, exchange, type GatewayDeps } from './exchange.ts'
+import type { Message } from './message.ts'
+import { RpcError, type RpcErrorKind } from './rpc-error.ts'
+import { messagesOf, wholeAnswer } from './stream.ts'
+
+interface Tool {
+  readonly name: string
+}
+
+export function toolRoutes(deps: GatewayDeps) {
+  return new Elysia({ name: 'tools' })
+    .get('/connect/:namespace/:connectionId/.tools', async ({ request }) => {
+      const entered = await enter(deps, request) // 401, 404, 403
+      refuseQuery(request.url) // 400
+      return answered({ tools: await list(entered) })
+    })
+
+    .get('/connect/:namespace/:connectionId/.tools/*', async ({ request }) => {
+      const entered = await enter(deps, request)
+      refuseQuery(request.url)
+      const name = toolNameOf(request)
+      const tools = await list(entered)
+      const tool = tools.find((one) => one.name === name)
+      if (tool !== undefined) return answered(tool)
+      const below = tools.filter((one) => one.name.startsWith(`${name}.`))
+      if (below.length === 0) throw notFound()
+      return answered({ tools: below })
+    })
+
+    .post(
+      '/connect/:namespace/:connectionId/.tools/*',
+      async ({ request }) => {
+        const entered = await enter(deps, request)
+        refuseQuery(request.url)
+        const tooLarge = () =>
+          new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
+        const body = await readJsonBody(request, { bytesMax: rpcBodyBytesMax, depthMax: rpcDepthMax, tooLarge })
+        const given = body ?? {}
+        if (typeof given !== 'object' || given === null || Array.isArray(given))
+          throw invalidRequest('the body must be an object: the arguments of the tool')
+        return answered(await ask(entered, 'tools/call', { name: toolNameOf(request), arguments: given }))
+      },
+      { parse: 'none' },
+    )
+
+  /** All pages. */
+  async function list(entered: Entered): Promise<Tool[]> {
+    const tools: Tool[] = []
+    let cursor: unknown
+    for (let page = 0; page < toolPagesMax; page += 1) {
+      const result = (await ask(entered, 'tools/list', cursor === undefined ? {} : { cursor })) as {
+        tools?: Tool[]
+        nextCursor?: unknown
+      }
+      if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
+      tools.push(...result.tools.filter((tool) => typeof tool?.name === 'string'))
+      cursor = result.nextCursor
+      if (typeof cursor !== 'string') break
+    }
+    return tools
+  }
+
+  /** The result of a request to the connection. Throws PlatformError. */
+  async function ask(entered: Entered, method: string, params: object): Promise<object> {
+    const first = await answerTo(entered, messageFor(method, params, 'handshake'), new Headers())
+    const isTooOld = 'error' in first && first.error?.code === unsupportedRevision
+    // It was refused, and nothing was called: a server of the newer revision alone is asked in its own words.
+    const answer = isTooOld
+      ? await answerTo(entered, messageFor(method, params, 'stateless'), standardHeaders(method, params))
+      : first
+    if (answer.error !== undefined) {
+      const { code, message } = answer.error
+      const text = typeof message === 'string' ? message : 'the upstream gave an error without words'
+      throw code === invalidParams ? invalidRequest(text) : upstreamError(text)
+    }
+    if (typeof answer.result !== 'object' || answer.result === null)
+      throw upstreamError('The upstream does not speak MCP')
+    return answer.result
+  }
+
+  async function answerTo(entered: Entered, message: Message, headers: Headers): Promise<Answer> {
+    try {
+      const response = await exchange(deps, entered, message, headers)
+      return await readAnswer(response)
+    } catch (thrown) {
+      throw thrown instanceof RpcError ? inPlainWords(thrown) : thrown
+    }
+  }
+}
+
+/** Dots in a tool's name may arrive as slashes, however they are written. */
+function toolNameOf(request: Request): string {
+  const name = partsOf(request).slice(3).join('.').replaceAll('/', '.')
+  if (name === '') throw notFound()
+  return name
+}
+
+function answered(value: object): Response {
+  return jsonResponse(JSON.stringify(value), { 'cache-control': 'no-store' })
+}
+
+const requestId = 1
+const statelessRevision = '2026-07-28'
+/** Of JSON-RPC. */
+const invalidParams = -32_602
+/** Of MCP since 2026-07-28. */
+const unsupportedRevision = -32_022
+
+function messageFor(method: string, params: object, era: Message['era']): Message {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': statelessRevision,
+    'io.modelcontextprotocol/clientInfo': { name: 'postern', version },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const own = era === 'stateless' ? { ...params, _meta } : params
+  const body = { jsonrpc: '2.0', id: requestId, method, params: own }
+  return { body, bytes: new TextEncoder().encode(JSON.stringify(body)), method, id: requestId, era }
+}
+
+function standardHeaders(method: string, params: object): Headers {
+  const headers = new Headers({ 'mcp-protocol-version': statelessRevision, 'mcp-method': method })
+  // As base64, whatever characters a name has.
+  if ('name' in params) headers.set('mcp-name', `=?base64?${Buffer.from(String(params.name)).toString('base64')}?=`)
+  return headers
+}
+
+interface Answer {
+  readonly result?: unknown
+  readonly error?: { readonly code?: unknown; readonly message?: unknown }
+}
+
+/** The answer among what comes: whole, or one event of a stream. Throws RpcError. */
+async function readAnswer(response: Response): Promise<Answer> {
+  let answer: Answer | undefined
+  const take = (message: unknown) => {
+    const { id, result, error } = (message ?? {}) as { id?: unknown } & Answer
+    if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = message as Answer
+    return answer !== undefined
+  }
+  if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    await messagesOf(response, requestId, take)
+  } else {
+    try {
+      take(JSON.parse((await wholeAnswer(response, requestId)).toString()))
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+    }
+  }
+  if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
+  return answer
+}
+
+function upstreamError(message: string): PlatformError {
+  return new PlatformError('upstream_error', message)
+}
+
+const codes: Readonly<Record<RpcErrorKind, ErrorCode>> = {
+  unauthorized: 'unauthorized',
+  upstream_unauthorized: 'upstream_unauthorized',
+  not_found: 'not_found',
+  no_session: 'upstream_error',
+  forbidden: 'forbidden',
+  unreadable: 'invalid_request',
+  not_rpc: 'invalid_request',
+  too_large: 'too_large',
+  input_required: 'conflict',
+  upstream_down: 'upstream_error',
+  upstream_late: 'upstream_timeout',
+  too_many: 'rate_limited',
+  method_not_allowed: 'method_not_allowed',
+  unavailable: 'unavailable',
+}
+
+function inPlainWords({ kind, message, headers }: RpcError): PlatformError {
+  const retryAfter = Number(headers['retry-after'] ?? Number.NaN)
+  return new PlatformError(codes[kind], message, retryAfter > 0 ? { retryAfter } : {})
+}

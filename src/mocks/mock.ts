@@ -1,0 +1,149 @@
+/**
+ * A mocked MCP server: the registered server's tools, resources and prompts, answered without any network. The official
+ * package speaks the protocol, in both eras; a `tools/call`, which is what mocks are asked all day, is answered without
+ * it, because its answer is known.
+ */
+
+import { LRUCache } from 'lru-cache'
+import { mockAnswersBytesMax, mockServersKeptMax } from '../limits.ts'
+import type { RecordedAnswer } from '../model/recorded-answer.ts'
+import type { ServerDetail } from '../model/server.ts'
+import type { RegistrySnapshot } from '../registry/registry.ts'
+import { asBuffer } from '../storage/store.ts'
+import { type Arguments, canonical, type MockAnswer, mockAnswer, type Tool } from './answer.ts'
+
+export interface MockCall {
+  /** The registered server. */
+  readonly server: string
+  readonly scenario: string
+  readonly registry: RegistrySnapshot
+  readonly body: Readonly<Record<string, unknown>>
+  readonly method: string | undefined
+  readonly id: string | number | null
+  readonly era: 'handshake' | 'stateless'
+  readonly headers: Headers
+  readonly signal: AbortSignal
+}
+
+export interface Mocks {
+  /** Undefined where the server is not registered any more. */
+  answer(call: MockCall): Promise<Response | undefined>
+}
+
+export interface MocksOptions {
+  /** Resolves after so many milliseconds, or when the signal says that nobody waits. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
+}
+
+interface MockServer {
+  /** Of this reading of the server alone. */
+  readonly serial: number
+  readonly detail: ServerDetail
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly recorded: readonly RecordedAnswer[]
+}
+
+/** An answer to a call as it is sent, by era; `error` is left to the official package. */
+interface Ready {
+  readonly answer: MockAnswer
+  readonly handshake: string
+  readonly stateless: string
+}
+
+/** The revision without a handshake that is answered here. */
+const statelessRevision = '2026-07-28'
+const handshakeRevisions = new Set(['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'])
+const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
+const json = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+const invalidParams = -32_602
+
+export function createMocks({ wait }: MocksOptions): Mocks {
+  const answers = new LRUCache<string, Ready>({
+    maxSize: mockAnswersBytesMax,
+    sizeCalculation: ({ handshake, stateless }, key) => key.length + 2 * (handshake.length + stateless.length) + 500,
+  })
+  let serial = 0
+
+  /** Read once for each generation of the registry. */
+  async function find(registry: RegistrySnapshot, name: string): Promise<MockServer | undefined> {
+    const known = registry.derived.get(mocksName) as LRUCache<string, MockServer> | undefined
+    const servers = known ?? new LRUCache<string, MockServer>({ max: mockServersKeptMax })
+    if (known === undefined) registry.derived.set(mocksName, servers)
+    const kept = servers.get(name)
+    if (kept !== undefined) return kept
+    const bytes = await registry.serverJson(name)
+    if (bytes === undefined) return undefined
+    const detail = JSON.parse(asBuffer(bytes).toString()) as ServerDetail
+    const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
+    serial += 1
+    const server = { serial, detail, tools, recorded: await registry.recordedAnswers(name) }
+    servers.set(name, server)
+    return server
+  }
+
+  async function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> {
+    const key = [server.serial, scenario, tool.name, canonical(given)].join('\0')
+    const known = answers.get(key)
+    if (known !== undefined) return known
+    const { detail, recorded } = server
+    const answer = await mockAnswer({ server: detail.qualifiedName, scenario, tool, given, recorded })
+    const result = 'result' in answer ? answer.result : {}
+    const { _meta } = result as { _meta?: object }
+    const stateless = { ...result, resultType: 'complete', _meta: { [serverInfoKey]: infoOf(detail), ..._meta } }
+    const made = { answer, handshake: JSON.stringify(result), stateless: JSON.stringify(stateless) }
+    answers.set(key, made)
+    return made
+  }
+
+  return {
+    async answer(call) {
+      const { registry, scenario, id, era, signal } = call
+      const server = await find(registry, call.server)
+      if (server === undefined) return undefined
+      const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
+      if (asked !== undefined) {
+        const one = await ready(server, scenario, asked.tool, asked.given)
+        if (one.answer.delayMs > 0) await wait(one.answer.delayMs, signal)
+        if ('result' in one.answer) {
+          return new Response(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${one[era]}}`, { headers: json })
+        }
+      }
+      const { serve } = await import('./protocol.ts')
+      return serve(call, server.detail, async (name, given) => {
+        const tool = server.tools.get(name)
+        if (tool === undefined) {
+          return { delayMs: 0, error: { code: invalidParams, message: `there is no tool ${JSON.stringify(name)}` } }
+        }
+        return (await ready(server, scenario, tool, given)).answer
+      })
+    },
+  }
+}
+
+/** No credential has a space in it. */
+const mocksName = 'mock servers'
+
+export function infoOf({ qualifiedName, displayName }: ServerDetail) {
+  return { name: qualifiedName, title: displayName, version: 'mock' }
+}
+
+function isKnownRevision({ era, headers, body }: MockCall): boolean {
+  if (era === 'handshake') {
+    const revision = headers.get('mcp-protocol-version')
+    return revision === null || handshakeRevisions.has(revision)
+  }
+  const { _meta } = (body['params'] ?? {}) as { _meta?: Record<string, unknown> }
+  return _meta?.['io.modelcontextprotocol/protocolVersion'] === statelessRevision
+}
+
+/** Undefined for everything else, and for a call that is not as it should be. */
+function toolCallOf(
+  { method, id, body }: MockCall,
+  { tools }: MockServer,
+): { tool: Tool; given: Arguments } | undefined {
+  if (method !== 'tools/call' || id === null) return undefined
+  const { name, arguments: given = {} } = (body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
+  const tool = typeof name === 'string' ? tools.get(name) : undefined
+  if (tool === undefined || typeof given !== 'object' || given === null || Array.isArray(given)) return undefined
+  return { tool, given: given as Arguments }
+}

@@ -1,0 +1,56 @@
+/**
+ * JSON Schema (2020-12) of a tool: checks arguments and results. Patterns are run by re2js in linear time, like those
+ * of policies; one that RE2 does not know or that is too costly is not looked at.
+ */
+
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { RE2JS } from 're2js'
+import { patternProblem } from '../policy/rpc-match.ts'
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/** What is wrong with a value, with its place in it; undefined for one that is as the schema says. */
+export type Check = (value: unknown) => string | undefined
+
+/** Searched, not anchored, as JSON Schema has it. */
+export function patternOf(pattern: string): { test(text: string): boolean; toString(): string } {
+  const program = patternProblem(pattern) === undefined ? RE2JS.compile(pattern) : undefined
+  return {
+    test: (text) => program?.test(text) ?? true,
+    // ajv takes two patterns with the same text for one.
+    toString: () => pattern,
+  }
+}
+
+/** Throws what ajv throws for a schema that is none, or that refers to another elsewhere. */
+export function checkOf(schema: JsonSchema, name: string): Check {
+  // Whatever draft it names, it is read as 2020-12; an id would clash with that of the next tool.
+  const { $schema: _, $id: __, ...own } = schema
+  const validate = ajv().compile(own)
+  return (value) =>
+    validate(value) ? undefined : (validate.errors ?? []).map((error) => inWords(error, name)).join('; ')
+}
+
+/** One for each compiled schema: what one tool defines, another does not know. */
+function ajv(): Ajv2020 {
+  const instance = new Ajv2020({
+    strict: false,
+    validateSchema: false,
+    addUsedSchema: false,
+    code: { regExp: Object.assign(patternOf as unknown as (pattern: string) => RegExp, { code: 'patternOf' }) },
+  })
+  addFormats.default(instance, { mode: 'fast' })
+  return instance
+}
+
+function inWords(
+  { instancePath, keyword, params, message = 'is not as it should be' }: ErrorObject,
+  name: string,
+): string {
+  const place = [name, ...instancePath.split('/').slice(1)].join('.')
+  if (keyword === 'additionalProperties')
+    return `${place} has an unknown field ${JSON.stringify(params['additionalProperty'])}`
+  if (keyword === 'enum') return `${place} must be one of ${JSON.stringify(params['allowedValues'])}`
+  return `${place} ${message.replace('must NOT', 'must not')}`
+}
