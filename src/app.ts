@@ -26,6 +26,7 @@ import { createMocks } from './mocks/mock.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { createRegistry } from './registry/registry.ts'
 import { serverRoutes } from './servers/routes.ts'
+import { createKnownConnections } from './storage/known-connections.ts'
 import { type Store, StoreError } from './storage/store.ts'
 import { tokenRoutes } from './tokens/routes.ts'
 import type { Upstream } from './upstream/upstream.ts'
@@ -44,8 +45,8 @@ export interface AppDeps {
   readonly upstreamPatience: number
   /** Lets a request take longer than a silent connection may. */
   readonly takeTime: (request: Request) => void
-  /** Resolves after so many milliseconds, or when the signal is aborted. */
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
+  /** Holds a request for so many milliseconds, or until whoever asked has gone. */
+  readonly wait: (milliseconds: number, request: Request) => Promise<void>
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Milliseconds that never go back. */
@@ -94,10 +95,11 @@ export function createApp(deps: AppDeps): App {
   const edge = createEdge({ guard, log, observe: observer?.answered })
   const refusals = createRefusals(audit, edge.requestId)
 
+  const connections = createKnownConnections(store)
   const gateway = {
     authenticator,
     refusals,
-    store,
+    connections,
     headersKey: secrets.headersKey,
     sessions,
     proxy: createProxy({ upstream, sessions, patience: deps.upstreamPatience, onState: states.note }),
@@ -129,6 +131,7 @@ export function createApp(deps: AppDeps): App {
         refusals,
         audit,
         store,
+        connections,
         upstream,
         headersKey: secrets.headersKey,
         now,

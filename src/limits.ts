@@ -148,6 +148,10 @@ export const callsAtOnceMax = 2000
 export const sessionsKeptMax = 20_000
 /** Ours: pages of a server's tools that `.tools` reads. Past it: the later ones are not shown. */
 export const toolPagesMax = 100
+/** Ours: upstreams to which connections are kept open for a few seconds. Past it: the one unused longest is connected to again. */
+export const originsKeptMax = 1000
+/** Ours: connections that are held decoded for calls. Past it: the one unused longest is read again. */
+export const connectionsKeptBytesMax = 16 * MB
 /** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */
 export const stateWrittenEveryMs = 10_000
 /** Ours: what a server may answer to the first contact. Past it: the connection is made with the state `error`. */

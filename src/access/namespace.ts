@@ -8,8 +8,8 @@ import { pathOf } from '../http/path.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import { type Access, type Decision, decide, decideOnConnection } from '../policy/decide.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
-import { findConnection, type StoredConnection } from '../storage/connections.ts'
-import type { Store } from '../storage/store.ts'
+import type { StoredConnection } from '../storage/connections.ts'
+import type { KnownConnections } from '../storage/known-connections.ts'
 
 /** A caller and what it asks. */
 export interface Asking {
@@ -25,13 +25,15 @@ export async function ask(
   request: Request,
 ): Promise<Asking> {
   const credential = readCredential(request.headers.get('authorization'))
-  return { ...(await authenticator.authenticate(credential, request)), request, refusals }
+  const { caller, registry } = await authenticator.authenticate(credential, request)
+  return { caller, registry, request, refusals }
 }
 
 /** The decoded parts of a path, after its first; throws 404 for what cannot be decoded. */
 export function partsOf(request: Request): string[] {
   try {
-    return pathOf(request.url).split('/').slice(2).map(decodeURIComponent)
+    const parts = pathOf(request.url).split('/').slice(2)
+    return parts.some((part) => part.includes('%')) ? parts.map(decodeURIComponent) : parts
   } catch {
     throw notFound()
   }
@@ -75,13 +77,13 @@ export interface Place {
  */
 export async function enterConnection(
   asking: Asking,
-  store: Store,
+  connections: KnownConnections,
   [namespace, connectionId]: readonly string[],
   operation: Access['operation'],
 ): Promise<Place & { readonly stored: StoredConnection }> {
   const reached = await reachNamespace(asking, namespace)
   if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
-  const stored = await findConnection(store, reached, connectionId)
+  const stored = await connections.find(reached, connectionId)
   if (stored === undefined) throw notFound()
   const place = { namespace: reached, connectionId }
   expectAllowed(asking, place, stored, operation)

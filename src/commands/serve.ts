@@ -96,7 +96,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const app = createApp({
     upstream: createUpstream(addresses, metrics?.observer.upstreamAnswered),
     upstreamPatience: config.upstream.patience,
-    wait: (milliseconds, signal) => wait(milliseconds, undefined, { signal }).catch(() => {}),
+    wait: (milliseconds, request) => {
+      server.timeout(request, 0)
+      return wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
+    },
     takeTime: (request) => server.timeout(request, 0),
     store,
     secrets,

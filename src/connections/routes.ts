@@ -22,6 +22,7 @@ import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
 import type { Connection, ConnectionWrite, Deleted } from '../model/connection.ts'
 import { isConnectionId } from '../model/names.ts'
 import { connectionBytes, connectionChange, findConnection, type StoredConnection } from '../storage/connections.ts'
+import type { KnownConnections } from '../storage/known-connections.ts'
 import type { Store } from '../storage/store.ts'
 import { learn } from '../upstream/hello.ts'
 import { type Upstream, UpstreamError } from '../upstream/upstream.ts'
@@ -36,6 +37,7 @@ export interface ConnectionDeps {
   readonly refusals: Refusals
   readonly audit: Audit
   readonly store: Store
+  readonly connections: KnownConnections
   readonly upstream: Upstream
   readonly headersKey: Buffer
   /** Milliseconds since 1970. */
@@ -43,7 +45,7 @@ export interface ConnectionDeps {
 }
 
 export function connectionRoutes(deps: ConnectionDeps) {
-  const { lists, audit, store } = deps
+  const { lists, audit, store, connections } = deps
 
   const recordWrite = (event: string, { caller }: Asking, { namespace, connectionId }: Place) =>
     audit.record(event, { userId: caller.userId, keyId: caller.keyId, jti: caller.token?.jti, namespace, connectionId })
@@ -60,7 +62,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
     })
 
     .get('/connect/:namespace/:connectionId', async ({ request }) => {
-      const { stored } = await enterConnection(await ask(deps, request), store, partsOf(request), 'read') // 404, 403
+      const { stored } = await enterConnection(await ask(deps, request), connections, partsOf(request), 'read') // 404, 403
       refuseQuery(request.url) // 400
       return answered(stored.bytes)
     })
@@ -105,7 +107,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
       async ({ request }) => {
         for (;;) {
           const asking = await ask(deps, request)
-          const { stored, ...place } = await enterConnection(asking, store, partsOf(request), 'write') // 404, 403
+          const { stored, ...place } = await enterConnection(asking, connections, partsOf(request), 'write') // 404, 403
           refuseQuery(request.url) // 400
           const change = connectionChange(place.namespace, place.connectionId, stored, undefined)
           if (!(await store.commit(change)).ok) continue

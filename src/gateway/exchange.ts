@@ -9,7 +9,7 @@ import type { Mocks } from '../mocks/mock.ts'
 import { decideOnConnection } from '../policy/decide.ts'
 import { narrowsTools } from '../policy/tools.ts'
 import type { StoredConnection } from '../storage/connections.ts'
-import type { Store } from '../storage/store.ts'
+import type { KnownConnections } from '../storage/known-connections.ts'
 import type { Message } from './message.ts'
 import { narrowTools } from './narrow.ts'
 import type { UpstreamProxy } from './proxy.ts'
@@ -20,7 +20,7 @@ import { rewritten } from './stream.ts'
 export interface GatewayDeps {
   readonly authenticator: Authenticator
   readonly refusals: Refusals
-  readonly store: Store
+  readonly connections: KnownConnections
   readonly headersKey: Buffer
   readonly proxy: UpstreamProxy
   readonly sessions: Sessions
@@ -39,7 +39,7 @@ export interface Entered {
 /** 401, 404, 403: before the body is read. */
 export async function enter(deps: GatewayDeps, request: Request): Promise<Entered> {
   const asking = await ask(deps, request)
-  const { stored, ...place } = await enterConnection(asking, deps.store, partsOf(request), 'execute')
+  const { stored, ...place } = await enterConnection(asking, deps.connections, partsOf(request), 'execute')
   return { asking, place, stored }
 }
 
@@ -52,12 +52,8 @@ export async function exchange(
 ): Promise<Response> {
   const { caller, request, refusals } = asking
   const { connection, beside } = stored
-  const owner = [
-    `${place.namespace}/${place.connectionId}`,
-    caller.token?.jti ?? caller.keyId,
-    connection.mcpUrl ?? '',
-    beside.headers ?? '',
-  ].join('\0')
+  const holder = caller.token?.jti ?? caller.keyId
+  const owner = `${place.namespace}/${place.connectionId}\0${holder}\0${connection.mcpUrl}\0${beside.headers ?? ''}`
 
   const sessionId = headers.get('mcp-session-id')
   const access = {
@@ -84,17 +80,9 @@ export async function exchange(
   const { status, mock } = connection
   const { id } = message
   if (mock?.enabled === true) {
-    takeTime(request)
     const { registry } = asking
     const { scenario = '' } = mock
-    const answer = await mocks.answer({
-      ...message,
-      server: beside.server ?? '',
-      scenario,
-      registry,
-      headers,
-      signal: request.signal,
-    })
+    const answer = await mocks.answer({ server: beside.server ?? '', scenario, registry, message, headers, request })
     if (answer !== undefined) return rewrite === undefined ? answer : rewritten(answer, rewrite)
     throw new RpcError('upstream_down', 'The server that this connection mocks is not registered any more', { id })
   }

@@ -7,6 +7,7 @@ import { isJson, readBytes } from '../http/body.ts'
 import { rpcBodyBytesMax, rpcDepthMax } from '../limits.ts'
 import { problemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
+import { handshakeRevisions } from '../model/mcp.ts'
 import { RpcError, type RpcId, rpcErrorBody } from './rpc-error.ts'
 
 export interface Message {
@@ -61,10 +62,7 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
 
 /** Of which era the request is; an answer where its headers do not agree with its body, or one that is required is missing. */
 export async function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> {
-  const { params } = message.body as { params?: object }
-  const speaksOfNone = ['mcp-protocol-version', 'mcp-method', 'mcp-name'].every((name) => !headers.has(name))
-  // Neither a header nor the envelope says a word of a revision: only the handshake era does without.
-  if (speaksOfNone && (params === undefined || !Object.hasOwn(params, '_meta'))) return 'handshake'
+  if (isPlainlyHandshake(message, headers)) return 'handshake'
   // Read when the first call comes: nobody who only lists pays for it.
   official ??= await import('@modelcontextprotocol/server')
   const { classifyInboundRequest } = official
@@ -90,6 +88,18 @@ export async function eraOf(message: Message, headers: Headers): Promise<Message
   if (outcome.kind === 'reject') return refused(outcome.httpStatus, outcome.code, outcome.message, outcome.data)
   const problem = nameProblem(message, mcpMethodHeader, mcpNameHeader)
   return problem === undefined ? 'stateless' : refused(400, headerMismatch, problem)
+}
+
+/** Nothing in it speaks of the newer revision, so there is nothing that could disagree. */
+function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
+  const revision = headers.get('mcp-protocol-version')
+  const params = body['params'] as object | undefined
+  return (
+    (revision === null || handshakeRevisions.has(revision)) &&
+    !headers.has('mcp-method') &&
+    !headers.has('mcp-name') &&
+    (params === undefined || !Object.hasOwn(params, '_meta'))
+  )
 }
 
 /** An import that was made before costs ten microseconds each time. */

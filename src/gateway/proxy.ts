@@ -12,7 +12,7 @@ import { version } from '../version.ts'
 import type { Message } from './message.ts'
 import { RpcError } from './rpc-error.ts'
 import type { KeptSession, Sessions } from './sessions.ts'
-import { messagesOf, streamed, wholeAnswer } from './stream.ts'
+import { messagesOf, streamed } from './stream.ts'
 
 export interface Call {
   readonly place: Place
@@ -75,12 +75,15 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     more: Readonly<Record<string, string>>,
   ): Promise<Response> {
     const { connection, ownHeaders, headers, message, signal } = call
-    const sent = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
+    const sent: Record<string, string> = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    }
     headers.forEach((value, name) => {
-      if ((name.startsWith('mcp-') && name !== 'mcp-session-id') || name === 'last-event-id') sent.set(name, value)
+      if ((name.startsWith('mcp-') && name !== 'mcp-session-id') || name === 'last-event-id') sent[name] = value
     })
-    for (const [name, value] of Object.entries(more)) sent.set(name, value)
-    for (const [name, value] of Object.entries(ownHeaders)) sent.set(name, value)
+    Object.assign(sent, more)
+    for (const [name, value] of Object.entries(ownHeaders)) sent[name.toLowerCase()] = value
     try {
       return await upstream.send({ url: connection.mcpUrl ?? '', headers: sent, body, signal, patience })
     } catch (error) {
@@ -215,7 +218,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
       return new Response(null, { status: 202, headers })
     }
     if (status >= 400) {
-      const text = (await wholeAnswer(response, id)).toString()
+      const text = await response.text()
       if (type === 'application/json' && isRpcError(text)) {
         headers.set('content-type', 'application/json')
         return new Response(text, { status, headers })
@@ -231,7 +234,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
       return new Response(streamed(response.body, { onEnd, ...(rewrite && { rewrite }) }), { headers })
     }
     if (type !== 'application/json') throw await unusable('does not speak MCP')
-    const bytes = await wholeAnswer(response, id)
+    const bytes = Buffer.from(await response.arrayBuffer())
     headers.set('content-type', 'application/json')
     try {
       const text = rewrite?.(bytes.toString())
@@ -248,7 +251,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     const type = response.headers.get('content-type')?.split(';', 1)[0]
     if (type === 'text/event-stream') return messagesOf(response, message.id, take)
     try {
-      take(JSON.parse((await wholeAnswer(response, message.id)).toString()))
+      take(JSON.parse(await response.text()))
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id: message.id })

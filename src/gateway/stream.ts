@@ -1,49 +1,8 @@
 /** Answers of upstreams, whole and as streams, within budgets of bytes and time. */
 
 import { createParser } from 'eventsource-parser'
-import {
-  streamBytesMax,
-  streamEventBytesMax,
-  streamLifetimeMs,
-  streamSilenceMs,
-  upstreamAnswerBytesMax,
-  upstreamAnswerMs,
-} from '../limits.ts'
+import { streamBytesMax, streamEventBytesMax, streamLifetimeMs, streamSilenceMs, upstreamAnswerMs } from '../limits.ts'
 import { RpcError, type RpcId } from './rpc-error.ts'
-
-/** All of an answer's bytes. Throws RpcError `upstream_down` and `upstream_late`. */
-export async function wholeAnswer(response: Response, id: RpcId): Promise<Buffer> {
-  if (response.body === null) return Buffer.alloc(0)
-  const reader = response.body.getReader()
-  let isLate = false
-  const timer = setTimeout(() => {
-    isLate = true
-    void reader.cancel().catch(() => {})
-  }, upstreamAnswerMs)
-  const chunks: Uint8Array[] = []
-  let length = 0
-  try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (isLate) throw new RpcError('upstream_late', 'The upstream did not finish its answer in time', { id })
-      if (done) break
-      length += value.length
-      if (length > upstreamAnswerBytesMax) {
-        void reader.cancel().catch(() => {})
-        throw new RpcError('upstream_down', `The upstream's answer is larger than ${upstreamAnswerBytesMax} bytes`, {
-          id,
-        })
-      }
-      chunks.push(value)
-    }
-  } catch (error) {
-    if (error instanceof RpcError) throw error
-    throw new RpcError('upstream_down', 'The upstream broke off its answer', { id })
-  } finally {
-    clearTimeout(timer)
-  }
-  return chunks.length === 1 ? Buffer.from(chunks[0] as Uint8Array) : Buffer.concat(chunks)
-}
 
 export interface StreamOptions {
   /** Looks at each message, and gives another in its place. */

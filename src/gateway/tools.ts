@@ -10,11 +10,12 @@ import { readJsonBody } from '../http/body.ts'
 import { refuseQuery } from '../http/query.ts'
 import { jsonResponse } from '../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, toolPagesMax } from '../limits.ts'
+import { statelessRevision } from '../model/mcp.ts'
 import { version } from '../version.ts'
 import { type Entered, enter, exchange, type GatewayDeps } from './exchange.ts'
 import type { Message } from './message.ts'
 import { RpcError, type RpcErrorKind } from './rpc-error.ts'
-import { messagesOf, wholeAnswer } from './stream.ts'
+import { messagesOf } from './stream.ts'
 
 interface Tool {
   readonly name: string
@@ -113,7 +114,6 @@ function answered(value: object): Response {
 }
 
 const requestId = 1
-const statelessRevision = '2026-07-28'
 /** Of JSON-RPC. */
 const invalidParams = -32_602
 /** Of MCP since 2026-07-28. */
@@ -154,7 +154,7 @@ async function readAnswer(response: Response): Promise<Answer> {
     await messagesOf(response, requestId, take)
   } else {
     try {
-      take(JSON.parse((await wholeAnswer(response, requestId)).toString()))
+      take(JSON.parse(await response.text()))
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
     }

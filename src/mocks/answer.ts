@@ -29,11 +29,12 @@ const cannotAnswer = -32_603
 
 /** The text that stands for the arguments, whatever the order of their keys. */
 export function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  )
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  const pairs = Object.keys(value)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${canonical((value as Record<string, unknown>)[name])}`)
+  return `{${pairs.join(',')}}`
 }
 
 export async function mockAnswer({ server, scenario, tool, given, recorded }: Asked): Promise<MockAnswer> {

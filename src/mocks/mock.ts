@@ -6,6 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { mockAnswersBytesMax, mockServersKeptMax } from '../limits.ts'
+import { handshakeRevisions, statelessRevision } from '../model/mcp.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail } from '../model/server.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
@@ -17,12 +18,16 @@ export interface MockCall {
   readonly server: string
   readonly scenario: string
   readonly registry: RegistrySnapshot
-  readonly body: Readonly<Record<string, unknown>>
-  readonly method: string | undefined
-  readonly id: string | number | null
-  readonly era: 'handshake' | 'stateless'
+  readonly message: {
+    readonly body: Readonly<Record<string, unknown>>
+    readonly method: string | undefined
+    readonly id: string | number | null
+    readonly era: 'handshake' | 'stateless'
+  }
+  /** Those of MCP count. */
   readonly headers: Headers
-  readonly signal: AbortSignal
+  /** That it came with, and that may be given up. */
+  readonly request: Request
 }
 
 export interface Mocks {
@@ -31,8 +36,8 @@ export interface Mocks {
 }
 
 export interface MocksOptions {
-  /** Resolves after so many milliseconds, or when the signal says that nobody waits. */
-  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
+  /** Resolves after so many milliseconds, or when nobody waits any more. */
+  readonly wait: (milliseconds: number, request: Request) => Promise<void>
 }
 
 interface MockServer {
@@ -50,9 +55,6 @@ interface Ready {
   readonly stateless: string
 }
 
-/** The revision without a handshake that is answered here. */
-const statelessRevision = '2026-07-28'
-const handshakeRevisions = new Set(['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'])
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 const json = { 'content-type': 'application/json', 'cache-control': 'no-store' }
 const invalidParams = -32_602
@@ -97,15 +99,16 @@ export function createMocks({ wait }: MocksOptions): Mocks {
 
   return {
     async answer(call) {
-      const { registry, scenario, id, era, signal } = call
+      const { registry, scenario, message, request } = call
       const server = await find(registry, call.server)
       if (server === undefined) return undefined
       const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
       if (asked !== undefined) {
         const one = await ready(server, scenario, asked.tool, asked.given)
-        if (one.answer.delayMs > 0) await wait(one.answer.delayMs, signal)
+        if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
         if ('result' in one.answer) {
-          return new Response(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${one[era]}}`, { headers: json })
+          const id = JSON.stringify(message.id)
+          return new Response(`{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`, { headers: json })
         }
       }
       const { serve } = await import('./protocol.ts')
@@ -127,7 +130,7 @@ export function infoOf({ qualifiedName, displayName }: ServerDetail) {
   return { name: qualifiedName, title: displayName, version: 'mock' }
 }
 
-function isKnownRevision({ era, headers, body }: MockCall): boolean {
+function isKnownRevision({ message: { era, body }, headers }: MockCall): boolean {
   if (era === 'handshake') {
     const revision = headers.get('mcp-protocol-version')
     return revision === null || handshakeRevisions.has(revision)
@@ -138,7 +141,7 @@ function isKnownRevision({ era, headers, body }: MockCall): boolean {
 
 /** Undefined for everything else, and for a call that is not as it should be. */
 function toolCallOf(
-  { method, id, body }: MockCall,
+  { message: { method, id, body } }: MockCall,
   { tools }: MockServer,
 ): { tool: Tool; given: Arguments } | undefined {
   if (method !== 'tools/call' || id === null) return undefined

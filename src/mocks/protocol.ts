@@ -15,15 +15,15 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
   call.headers.forEach((value, name) => {
     if (name.startsWith('mcp-') && name !== 'mcp-session-id') headers.set(name, value)
   })
-  const { method, signal } = call
+  const { message, request } = call
   // The address is nobody's; the handler looks at the headers and at the body that was read.
-  const request = new Request('http://localhost/mcp', { method: 'POST', headers, signal })
+  const asked = new Request('http://localhost/mcp', { method: 'POST', headers, signal: request.signal })
   // A mock's lists never change: whoever subscribes to changes is told so, instead of being held.
-  if (method === 'subscriptions/listen') return notHere(call)
-  return handler.fetch(request, { parsedBody: call.body })
+  if (message.method === 'subscriptions/listen') return notHere(message)
+  return handler.fetch(asked, { parsedBody: message.body })
 }
 
-function notHere({ id, method }: MockCall): Response {
+function notHere({ id, method }: MockCall['message']): Response {
   const error = { code: -32_601, message: `a mock does not answer ${method}` }
   return Response.json({ jsonrpc: '2.0', id, error }, { headers: { 'cache-control': 'no-store' } })
 }

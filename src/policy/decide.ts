@@ -63,7 +63,8 @@ function firstRefusal(
   hides: ReadonlySet<Field>,
 ): Decision {
   for (const field of order) {
-    for (const [index, block] of blocks.entries()) {
+    for (let index = 0; index < blocks.length; index += 1) {
+      const block = blocks[index] as Block
       if (allows[field](block, access)) continue
       const path = field === 'rpcReqMatch' ? block.rpc?.find((rule) => !rulePasses(rule, access.rpc))?.path : undefined
       return { allowed: false, block: index, field, visible: !hides.has(field), ...(path !== undefined && { path }) }

@@ -48,20 +48,19 @@ export interface Addresses {
 export function createAddresses(policy: AddressPolicy): Addresses {
   const resolve = policy.resolve ?? resolveAll
   // For some seconds only; the address that was looked at is the one that is connected to, so this is no opening.
-  const resolved = new LRUCache<string, readonly string[]>({ max: resolvedKeptMax, ttl: resolvedForMs })
+  const known = new LRUCache<string, Destination>({ max: resolvedKeptMax, ttl: resolvedForMs })
 
   async function addressesOf(host: string): Promise<readonly string[]> {
     if (ipaddr.isValid(host)) return [host]
-    const known = resolved.get(host)
-    if (known !== undefined) return known
     const addresses = await resolve(host).catch(() => [])
     if (addresses.length === 0) throw new AddressError('unresolved', `${host} has no address`)
-    resolved.set(host, addresses)
     return addresses
   }
 
   return {
     async destinationOf(url) {
+      const kept = known.get(url.origin)
+      if (kept !== undefined) return kept
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase()
       const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
       const addresses = await addressesOf(host)
@@ -70,7 +69,9 @@ export function createAddresses(policy: AddressPolicy): Addresses {
         if (reason !== undefined) throw new AddressError('refused', reason)
       }
       const [address = ''] = addresses
-      return { address: address.includes(':') ? `[${address}]` : address }
+      const destination = { address: address.includes(':') ? `[${address}]` : address }
+      known.set(url.origin, destination)
+      return destination
     },
   }
 }

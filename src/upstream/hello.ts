@@ -31,7 +31,7 @@ export async function learn(
         const response = await upstream.send({
           url: String(input),
           method: (init?.method ?? 'GET') as 'GET',
-          headers: new Headers(init?.headers as Record<string, string>),
+          headers: Object.fromEntries(new Headers(init?.headers as Record<string, string>)),
           patience: connectPatienceMs,
           signal: deadline,
           ...(typeof init?.body === 'string' && { body: init.body }),

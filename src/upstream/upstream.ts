@@ -1,5 +1,12 @@
-/** Requests to MCP servers elsewhere: to an address that was looked at, without redirects, within a time, and never unpacked. */
+/**
+ * Requests to MCP servers elsewhere: to an address that was looked at, without redirects, within a time, and never
+ * unpacked. By undici, because the runtime's fetch lets 256 requests be under way in all, and one stream is one.
+ */
 
+import { LRUCache } from 'lru-cache'
+import type Pool from 'undici/lib/dispatcher/pool.js'
+import type { Controller } from 'undici/lib/dispatcher/pool.js'
+import { originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
 import { AddressError, type Addresses } from './addresses.ts'
 
 /** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. */
@@ -15,7 +22,8 @@ export class UpstreamError extends Error {
 export interface UpstreamRequest {
   readonly url: string
   readonly method?: 'POST' | 'GET' | 'DELETE'
-  readonly headers: Headers
+  /** Names in small letters. */
+  readonly headers: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
   /** Whoever asked has gone. */
   readonly signal?: AbortSignal
@@ -24,7 +32,10 @@ export interface UpstreamRequest {
 }
 
 export interface Upstream {
-  /** The answer as it comes: a redirect is an answer, and what is compressed stays so. Throws UpstreamError. */
+  /**
+   * The answer: an event stream as it comes, anything else once it is whole and within its bounds. A redirect is an
+   * answer. What nobody can use (redirects, faults, what is compressed) comes without its body. Throws UpstreamError.
+   */
   send(request: UpstreamRequest): Promise<Response>
 }
 
@@ -51,39 +62,158 @@ export function createUpstream(addresses: Addresses, observe?: ObserveUpstream):
 }
 
 function reaching(addresses: Addresses): Upstream {
+  const pools = new LRUCache<string, Pool>({
+    max: originsKeptMax,
+    dispose: (pool) => void pool.close().catch(() => {}),
+  })
+
+  /** Connections that are kept for a while and used again: to this address, under this name. */
+  async function poolOf(target: URL, address: string): Promise<Pool> {
+    const name = `${target.origin} ${address}`
+    const known = pools.get(name)
+    if (known !== undefined) return known
+    // Read when the first call comes: nobody who only lists pays for it.
+    const { default: Pool } = await import('undici/lib/dispatcher/pool.js')
+    const { protocol, port, hostname } = target
+    const origin = `${protocol}//${address}${port === '' ? '' : `:${port}`}`
+    // The certificate is that of the name, whatever address we connect to. Times are our own.
+    const pool = new Pool(origin, { connect: { servername: hostname }, headersTimeout: 0, bodyTimeout: 0 })
+    pools.set(name, pool)
+    return pool
+  }
+
   return {
-    async send({ url, method = 'POST', headers, body, signal, patience }) {
+    async send({ url, method = 'POST', headers, body = null, signal, patience }) {
       const target = new URL(url)
-      const host = target.host
-      const { hostname, protocol } = target
+      const { host, hostname, pathname, search } = target
+      let address: string
       try {
-        target.hostname = (await addresses.destinationOf(target)).address
+        address = (await addresses.destinationOf(target)).address
       } catch (error) {
         if (!(error instanceof AddressError)) throw error
         throw new UpstreamError(error.kind === 'refused' ? 'refused' : 'down', `${hostname} ${error.message}`)
       }
-      headers.set('host', host)
-      // Nothing is unpacked here, so nothing small may become large.
-      headers.set('accept-encoding', 'identity')
-      const late = new AbortController()
-      const timer = setTimeout(() => late.abort(), patience)
+      const pool = await poolOf(target, address)
+      const receiver = createReceiver(patience, signal)
+      const sent = { ...headers, host, 'accept-encoding': 'identity' }
       try {
-        return await fetch(target, {
-          method,
-          headers,
-          redirect: 'manual',
-          decompress: false,
-          signal: signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]),
-          ...(body !== undefined && { body: body as string }),
-          // The certificate is that of the name, whatever address we connect to.
-          ...(protocol === 'https:' && { tls: { serverName: hostname } }),
-        } as RequestInit)
+        pool.dispatch({ path: pathname + search, method, headers: sent, body }, receiver.handler)
       } catch (error) {
-        if (late.signal.aborted) throw new UpstreamError('late', `no answer within ${patience / 1000} s`)
-        throw new UpstreamError('down', 'it takes no connection, or broke it off', { cause: error })
-      } finally {
-        clearTimeout(timer)
+        receiver.handler.onResponseError(undefined, error as Error)
       }
+      return receiver.answer
     },
   }
+}
+
+/** Answers have no body by these statuses. */
+const bodiless = new Set([204, 205, 304])
+
+/** Makes a Response of what undici tells, within `patience` and the bounds of an answer. */
+function createReceiver(patience: number, signal: AbortSignal | undefined) {
+  const { promise: answer, resolve, reject } = Promise.withResolvers<Response>()
+  const gone = () => stop(new UpstreamError('down', 'whoever asked has gone'))
+  let controller: Controller | undefined
+  let failure: UpstreamError | undefined
+  let timer = setTimeout(() => stop(new UpstreamError('late', `no answer within ${patience / 1000} s`)), patience)
+  let head: ResponseInit = {}
+  let stream: ReadableStreamDefaultController<Uint8Array> | undefined
+  let isStreaming = false
+  const chunks: Uint8Array<ArrayBuffer>[] = []
+  let length = 0
+
+  /** Ends the request, whatever stage it is at. */
+  function stop(error: UpstreamError): void {
+    failure ??= error
+    if (controller !== undefined) controller.abort(failure)
+    end()
+  }
+
+  function end(): void {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', gone)
+    if (failure === undefined) return
+    if (!isStreaming) reject(failure)
+    else {
+      try {
+        stream?.error(failure)
+      } catch {
+        // Whoever read has left.
+      }
+    }
+  }
+
+  if (signal?.aborted) gone()
+  else signal?.addEventListener('abort', gone, { once: true })
+
+  const handler = {
+    onRequestStart(started: Controller) {
+      controller = started
+      if (failure !== undefined) started.abort(failure)
+    },
+    onResponseStart(_: Controller, status: number, given: Record<string, string | string[]>) {
+      // Informational ones come before the answer.
+      if (status < 200) return
+      clearTimeout(timer)
+      if (status > 599) return stop(new UpstreamError('down', `it answered ${status}`))
+      const headers: Record<string, string> = {}
+      for (const [name, value] of Object.entries(given))
+        headers[name] = typeof value === 'string' ? value : value.join(', ')
+      head = { status, headers }
+      const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
+      const isUsable = (status < 300 || status >= 400) && status < 500 && status !== 401 && encoding === 'identity'
+      if (!isUsable) {
+        resolve(new Response(null, head))
+        isStreaming = true
+        return stop(new UpstreamError('down', 'nobody reads on'))
+      }
+      if (/^text\/event-stream\b/i.test(type)) {
+        isStreaming = true
+        const body = new ReadableStream<Uint8Array>(
+          {
+            start(opened) {
+              stream = opened
+            },
+            pull: () => controller?.resume(),
+            cancel: () => stop(new UpstreamError('down', 'nobody reads on')),
+          },
+          { highWaterMark: 0 },
+        )
+        resolve(new Response(body, head))
+        return
+      }
+      timer = setTimeout(
+        () => stop(new UpstreamError('late', 'it did not finish its answer in time')),
+        upstreamAnswerMs,
+      )
+    },
+    onResponseData(current: Controller, chunk: Uint8Array<ArrayBuffer>) {
+      if (failure !== undefined) return
+      if (stream !== undefined) {
+        stream.enqueue(chunk)
+        if ((stream.desiredSize ?? 0) <= 0) current.pause()
+        return
+      }
+      length += chunk.length
+      if (length > upstreamAnswerBytesMax) {
+        return stop(new UpstreamError('down', `its answer is larger than ${upstreamAnswerBytesMax} bytes`))
+      }
+      chunks.push(chunk)
+    },
+    onResponseEnd() {
+      end()
+      if (failure !== undefined) return
+      if (stream !== undefined) {
+        stream.close()
+        return
+      }
+      const body = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
+      resolve(new Response(bodiless.has(head.status ?? 0) ? null : (body ?? null), head))
+    },
+    onResponseError(_: Controller | undefined, error: Error) {
+      failure ??= new UpstreamError('down', 'it takes no connection, or broke it off', { cause: error })
+      end()
+    },
+  }
+  return { answer, handler }
 }

@@ -30,8 +30,10 @@ interface Reader {
   pending: Buffer | undefined
   bodyLeft: number
   sentAt: number
+  isChunked: boolean
 }
 
+const lastChunk = Buffer.from('0\r\n\r\n')
 const headEnd = Buffer.from('\r\n\r\n')
 
 export async function run(load: Load): Promise<LoadResult> {
@@ -63,6 +65,10 @@ export async function run(load: Load): Promise<LoadResult> {
   function receive(socket: Bun.Socket<Reader>, chunk: Buffer): void {
     const reader = socket.data
     bytes += chunk.length
+    if (reader.isChunked) {
+      receiveChunked(socket, chunk)
+      return
+    }
     if (reader.bodyLeft > 0) {
       reader.bodyLeft -= chunk.length
       if (reader.bodyLeft === 0) answered(socket)
@@ -81,9 +87,29 @@ export async function run(load: Load): Promise<LoadResult> {
     statuses[status] = (statuses[status] ?? 0) + 1
     const lengthAt = head.indexOf('content-length: ')
     const length = lengthAt < 0 || status === '304' ? 0 : Number.parseInt(head.slice(lengthAt + 16), 10)
-    if (lengthAt < 0 && head.includes('transfer-encoding')) fail(new Error('chunked answers are not read'))
+    if (lengthAt < 0 && head.includes('transfer-encoding: chunked')) {
+      reader.isChunked = true
+      receiveChunked(socket, data.subarray(end + 4))
+      return
+    }
     reader.bodyLeft = length - (data.length - end - 4)
     if (reader.bodyLeft === 0) answered(socket)
+  }
+
+  /** The empty chunk at the end is all that is looked for: answers of a benchmark do not hold one. */
+  function receiveChunked(socket: Bun.Socket<Reader>, chunk: Buffer): void {
+    const reader = socket.data
+    const data = reader.pending === undefined ? chunk : Buffer.concat([reader.pending, chunk])
+    if (
+      data.length < lastChunk.length ||
+      data.compare(lastChunk, 0, lastChunk.length, data.length - lastChunk.length) !== 0
+    ) {
+      reader.pending = Buffer.from(data.subarray(-lastChunk.length))
+      return
+    }
+    reader.pending = undefined
+    reader.isChunked = false
+    answered(socket)
   }
 
   function answered(socket: Bun.Socket<Reader>): void {
@@ -95,7 +121,7 @@ export async function run(load: Load): Promise<LoadResult> {
     await Bun.connect<Reader>({
       hostname: '127.0.0.1',
       port: load.port,
-      data: { pending: undefined, bodyLeft: 0, sentAt: 0 },
+      data: { pending: undefined, bodyLeft: 0, sentAt: 0, isChunked: false },
       socket: { open: send, data: receive, error: (_, error) => fail(error) },
     })
   }

@@ -39,6 +39,27 @@ export function get(port: number, path: string, headers: Readonly<Record<string,
   return `GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`
 }
 
+/** A POST of JSON as bytes. */
+export function post(port: number, path: string, headers: Readonly<Record<string, string>>, body: string): string {
+  const lines = Object.entries({
+    Host: `localhost:${port}`,
+    'Content-Length': String(Buffer.byteLength(body)),
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`
+}
+
+export function micro(figure: number): string {
+  return `${figure.toFixed(figure < 10 ? 2 : 1)} µs`
+}
+
+/** One of the servers of this folder, which prints its port. */
+export async function startScript(name: string, ...args: readonly string[]) {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, name), ...args], { stdout: 'pipe' })
+  const { value } = await child.stdout.getReader().read()
+  return { pid: child.pid, port: Number(Buffer.from(value ?? '').toString()), stop: () => child.kill() }
+}
+
 /** Median microseconds of a call, over rounds; each round is long enough for the clock. */
 export async function time(rounds: number, calls: number, run: (i: number) => unknown): Promise<number> {
   const figures: number[] = []

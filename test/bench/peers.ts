@@ -39,6 +39,21 @@ export async function startJsonServer(folder: string, rows: readonly object[]): 
   return start([join(bin, 'json-server'), '--quiet', '--port', String(port), file], port, '/connections?_limit=1')
 }
 
+/** mcp-proxy in front of a server on stdio, with a session open. */
+export async function startMcpProxy(server: readonly string[]): Promise<Peer & { readonly session: string }> {
+  const port = await freePort()
+  const options = ['--port', String(port), '--host', '127.0.0.1', '--server', 'stream', '--no-eventStore']
+  const peer = await start([join(bin, 'mcp-proxy'), ...options, '--', ...server], port, '/ping')
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bench', version: '1' } }
+  const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }),
+  })
+  await response.text()
+  return { ...peer, session: response.headers.get('mcp-session-id') ?? '', [Symbol.dispose]: peer[Symbol.dispose] }
+}
+
 async function start(command: readonly string[], port: number, path: string): Promise<Peer> {
   const child = Bun.spawn(['node', ...command], { stdout: 'ignore', stderr: 'ignore' })
   const deadline = performance.now() + 30_000

@@ -20,7 +20,8 @@ import { mintToken } from '../api/cases.ts'
 import { startServer, type Workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { benchKey, connection, server, writeFixtures } from './data.ts'
-import { anonymousMemory, get, longestHold, median, type Served, serve, time } from './measure.ts'
+import { gateway } from './gateway.ts'
+import { anonymousMemory, get, longestHold, median, micro, type Served, serve, startScript, time } from './measure.ts'
 import { startJsonServer, startPrism } from './peers.ts'
 
 const count = Number(process.argv[2] ?? 1_000_000)
@@ -38,12 +39,12 @@ function report(what: string, figure: string, goal = '', held?: boolean): void {
     `${what}: ${figure}${goal === '' ? '' : `  (goal: ${goal})`}${held === undefined ? '' : held ? '  held' : '  NOT held'}`,
   )
 }
-const micro = (figure: number) => `${figure.toFixed(figure < 10 ? 2 : 1)} µs`
 
 try {
   await loading()
   await overHttp()
   await inProcess()
+  await gateway(report, rounds)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
@@ -186,13 +187,6 @@ async function overHttp(): Promise<void> {
   peer('Server details against @stoplight/prism-cli', 'server details', 'prism, server details')
   peer('List against @stoplight/prism-cli', 'page of 1,000 rows in all', 'prism, page')
   peer('List against json-server', 'page of 1,000 rows in all', 'json-server, page')
-}
-
-/** One of the servers of this folder, which prints its port. */
-async function startScript(name: string, ...args: readonly string[]) {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, name), ...args], { stdout: 'pipe' })
-  const { value } = await child.stdout.getReader().read()
-  return { pid: child.pid, port: Number(Buffer.from(value ?? '').toString()), stop: () => child.kill() }
 }
 
 async function inProcess(): Promise<void> {

@@ -26,7 +26,7 @@ beforeEach(async () => {
       async send({ body, headers }) {
         const message = JSON.parse(typeof body === 'string' ? body : Buffer.from(body ?? []).toString())
         sent.push(message)
-        return manner(message, headers)
+        return manner(message, new Headers(headers))
       },
     },
   })
