@@ -709,14 +709,15 @@ describe('commands', () => {
     await using server = await startServer(place)
     const policy = [
       { namespaces: 'northwind', rpcReqMatch: { 'params.name': '^issues\\.' } },
-      { operations: 'execute' },
+      { operations: 'execute', rpcReqMatch: { method: 'call' } },
     ]
     const token = await mintToken(sendTo(server), sampleKeys.ada, { policy })
     const explain = (...args: string[]) => run(place, ['token', 'explain', token, '--data', place.data, ...args])
     const plain = await explain()
     expect(plain.stdout).toContain('acts for ada')
     expect(plain.stdout).toContain('signature is of a key in')
-    expect(plain.stdout).toContain('params.name contains a match of ^issues\\.')
+    expect(plain.stdout).toContain('params.name contains a match of ^issues\\.\n')
+    expect(plain.stdout).toContain('method contains a match of call (anywhere in it: ')
     expect((await explain('--namespace', 'northwind')).stdout).toContain('Refused by policy[1].operations: 403.')
     expect((await explain('--namespace', 'lumen')).stdout).toContain('Refused by policy[0].namespaces: 404')
     writeFileSync(
@@ -724,7 +725,7 @@ describe('commands', () => {
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"weather"}}',
     )
     const call = await explain('--namespace', 'northwind', '--operation', 'execute', '--rpc', 'call.json')
-    expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch: 403.')
+    expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch.params.name: 403.')
     expect((await explain('--resource', 'tools', '--namespace', 'x')).code).toBe(2)
   })
 

@@ -6,7 +6,7 @@ import { isLive } from '../auth/authenticate.ts'
 import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
 import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
 import { openExistingDataFolder } from '../data-folder.ts'
-import { CommandError } from '../errors.ts'
+import { CommandError, constraintOf } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
 import { placeOf } from '../model/check.ts'
 import { operationKinds, resourceTypes } from '../model/constraint.ts'
@@ -112,7 +112,11 @@ function blockLines(block: Block, index: number): string[] {
     )
     words.push(`metadata: ${sets.join(', or ')}`)
   }
-  for (const { path, pattern } of block.rpc ?? []) words.push(`rpcReqMatch: ${path} contains a match of ${pattern}`)
+  for (const { path, pattern } of block.rpc ?? []) {
+    const bound = pattern.includes('^') || pattern.includes('$')
+    const note = bound ? '' : ' (anywhere in it: with ^ and $ it would be the whole)'
+    words.push(`rpcReqMatch: ${path} contains a match of ${pattern}${note}`)
+  }
   if (block.ttlSeconds !== undefined) words.push(`ttl: ${block.ttlSeconds} s (already in the expiry)`)
   return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
 }
@@ -145,7 +149,7 @@ function requestLines(
     lines.push(`Not shown: a list leaves this connection out, by policy[${decision.block}].metadata.`)
   } else {
     const status = decision.visible ? '403' : '404, as if the namespace did not exist'
-    lines.push(`Refused by policy[${decision.block}].${decision.field}: ${status}.`)
+    lines.push(`Refused by ${constraintOf(decision)}: ${status}.`)
   }
   return lines
 }

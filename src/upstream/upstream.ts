@@ -68,16 +68,18 @@ function reaching(addresses: Addresses): Upstream {
   })
 
   /** Connections that are kept for a while and used again: to this address, under this name. */
-  async function poolOf(target: URL, address: string): Promise<Pool> {
+  function poolOf(target: URL, address: string): Pool {
     const name = `${target.origin} ${address}`
     const known = pools.get(name)
     if (known !== undefined) return known
-    // Read when the first call comes: nobody who only lists pays for it.
-    const { default: Pool } = await import('undici/lib/dispatcher/pool.js')
     const { protocol, port, hostname } = target
     const origin = `${protocol}//${address}${port === '' ? '' : `:${port}`}`
     // The certificate is that of the name, whatever address we connect to. Times are our own.
-    const pool = new Pool(origin, { connect: { servername: hostname }, headersTimeout: 0, bodyTimeout: 0 })
+    const pool = new (PoolClass as typeof Pool)(origin, {
+      connect: { servername: hostname },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
     pools.set(name, pool)
     return pool
   }
@@ -93,11 +95,13 @@ function reaching(addresses: Addresses): Upstream {
         if (!(error instanceof AddressError)) throw error
         throw new UpstreamError(error.kind === 'refused' ? 'refused' : 'down', `${hostname} ${error.message}`)
       }
-      const pool = await poolOf(target, address)
+      // Read when the first call comes: nobody who only lists pays for it.
+      PoolClass ??= (await import('undici/lib/dispatcher/pool.js')).default
       const receiver = createReceiver(patience, signal)
       const sent = { ...headers, host, 'accept-encoding': 'identity' }
       try {
-        pool.dispatch({ path: pathname + search, method, headers: sent, body }, receiver.handler)
+        // In one step: a pool that makes room for another is closed.
+        poolOf(target, address).dispatch({ path: pathname + search, method, headers: sent, body }, receiver.handler)
       } catch (error) {
         receiver.handler.onResponseError(undefined, error as Error)
       }
@@ -105,6 +109,8 @@ function reaching(addresses: Addresses): Upstream {
     },
   }
 }
+
+let PoolClass: typeof Pool | undefined
 
 /** Answers have no body by these statuses. */
 const bodiless = new Set([204, 205, 304])

@@ -98,6 +98,38 @@ describe('patterns', () => {
   })
 })
 
+/** RE2's dialect where others differ: what it matches, and what it refuses (R3). */
+describe('the dialect', () => {
+  const golden: [pattern: string, text: string, matches: boolean][] = [
+    ['^\\s$', '\u00a0', false],
+    ['^\\s$', '\v', false],
+    ['^.$', '\r', true],
+    ['^.$', '\u2028', true],
+    ['^.$', '\n', false],
+    ['^.$', '😀', true],
+    ['^\\d$', '٣', false],
+    ['^\\w$', 'é', false],
+    ['^\\pL$', 'é', true],
+    ['(?i)^straße$', 'STRASSE', false],
+    ['(?i)^k$', '\u212a', true],
+    ['^[[:alpha:]]$', 'a', true],
+    ['^[^a]$', '\n', true],
+    ['a$', 'a\n', false],
+    ['(?m)a$', 'a\nb', true],
+    ['\\bcafé\\b', 'café', false],
+    ['^a{2,3}$', 'aaaa', false],
+    ['', 'anything', true],
+  ]
+  for (const [pattern, text, matches] of golden) {
+    test(`${pattern} on ${JSON.stringify(text)}: ${matches}`, () =>
+      expect(ruleMatches({ path: 'x', pattern }, { x: text })).toBe(matches))
+  }
+  test('a pattern without ^ and $ is found anywhere, so it admits more than its words', () => {
+    expect(ruleMatches({ path: 'x', pattern: 'search' }, { x: 'search_and_delete' })).toBe(true)
+    expect(ruleMatches({ path: 'x', pattern: '^search$' }, { x: 'search_and_delete' })).toBe(false)
+  })
+})
+
 describe('patterns that are costly to compile are refused before they are', () => {
   const costly = [
     `(?i)[${'B-\u{1e942}'.repeat(120)}]`,

@@ -1,0 +1,300 @@
+/** Where requests to MCP servers may go, and what they make of servers that behave badly. A real server counts. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { createServer, type Server } from 'node:net'
+import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
+import { createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
+
+let hits = 0
+let target: Bun.Server<undefined>
+/** What the raw server says to whoever connects. */
+let raw: Server
+let rawSays: string[] = []
+let rawPort = 0
+/** Requests that were given up by us. */
+let abandoned = 0
+
+beforeAll(async () => {
+  target = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    fetch(request) {
+      hits += 1
+      if (!request.url.endsWith('/held')) return Response.json({ ok: true })
+      request.signal.addEventListener('abort', () => {
+        abandoned += 1
+      })
+      const held = new ReadableStream({
+        async start(controller) {
+          controller.enqueue(': held\n\n')
+          await new Promise(() => {})
+        },
+      })
+      return new Response(held, { headers: { 'content-type': 'text/event-stream' } })
+    },
+  })
+  raw = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => {
+      for (const part of rawSays) socket.write(part)
+      socket.end()
+    })
+  })
+  await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve))
+  const address = raw.address()
+  rawPort = typeof address === 'object' && address !== null ? address.port : 0
+})
+afterAll(async () => {
+  raw.close()
+  await target.stop(true)
+})
+beforeEach(() => {
+  hits = 0
+  abandoned = 0
+})
+
+interface World {
+  readonly allow?: readonly string[]
+  readonly isPublicAllowed?: boolean
+  readonly resolve?: (host: string) => Promise<readonly string[]>
+  readonly ours?: number | undefined
+}
+const nobody = () => Promise.reject(new Error('there is no such name'))
+function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours }: World) {
+  return createUpstream(
+    createAddresses({
+      allowed: allow.flatMap((text) => readAllowedUpstream(text) ?? []),
+      isPublicAllowed,
+      isOurs: (_, port) => port === ours,
+      resolve,
+    }),
+  )
+}
+/** The status of the answer, or the kind of the error. */
+async function ask(world: World, url: string): Promise<number | string> {
+  try {
+    const response = await upstreamIn(world).send({ url, headers: {}, body: '{}', patience: 500 })
+    await response.body?.cancel()
+    return response.status
+  } catch (error) {
+    if (error instanceof UpstreamError) return error.kind
+    throw error
+  }
+}
+
+describe('addresses', () => {
+  const spellings = [
+    '127.0.0.1',
+    '2130706433',
+    '0x7f000001',
+    '0x7f.1',
+    '127.1',
+    '017700000001',
+    '127.0.0.1.',
+    'localhost',
+    'LOCALHOST',
+    'localhost.',
+    '[::1]',
+    '[0:0:0:0:0:0:0:1]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[64:ff9b::7f00:1]',
+    '[2002:7f00:1::]',
+    '１２７.０.０.１',
+    '①②⑦.0.0.1',
+    '0.0.0.0',
+    '0',
+    '[::]',
+    'rebound.example.com',
+  ]
+  for (const host of spellings) {
+    test(`of this machine, written ${host}, are refused unless they are named`, async () => {
+      const resolve = async () => ['127.0.0.1']
+      expect(await ask({ resolve }, `http://${host}:${target.port}/`)).toBe('refused')
+      expect(hits).toBe(0)
+    })
+  }
+
+  const never = [
+    '169.254.169.254',
+    '[fd00:ec2::254]',
+    '100.100.100.200',
+    '192.0.0.192',
+    '169.254.1.1',
+    '[fe80::1]',
+    '224.0.0.1',
+    '0.0.0.0',
+    '[::ffff:169.254.169.254]',
+  ]
+  for (const host of never) {
+    test(`${host} is reached by nobody, whatever is allowed`, async () => {
+      expect(await ask({ allow: ['0.0.0.0/0', '::/0'] }, `http://${host}/latest/meta-data`)).toBe('refused')
+    })
+  }
+
+  test('that are named are reached: a host, a host with its port, a range', async () => {
+    const url = `http://127.0.0.1:${target.port}/`
+    const named = `http://tools.lan:${target.port}/`
+    const resolve = async () => ['127.0.0.1']
+    for (const allow of ['127.0.0.1', `127.0.0.1:${target.port}`, '127.0.0.0/8', `127.0.0.0/8:${target.port}`]) {
+      expect({ allow, got: await ask({ allow: [allow], isPublicAllowed: false }, url) }).toEqual({ allow, got: 200 })
+    }
+    expect(await ask({ allow: ['tools.lan'], resolve }, named)).toBe(200)
+    for (const allow of ['127.0.0.1:1', '10.0.0.0/8', 'other.lan', 'tools.lan:1']) {
+      expect({ allow, got: await ask({ allow: [allow], resolve }, named) }).toEqual({ allow, got: 'refused' })
+    }
+    // Public addresses are closed too, where only the named ones count.
+    expect(await ask({ isPublicAllowed: false }, 'http://93.184.216.34/')).toBe('refused')
+  })
+
+  test('of the platform itself are refused, named or not', async () => {
+    const { port } = target
+    expect(await ask({ allow: ['127.0.0.1'], ours: port }, `http://127.0.0.1:${port}/`)).toBe('refused')
+    expect(hits).toBe(0)
+  })
+
+  test('a name with one good and one bad address is refused, and one that changes its mind is looked at again', async () => {
+    expect(
+      await ask({ resolve: async () => ['93.184.216.34', '127.0.0.1'] }, `http://both.example.com:${target.port}/`),
+    ).toBe('refused')
+    let asked = 0
+    const turning = async () => {
+      asked += 1
+      return [asked === 1 ? '192.0.2.1' : '127.0.0.1']
+    }
+    // A documentation address is no public one, so it is named here; loopback is not.
+    const addresses = createAddresses({
+      allowed: [readAllowedUpstream('192.0.2.0/24')].flatMap((one) => one ?? []),
+      isPublicAllowed: true,
+      isOurs: () => false,
+      resolve: turning,
+    })
+    const url = new URL(`http://turning.example.com:${target.port}/`)
+    expect(await addresses.destinationOf(url)).toEqual({ address: '192.0.2.1' })
+    // Within seconds the answer is the address that was looked at, never one that was not.
+    expect(await addresses.destinationOf(url)).toEqual({ address: '192.0.2.1' })
+    const other = new URL(`http://turning.example.com:${(target.port ?? 0) + 1}/`)
+    expect(addresses.destinationOf(other)).rejects.toThrow('not a public address')
+    expect([hits, asked]).toEqual([0, 2])
+  })
+
+  test('a name that does not resolve is down, and no other scheme is spoken', async () => {
+    expect(await ask({}, 'http://nowhere.invalid/')).toBe('down')
+  })
+})
+
+describe('a server', () => {
+  const allow = { allow: ['127.0.0.1'] }
+  const rawUrl = () => `http://127.0.0.1:${rawPort}/`
+  const json = 'content-type: application/json\r\n'
+  const behaviours: [what: string, says: string[], got: number | string][] = [
+    ['answers', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`], 200],
+    [
+      'says something first',
+      ['HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n', `HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`],
+      200,
+    ],
+    ['breaks off in its head', ['HTTP/1.1 200 OK\r\ncontent-'], 'down'],
+    ['says nothing', [], 'down'],
+    ['lies about its length: less comes', [`HTTP/1.1 200 OK\r\n${json}content-length: 100\r\n\r\n{}`], 'down'],
+    ['breaks off a chunk', [`HTTP/1.1 200 OK\r\n${json}transfer-encoding: chunked\r\n\r\n5\r\n{}`], 'down'],
+    ['gives two lengths', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ncontent-length: 3\r\n\r\n{}`], 'down'],
+    [
+      'gives a length and chunks',
+      [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
+      'down',
+    ],
+    ['has a status of its own', [`HTTP/1.1 999 Odd\r\n${json}content-length: 2\r\n\r\n{}`], 'down'],
+    ['speaks another protocol', ['SSH-2.0-OpenSSH_9.9\r\n'], 'down'],
+    ['has an endless head', [`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(200_000)}\r\n\r\n`], 'down'],
+    [
+      'redirects',
+      ['HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n'],
+      307,
+    ],
+  ]
+  for (const [what, says, got] of behaviours) {
+    test(`that ${what}`, async () => {
+      rawSays = says
+      expect(await ask(allow, rawUrl())).toBe(got)
+    })
+  }
+
+  test('that redirects is not followed, wherever to', async () => {
+    for (const status of [301, 302, 303, 307, 308]) {
+      rawSays = [`HTTP/1.1 ${status} Moved\r\nlocation: http://127.0.0.1:${target.port}/\r\ncontent-length: 0\r\n\r\n`]
+      expect(await ask(allow, rawUrl())).toBe(status)
+    }
+    expect(hits).toBe(0)
+  })
+
+  test('that sends a bomb is not unpacked, and what it sends is not kept', async () => {
+    const bomb = Bun.gzipSync(Buffer.alloc(200 * 2 ** 20))
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: () => new Response(bomb, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } }),
+    })
+    Bun.gc(true)
+    const before = process.memoryUsage.rss()
+    const response = await upstreamIn(allow).send({
+      url: `http://127.0.0.1:${server.port}/`,
+      headers: {},
+      patience: 500,
+    })
+    expect([response.headers.get('content-encoding'), response.body]).toEqual(['gzip', null])
+    expect((process.memoryUsage.rss() - before) / 2 ** 20).toBeLessThan(20)
+  })
+
+  test('is let go when whoever asked has gone, before its answer and in the middle of it', async () => {
+    const upstream = upstreamIn(allow)
+    const gone = new AbortController()
+    const response = await upstream.send({
+      url: `http://127.0.0.1:${target.port}/held`,
+      headers: {},
+      body: '{}',
+      patience: 500,
+      signal: gone.signal,
+    })
+    const reader = response.body?.getReader()
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(': held\n\n')
+    gone.abort()
+    expect(reader?.read() as Promise<unknown>).rejects.toThrow('has gone')
+    const early = upstream.send({ url: rawUrl(), headers: {}, patience: 500, signal: AbortSignal.abort() })
+    expect(early).rejects.toThrow('has gone')
+    while (abandoned === 0) await new Promise(setImmediate)
+    expect(abandoned).toBe(1)
+  })
+
+  test('may hold more streams than the runtime’s own fetch would let be', async () => {
+    const upstream = upstreamIn(allow)
+    const request = { url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', patience: 5000 }
+    const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
+    expect(all.every(({ status }) => status === 200)).toBe(true)
+    await Promise.all(all.map(({ body }) => body?.cancel()))
+  })
+})
+
+test('a certificate that nobody vouches for is not taken', async () => {
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+  expect(await ask({ allow: ['127.0.0.1'] }, `https://127.0.0.1:${server.port}/`)).toBe('down')
+})
+
+/** Made for this test alone; it vouches for itself. */
+const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgu6P8TNMmEEFuw2Ga
+/rwNiL68ffvNb5hoQKcKMPnKwEChRANCAATUArPvYe0rq+ICD4fcmOhhxj8jVNR0
+r9jo83/Q2xB+fP89EBe5DHs5gj+Op0kutStPiJxIYGtznIHmNobnJNie
+-----END PRIVATE KEY-----`
+const cert = `-----BEGIN CERTIFICATE-----
+MIIBkTCCATagAwIBAgIUJRETkAvtzdid5gYXiIPk9zVDj+EwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTEyMTE2MjU0N1oYDzIxMjYxMDI4
+MTYyNTQ3WjAUMRIwEAYDVQQDDAkxMjcuMC4wLjEwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATUArPvYe0rq+ICD4fcmOhhxj8jVNR0r9jo83/Q2xB+fP89EBe5DHs5
+gj+Op0kutStPiJxIYGtznIHmNobnJNieo2QwYjAdBgNVHQ4EFgQUa/pnZgt53JZt
+gHTIQBtALOn0amEwHwYDVR0jBBgwFoAUa/pnZgt53JZtgHTIQBtALOn0amEwDwYD
+VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0kAMEYC
+IQCOpED96YvmVH8gJvn25yQHh5QmDk5xqy4JMRjjB/gingIhAMYSKmpL6XWx7h6J
+adMExr/HeTa9fdcKZptpO/7yq1gY
+-----END CERTIFICATE-----`
