@@ -23,6 +23,7 @@ import {
   sampleFolder,
   sendTo,
   startServer,
+  unlimited,
   type Workplace,
   workplace,
 } from './support/executable.ts'
@@ -229,6 +230,39 @@ describe('operators see', () => {
 })
 
 describe('data is safe', () => {
+  test('an import keeps the headers of a connection that goes where it went, and gives them to no other server', async () => {
+    using place = workplace()
+    const got: (string | null)[] = []
+    using upstream = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: async (request) => {
+        got.push(request.headers.get('x-secret'))
+        const { id } = (await request.json()) as { id?: number }
+        return Response.json({ jsonrpc: '2.0', id, result: {} })
+      },
+    })
+    const mcpUrl = `http://127.0.0.1:${upstream.port}/mcp`
+    await using server = await startServer(place, [...unlimited, '--allow-upstream', '127.0.0.1'])
+    const bearer = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ mcpUrl, headers: { 'X-Secret': 'for that server' } })
+    expect((await sendTo(server)('/connect/ada/kept', { method: 'PUT', headers: bearer, body })).status).toBe(201)
+    const call = async () => {
+      got.length = 0
+      const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
+      await sendTo(server)('/connect/ada/kept/mcp', { method: 'POST', headers: bearer, body: ping })
+      return new Set(got)
+    }
+    const file = join(place.folder, 'export.jsonl')
+    expect((await run(place, ['export', file, '--data', place.data])).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).not.toContain('for that server')
+    expect((await run(place, ['import', file, '--data', place.data])).code).toBe(0)
+    expect(await call()).toEqual(new Set(['for that server']))
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(mcpUrl, mcpUrl.replace('/mcp', '/other')))
+    expect((await run(place, ['import', file, '--data', place.data])).code).toBe(0)
+    expect(await call()).toEqual(new Set([null]))
+  })
+
   test('a restore of what is no backup leaves nothing behind', async () => {
     using place = workplace()
     const file = join(place.folder, 'no-backup')

@@ -9,10 +9,9 @@ import { CommandError } from '../errors.ts'
 import { problemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 import { namespaceOf } from '../model/names.ts'
-import { indexEntries, newGeneration, newPageGeneration, readConnection } from '../storage/connections.ts'
+import { findConnection, indexEntries, newGeneration, newPageGeneration } from '../storage/connections.ts'
 import {
   apiKeyKey,
-  connectionKey,
   connectionPrivateKey,
   namespaceKey,
   organizationKey,
@@ -46,20 +45,24 @@ export async function importFile(
   const brought = new Set<string>()
   /** When the keys of the store were revoked: an older export does not bring them back. */
   const revoked = new Map<string, string>()
+  /** The sealed headers of connections that are replaced. */
+  const kept = new Map<string, string>()
   let records = 0
   let leftOut = 0
   let batch: Extract<ExportLine, { kind: 'connection' }>[] = []
 
   const findReplaced = async () => {
-    const stored = await store.getMany(
-      batch.map(({ namespace, connection }) => connectionKey(namespace, connection.connectionId)),
-    )
-    for (const [index, value] of stored.entries()) {
-      const line = batch[index]
-      if (value === undefined || line === undefined) continue
-      const { namespace, connection } = line
-      for (const { key } of indexEntries(namespace, readConnection(value))) deletes.push(key)
-      deletes.push(connectionPrivateKey(namespace, connection.connectionId))
+    for (const { namespace, connection } of batch) {
+      const { connectionId } = connection
+      const stored = await findConnection(store, namespace, connectionId)
+      if (stored === undefined) continue
+      for (const { key } of indexEntries(namespace, stored.connection)) deletes.push(key)
+      deletes.push(connectionPrivateKey(namespace, connectionId))
+      const { headers } = stored.beside
+      // An export carries no secrets. What goes to this very server stays; to another one it must not go.
+      if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) {
+        kept.set(`${namespace}/${connectionId}`, headers)
+      }
     }
     batch = []
   }
@@ -120,6 +123,7 @@ export async function importFile(
       const revokedAt = line.kind === 'apiKey' ? revoked.get(line.apiKey.keyId) : undefined
       yield* entriesOf(
         line.kind === 'apiKey' && revokedAt !== undefined ? { ...line, apiKey: { ...line.apiKey, revokedAt } } : line,
+        line.kind === 'connection' ? kept.get(`${line.namespace}/${line.connection.connectionId}`) : undefined,
       )
       if (line.kind !== 'connection') continue
       for (const entry of indexEntries(line.namespace, line.connection)) index.push(entry)

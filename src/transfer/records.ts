@@ -11,7 +11,7 @@ import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
-import { connectionEntry } from '../storage/connections.ts'
+import { connectionEntry, type PrivatePart } from '../storage/connections.ts'
 import {
   connectionPrivateKey,
   memberKey,
@@ -59,8 +59,8 @@ export const headShape = shapeOf(ExportHead)
 export const endShape = shapeOf(ExportEnd)
 export const lineShapes = Object.fromEntries(Object.entries(lines).map(([kind, schema]) => [kind, shapeOf(schema)]))
 
-/** The entries of a line, without the index. */
-export function entriesOf(record: ExportLine): Entry[] {
+/** The entries of a line, without the index. `headers` are the sealed ones that a connection has already. */
+export function entriesOf(record: ExportLine, headers?: string): Entry[] {
   const json = (value: object) => Buffer.from(JSON.stringify(value))
   switch (record.kind) {
     case 'organization':
@@ -80,8 +80,9 @@ export function entriesOf(record: ExportLine): Entry[] {
     case 'connection': {
       const { namespace, connection, server } = record
       const entry = connectionEntry(namespace, connection)
-      if (server === undefined) return [entry]
-      return [entry, { key: connectionPrivateKey(namespace, connection.connectionId), value: json({ server }) }]
+      const beside: PrivatePart = { ...(server !== undefined && { server }), ...(headers !== undefined && { headers }) }
+      if (Object.keys(beside).length === 0) return [entry]
+      return [entry, { key: connectionPrivateKey(namespace, connection.connectionId), value: json(beside) }]
     }
   }
 }
