@@ -130,6 +130,8 @@ export const upstreamPatienceMaxSeconds = 600
 export const rpcBodyBytesMax = MB
 /** Ours: JSON-RPC bodies nest a few levels; arguments may add theirs. Past it: 400, -32700. */
 export const rpcDepthMax = 64
+/** Ours: the head of an upstream's answer. Past it: 502. */
+export const upstreamHeadBytesMax = 32 * kB
 /** Ours: an answer that is no stream is held in memory. Past it: 502. */
 export const upstreamAnswerBytesMax = 16 * MB
 /** Ours: time for the rest of an answer that is no stream, once it has begun. Past it: 504. */

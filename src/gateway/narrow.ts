@@ -3,7 +3,7 @@
 import type { Block } from '../policy/block.ts'
 import { toolVerdict } from '../policy/tools.ts'
 
-/** The message with fewer tools, as text. Throws SyntaxError for what is no JSON. */
+/** The message with fewer tools, as text. Throws SyntaxError for what is no JSON, or too deep. */
 export function narrowTools(text: string, blocks: readonly Block[]): string {
   // Events may be there for their id alone.
   if (text === '') return text
@@ -11,7 +11,12 @@ export function narrowTools(text: string, blocks: readonly Block[]): string {
   if (typeof message !== 'object' || message === null || !('result' in message)) return text
   const { result } = message as { result: unknown }
   if (typeof result !== 'object' || result === null || !Object.hasOwn(result, 'tools')) return text
-  return JSON.stringify({ ...message, result: narrowed(result as Record<string, unknown>, blocks) })
+  try {
+    return JSON.stringify({ ...message, result: narrowed(result as Record<string, unknown>, blocks) })
+  } catch {
+    // The runtime reads deeper than it writes.
+    throw new SyntaxError('nested too deep')
+  }
 }
 
 function narrowed(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): object {

@@ -109,8 +109,13 @@ function toolNameOf(request: Request): string {
   return name
 }
 
+/** Throws PlatformError for what is too deep: the runtime reads deeper than it writes. */
 function answered(value: object): Response {
-  return jsonResponse(JSON.stringify(value), { 'cache-control': 'no-store' })
+  try {
+    return jsonResponse(JSON.stringify(value), { 'cache-control': 'no-store' })
+  } catch {
+    throw upstreamError('The upstream’s answer is nested too deep')
+  }
 }
 
 const requestId = 1

@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import type Pool from 'undici/lib/dispatcher/pool.js'
 import type { Controller } from 'undici/lib/dispatcher/pool.js'
-import { originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
+import { originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs, upstreamHeadBytesMax } from '../limits.ts'
 import { AddressError, type Addresses } from './addresses.ts'
 
 /** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. */
@@ -77,6 +77,7 @@ function reaching(addresses: Addresses): Upstream {
     // The certificate is that of the name, whatever address we connect to. Times are our own.
     const pool = new (PoolClass as typeof Pool)(origin, {
       connect: { servername: hostname },
+      maxHeaderSize: upstreamHeadBytesMax,
       headersTimeout: 0,
       bodyTimeout: 0,
     })

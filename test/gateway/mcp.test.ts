@@ -44,6 +44,10 @@ const manners: Record<string, (request: Request, text: string) => Response | Pro
     new Response(Bun.gzipSync(Buffer.alloc(1e6)), {
       headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
     }),
+  '/deep': () =>
+    new Response(`{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":${'['.repeat(2e5)}${']'.repeat(2e5)}}}`, {
+      headers: { 'content-type': 'application/json' },
+    }),
   '/slow': () => new Promise(() => {}),
   '/endless': () =>
     new Response(new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1 << 20).fill(0x20)) }), {
@@ -338,6 +342,13 @@ describe('refusals', () => {
       if (path === '/redirect') expect(seen.map((one) => one.path)).toEqual(['/redirect'])
     })
   }
+})
+
+test('a list of tools that is nested too deep to be narrowed is no answer', async () => {
+  await connect('one', '/deep')
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })
+  const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, token)
+  expect([answer.status, answer.body.error.message]).toEqual([502, 'The upstream does not speak MCP'])
 })
 
 describe('sessions', () => {

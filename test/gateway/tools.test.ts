@@ -223,6 +223,18 @@ describe('.tools of a real upstream', () => {
       'upstream_error',
     ],
     [
+      'nests too deep',
+      ({ id }) =>
+        new Response(
+          `{"jsonrpc":"2.0","id":${id},"result":{"tools":[{"name":"a","x":${'['.repeat(2e5)}${']'.repeat(2e5)}}]}}`,
+          {
+            headers: { 'content-type': 'application/json' },
+          },
+        ),
+      502,
+      'upstream_error',
+    ],
+    [
       'takes no such arguments',
       ({ id }) => Response.json({ jsonrpc: '2.0', id, error: { code: -32_602, message: 'no' } }),
       400,
