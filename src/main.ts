@@ -137,12 +137,12 @@ function program(exit: (code: number) => void): Command {
   token
     .command('explain')
     .argument('<token>', 'the token')
-    .description("show a token's blocks in words, and which of them allow or refuse a described request")
+    .description("show a token's constraints in words, and which of them allow or refuse a described request")
     .option('--namespace <name>', 'the namespace of the request')
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
-    .option('--operation <kind>', 'read, write or execute (default: read)')
+    .option('--operation <kind>', 'read, write or execute (default: read; execute with --rpc)')
     .addOption(new Option('--metadata <key=value>', 'a fact of the connection; may be given again').argParser(collect))
-    .option('--rpc <file>', 'a JSON-RPC request to match; - reads stdin')
+    .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
     .addOption(dataOption('data folder'))
     .addHelpText('after', explainHelp)
     .action(async (token: string, flags) =>

@@ -758,8 +758,12 @@ describe('commands', () => {
       join(place.folder, 'call.json'),
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"weather"}}',
     )
-    const call = await explain('--namespace', 'northwind', '--operation', 'execute', '--rpc', 'call.json')
-    expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch.params.name: 403.')
+    for (const rpc of ['call.json', readFileSync(join(place.folder, 'call.json'), 'utf8')]) {
+      const call = await explain('--namespace', 'northwind', '--rpc', rpc)
+      expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch.params.name: 403.')
+    }
+    const without = await explain('--namespace', 'northwind', '--operation', 'execute')
+    expect(without.stdout).toContain('policy[0].rpcReqMatch depends on the request')
     expect((await explain('--resource', 'tools', '--namespace', 'x')).code).toBe(2)
   })
 

@@ -134,7 +134,13 @@ function requestLines(
   for (const [index, block] of blocks.entries()) {
     const present = fields.filter((field) => (field === 'rpcReqMatch' ? block.rpc : block[field]) !== undefined)
     for (const field of present) {
-      lines.push(`  ${placeOf(['policy', index, field])} ${allows[field](block, access) ? 'allows it' : 'REFUSES it'}`)
+      const isUnasked = field === 'rpcReqMatch' && access.rpc === undefined && operation === 'execute'
+      const verdict = isUnasked
+        ? 'depends on the request: give it with --rpc'
+        : allows[field](block, access)
+          ? 'allows it'
+          : 'REFUSES it'
+      lines.push(`  ${placeOf(['policy', index, field])} ${verdict}`)
     }
   }
   const decision = decide(blocks, access)
@@ -159,15 +165,9 @@ function isExpired(claims: ServiceTokenClaims, now: Date): boolean {
 }
 
 /** Throws CommandError 2 for a flag that describes nothing. */
-function readAccess({
-  namespace = '',
-  resource = 'connections',
-  operation = 'read',
-  metadata,
-  rpc,
-}: ExplainFlags): Access {
+function readAccess({ namespace = '', resource = 'connections', operation, metadata, rpc }: ExplainFlags): Access {
   const resourceType = resourceTypes.find((type) => type === resource)
-  const operationKind = operationKinds.find((kind) => kind === operation)
+  const operationKind = operationKinds.find((kind) => kind === (operation ?? (rpc === undefined ? 'read' : 'execute')))
   if (resourceType === undefined) throw new CommandError(`--resource: must be one of ${resourceTypes.join(', ')}`, 2)
   if (operationKind === undefined) throw new CommandError(`--operation: must be one of ${operationKinds.join(', ')}`, 2)
   const list = resourceType === 'connections' && operationKind === 'read' ? 'narrowed' : 'none'
@@ -190,10 +190,11 @@ function readFacts(pairs: readonly string[]) {
   return { connectionId: metadata[connectionIdFact] ?? '', metadata }
 }
 
+/** A file's name, `-` for stdin, or the request itself. */
 function readBody(file: string): unknown {
   let bytes: Uint8Array
   try {
-    bytes = readFileSync(file === '-' ? 0 : file)
+    bytes = file.trimStart().startsWith('{') ? Buffer.from(file) : readFileSync(file === '-' ? 0 : file)
   } catch (error) {
     throw new CommandError(`--rpc ${file}: ${(error as Error).message}`, 1, { cause: error })
   }

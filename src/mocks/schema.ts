@@ -1,6 +1,7 @@
 /**
  * JSON Schema (2020-12) of a tool: checks arguments and results. Patterns are run by re2js in linear time, like those
- * of policies; one that RE2 does not know or that is too costly is not looked at.
+ * of policies. One that RE2 does not know, or that is too costly, is not looked at in arguments; of a result nobody could
+ * say that it fits.
  */
 
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
@@ -24,21 +25,36 @@ export function patternOf(pattern: string): { test(text: string): boolean; toStr
 }
 
 /** Throws what ajv throws for a schema that is none, or that refers to another elsewhere. */
-export function checkOf(schema: JsonSchema, name: string): Check {
+export function checkOf(schema: JsonSchema, name: 'arguments' | 'result'): Check {
   // Whatever draft it names, it is read as 2020-12; an id would clash with that of the next tool.
   const { $schema: _, $id: __, ...own } = schema
-  const validate = ajv().compile(own)
+  const unknown = new Set<string>()
+  const validate = ajv((pattern) => unknown.add(pattern)).compile(own)
+  if (name === 'result' && unknown.size > 0) throw new Error(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
   return (value) =>
-    validate(value) ? undefined : (validate.errors ?? []).map((error) => inWords(error, name)).join('; ')
+    validate(value)
+      ? undefined
+      : (validate.errors ?? [])
+          .slice(0, errorsShownMax)
+          .map((error) => inWords(error, name))
+          .join('; ')
 }
 
+/** More than a model reads at once. */
+const errorsShownMax = 10
+
 /** One for each compiled schema: what one tool defines, another does not know. */
-function ajv(): Ajv2020 {
+function ajv(onUnknown: (pattern: string) => void): Ajv2020 {
+  const engine = (pattern: string) => {
+    if (patternProblem(pattern) !== undefined) onUnknown(pattern)
+    return patternOf(pattern) as unknown as RegExp
+  }
   const instance = new Ajv2020({
     strict: false,
     validateSchema: false,
     addUsedSchema: false,
-    code: { regExp: Object.assign(patternOf as unknown as (pattern: string) => RegExp, { code: 'patternOf' }) },
+    allErrors: true,
+    code: { regExp: Object.assign(engine, { code: 'patternOf' }) },
   })
   addFormats.default(instance, { mode: 'fast' })
   return instance

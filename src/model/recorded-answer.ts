@@ -19,7 +19,13 @@ export const RecordedAnswer = Type.Object(
       Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }, closed),
     ),
     /** Waited before the answer. */
-    delayMs: Type.Optional(Type.Integer({ minimum: 0, maximum: mockDelayMsMax })),
+    delayMs: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: mockDelayMsMax,
+        errorMessage: `must be a whole number of milliseconds from 0 to ${mockDelayMsMax}`,
+      }),
+    ),
   },
   closed,
 )

@@ -53,7 +53,7 @@ export function createAddresses(policy: AddressPolicy): Addresses {
   async function addressesOf(host: string): Promise<readonly string[]> {
     if (ipaddr.isValid(host)) return [host]
     const addresses = await resolve(host).catch(() => [])
-    if (addresses.length === 0) throw new AddressError('unresolved', `${host} has no address`)
+    if (addresses.length === 0) throw new AddressError('unresolved', 'has no address')
     return addresses
   }
 

@@ -230,6 +230,7 @@ describe('an answer', () => {
       [{ a: 'y' }, 'arguments.a must match pattern "^x"'],
       [{ a: 'x', b: 3 }, 'arguments.b must be one of [1,2]'],
       [{ a: 'x', c: 3 }, 'arguments has an unknown field "c"'],
+      [{ b: 3 }, "arguments must have required property 'a'; arguments.b must be one of [1,2]"],
     ]
     for (const [given, text] of rows) {
       expect((await callTool(platform, 'ada/made', 'do', given)).body.result).toEqual({
@@ -249,6 +250,16 @@ describe('an answer', () => {
     const given = { a: `${'a'.repeat(50_000)}!`, [`${'b'.repeat(1000)}!`]: 1 }
     expect((await callTool(platform, 'ada/made', 'do', given)).body.result['isError']).toBe(true)
     expect((await callTool(platform, 'ada/made', 'do', { a: 'aa' })).body.result['structuredContent']).toBeDefined()
+    // Look-around is no RE2: arguments are not held to it, and of a result nobody could say that it fits.
+    const beyond = {
+      type: 'object',
+      required: ['a'],
+      properties: { a: { type: 'string', pattern: '^(?=.*a)[a-c]{4}$' } },
+    }
+    const loose = await made({ inputSchema: beyond, outputSchema: beyond })
+    expect((await callTool(loose, 'ada/made', 'do', { a: 'zzz' })).body.error?.message).toContain(
+      'RE2 does not know the pattern',
+    )
     for (const schema of [
       { inputSchema: { type: 'object', $ref: 'https://example.com/x' } },
       { outputSchema: { type: 'object', $ref: 'https://example.com/x' } },
