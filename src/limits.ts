@@ -128,11 +128,13 @@ export const upstreamPatienceDefaultSeconds = 60
 export const upstreamPatienceMaxSeconds = 600
 /** Ours: one JSON-RPC request; arguments with a document in them fit. Past it: 413. */
 export const rpcBodyBytesMax = MB
+/** Ours: a body of a call that came at once. Past it: credential and connection are looked at again before anything is called. */
+export const bodyPromptMs = 50
 /** Ours: JSON-RPC bodies nest a few levels; arguments may add theirs. Past it: 400, -32700. */
 export const rpcDepthMax = 64
 /** Ours: the head of an upstream's answer. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
-/** Ours: an answer that is no stream is held in memory. Past it: 502. */
+/** Ours: an answer that is no stream is held in memory, and a stream may be so far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamAnswerBytesMax = 16 * MB
 /** Ours: time for the rest of an answer that is no stream, once it has begun. Past it: 504. */
 export const upstreamAnswerMs = 60_000
@@ -152,6 +154,8 @@ export const sessionsKeptMax = 20_000
 export const toolPagesMax = 100
 /** Ours: upstreams to which connections are kept open for a few seconds. Past it: the one unused longest is connected to again. */
 export const originsKeptMax = 1000
+/** Ours: tools of one server that `.tools` holds. Past it: 502. */
+export const toolsListedMax = 20_000
 /** Ours: connections that are held decoded for calls. Past it: the one unused longest is read again. */
 export const connectionsKeptBytesMax = 16 * MB
 /** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */

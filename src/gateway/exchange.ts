@@ -5,6 +5,7 @@ import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { openHeaders } from '../auth/sealed-headers.ts'
 import { constraintOf } from '../errors.ts'
+import { bodyPromptMs } from '../limits.ts'
 import type { Mocks } from '../mocks/mock.ts'
 import { decideOnConnection } from '../policy/decide.ts'
 import { narrowsTools } from '../policy/tools.ts'
@@ -34,13 +35,20 @@ export interface Entered {
   readonly asking: Asking
   readonly place: Place
   readonly stored: StoredConnection
+  /** Milliseconds that never go back. */
+  readonly at: number
 }
 
 /** 401, 404, 403: before the body is read. */
 export async function enter(deps: GatewayDeps, request: Request): Promise<Entered> {
   const asking = await ask(deps, request)
   const { stored, ...place } = await enterConnection(asking, deps.connections, partsOf(request), 'execute')
-  return { asking, place, stored }
+  return { asking, place, stored, at: performance.now() }
+}
+
+/** The same, asked again where the body took its time: the credential or the connection may have ended meanwhile. */
+export async function stillEntered(deps: GatewayDeps, entered: Entered, request: Request): Promise<Entered> {
+  return performance.now() - entered.at > bodyPromptMs ? enter(deps, request) : entered
 }
 
 /** The message, where the token allows it, to the connection's upstream. Throws RpcError. */

@@ -54,10 +54,22 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   if (!isReply && typeof method !== 'string') throw not('method: must be a string')
   if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
   const params = body['params']
+  const lookalike = lookalikeIn(body, fieldsOfRpc) ?? lookalikeIn(params, fieldsOfParams)
+  if (lookalike !== undefined) throw not(`${lookalike}: is a field of MCP but for its spelling`)
   if (params !== undefined && (typeof params !== 'object' || params === null)) {
     throw not('params: must be an object')
   }
   return { bytes, body, method: method as string | undefined, id: readable, era: 'handshake' }
+}
+
+/** What decides what is called. */
+const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
+const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
+
+/** Some readers take keys in any case for the same: theirs would be another message than ours. */
+function lookalikeIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
+  if (typeof object !== 'object' || object === null) return undefined
+  return Object.keys(object).find((key) => !fields.has(key) && fields.has(key.normalize('NFKC').toLowerCase()))
 }
 
 /** Of which era the request is; an answer where its headers do not agree with its body, or one that is required is missing. */
@@ -86,7 +98,7 @@ export async function eraOf(message: Message, headers: Headers): Promise<Message
       headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
     })
   if (outcome.kind === 'reject') return refused(outcome.httpStatus, outcome.code, outcome.message, outcome.data)
-  const problem = nameProblem(message, mcpMethodHeader, mcpNameHeader)
+  const problem = nameProblem(message, mcpMethodHeader, mcpNameHeader) ?? paramProblem(message, headers)
   return problem === undefined ? 'stateless' : refused(400, headerMismatch, problem)
 }
 
@@ -118,10 +130,30 @@ const named: Readonly<Record<string, string>> = {
 function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcpName?: string): string | undefined {
   if (id !== null && mcpMethod === undefined) return 'Mcp-Method: is missing'
   const parameter = Object.hasOwn(named, method) ? named[method] : undefined
-  if (parameter === undefined) return undefined
+  if (parameter === undefined) return mcpName === undefined ? undefined : `Mcp-Name: does not belong to ${method}`
   if (mcpName === undefined) return 'Mcp-Name: is missing'
-  const [, encoded] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(mcpName) ?? []
-  const value = encoded === undefined ? mcpName : Buffer.from(encoded, 'base64').toString()
+  const value = plainValue(mcpName)
   const params = (body['params'] ?? {}) as Record<string, unknown>
   return params[parameter] === value ? undefined : `Mcp-Name: is not params.${parameter} of the body`
+}
+
+/** Header values that are no plain text come as `=?base64?…?=`. */
+function plainValue(header: string): string {
+  const [, encoded] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(header) ?? []
+  return encoded === undefined ? header : Buffer.from(encoded, 'base64').toString()
+}
+
+/** `Mcp-Param-…` repeats an argument; which one only the tool's schema says, so it must be one of them. */
+function paramProblem({ body }: Message, headers: Headers): string | undefined {
+  const names = [...headers.keys()].filter((name) => name.startsWith('mcp-param-'))
+  if (names.length === 0) return undefined
+  const { arguments: given } = (body['params'] ?? {}) as { arguments?: unknown }
+  const texts = new Set<string>()
+  const collect = (value: unknown) => {
+    if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) collect(part)
+    else texts.add(typeof value === 'string' ? value : JSON.stringify(value))
+  }
+  collect(given)
+  const stranger = names.find((name) => !texts.has(plainValue(headers.get(name) ?? '')))
+  return stranger === undefined ? undefined : `${stranger}: is not an argument of the body`
 }

@@ -3,16 +3,21 @@
 import type { Block } from '../policy/block.ts'
 import { toolVerdict } from '../policy/tools.ts'
 
-/** The message with fewer tools, as text. Throws SyntaxError for what is no JSON, or too deep. */
+/**
+ * The message with fewer tools, written anew: another reader of its text might find another list in it. Throws
+ * SyntaxError for what is no JSON object, or too deep.
+ */
 export function narrowTools(text: string, blocks: readonly Block[]): string {
   // Events may be there for their id alone.
   if (text === '') return text
   const message: unknown = JSON.parse(text)
-  if (typeof message !== 'object' || message === null || !('result' in message)) return text
-  const { result } = message as { result: unknown }
-  if (typeof result !== 'object' || result === null || !Object.hasOwn(result, 'tools')) return text
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
+  const { result } = message as { result?: unknown }
+  const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
   try {
-    return JSON.stringify({ ...message, result: narrowed(result as Record<string, unknown>, blocks) })
+    return JSON.stringify(
+      isList ? { ...message, result: narrowed(result as Record<string, unknown>, blocks) } : message,
+    )
   } catch {
     // The runtime reads deeper than it writes.
     throw new SyntaxError('nested too deep')

@@ -24,7 +24,8 @@ export interface Call {
   readonly message: Message
   /** The caller's. */
   readonly headers: Headers
-  readonly signal: AbortSignal
+  /** Undefined for what is asked for nobody in particular. */
+  readonly signal: AbortSignal | undefined
   /** Looks at each message of the answer, where something must be left out. Throws SyntaxError. */
   readonly rewrite: ((data: string) => string) | undefined
 }
@@ -44,6 +45,8 @@ export interface ProxyOptions {
 }
 
 const handshakeVersion = '2025-11-25'
+/** Dates, so far. */
+const revisionCharsMax = 32
 
 export function createProxy({ upstream, sessions, patience, onState }: ProxyOptions): UpstreamProxy {
   /** Requests under way, by connection. */
@@ -80,15 +83,23 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
       accept: 'application/json, text/event-stream',
     }
     headers.forEach((value, name) => {
-      if ((name.startsWith('mcp-') && name !== 'mcp-session-id') || name === 'last-event-id') sent[name] = value
+      if (goesOn(name, message.era)) sent[name] = value
     })
     Object.assign(sent, more)
     for (const [name, value] of Object.entries(ownHeaders)) sent[name.toLowerCase()] = value
     try {
-      return await upstream.send({ url: connection.mcpUrl ?? '', headers: sent, body, signal, patience })
+      return await upstream.send({
+        url: connection.mcpUrl ?? '',
+        headers: sent,
+        body,
+        patience,
+        ...(signal !== undefined && { signal }),
+      })
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error
       const { id } = message
+      // What a client did says nothing of the server.
+      if (error.kind === 'gone') throw new RpcError('upstream_down', 'Whoever asked has gone', { id })
       if (error.kind === 'late') throw new RpcError('upstream_late', `The upstream: ${error.message}`, { id })
       onState(call.place, { state: 'error', message: `The server could not be reached: ${error.message}` })
       throw new RpcError('upstream_down', `The upstream cannot be reached: ${error.message}`, { id })
@@ -99,15 +110,16 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
   async function open(call: Call): Promise<KeptSession> {
     const params = { protocolVersion: handshakeVersion, capabilities: {}, clientInfo: { name: 'postern', version } }
     const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
-    // The client's own words about the protocol are about its own request.
-    const own = { ...call, headers: new Headers() }
+    // The client's own words about the protocol are about its own request, and others may wait for this session too.
+    const own = { ...call, headers: new Headers(), signal: undefined }
     const response = await post(own, JSON.stringify(initialize), {})
     const id = response.headers.get('mcp-session-id')
     let protocolVersion = handshakeVersion
     if (response.ok) {
       await messages(response, call, (message) => {
-        const { result } = message as { result?: { protocolVersion?: unknown } }
-        if (typeof result?.protocolVersion === 'string') protocolVersion = result.protocolVersion
+        const { result } = (message ?? {}) as { result?: { protocolVersion?: unknown } | null }
+        const { protocolVersion: spoken } = result ?? {}
+        if (typeof spoken === 'string' && spoken.length <= revisionCharsMax) protocolVersion = spoken
         return result !== undefined
       })
     } else await response.body?.cancel()
@@ -218,10 +230,10 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
       return new Response(null, { status: 202, headers })
     }
     if (status >= 400) {
-      const text = await response.text()
-      if (type === 'application/json' && isRpcError(text)) {
+      const error = type === 'application/json' ? rpcErrorIn(await response.text()) : undefined
+      if (error !== undefined) {
         headers.set('content-type', 'application/json')
-        return new Response(text, { status, headers })
+        return new Response(error, { status, headers })
       }
       if (status === 404 && hasOwnSession) {
         throw new RpcError('no_session', 'The session is over: initialize again', { id })
@@ -248,7 +260,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
   }
 
   async function messages(response: Response, { message }: Call, take: (message: unknown) => boolean): Promise<void> {
-    const type = response.headers.get('content-type')?.split(';', 1)[0]
+    const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
     if (type === 'text/event-stream') return messagesOf(response, message.id, take)
     try {
       take(JSON.parse(await response.text()))
@@ -259,13 +271,25 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
   }
 }
 
-function isRpcError(text: string): boolean {
+/** The error of an answer, and nothing that came beside it; undefined where there is none. */
+function rpcErrorIn(text: string): string | undefined {
   try {
-    const message = JSON.parse(text) as { jsonrpc?: unknown; error?: unknown } | null
-    return message?.jsonrpc === '2.0' && typeof message.error === 'object' && message.error !== null
+    const message = JSON.parse(text) as { jsonrpc?: unknown; id?: unknown; error?: unknown } | null
+    if (message?.jsonrpc !== '2.0' || typeof message.error !== 'object' || message.error === null) return undefined
+    return JSON.stringify({ jsonrpc: '2.0', id: message.id ?? null, error: message.error })
   } catch {
-    return false
+    return undefined
   }
+}
+
+/**
+ * Of the caller's headers only those of MCP go on. What repeats the body does in the revision that has it, where it was
+ * held to the body; in the other a server may still believe it.
+ */
+function goesOn(name: string, era: Message['era']): boolean {
+  if (name === 'last-event-id') return true
+  if (!name.startsWith('mcp-') || name === 'mcp-session-id') return false
+  return era === 'stateless' || !(name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-'))
 }
 
 /** Without reading it all: it is passed on as it is. */

@@ -2,7 +2,7 @@
 
 import { Elysia } from 'elysia'
 import { refuseQuery } from '../http/query.ts'
-import { enter, exchange, type GatewayDeps } from './exchange.ts'
+import { enter, exchange, type GatewayDeps, stillEntered } from './exchange.ts'
 import { eraOf, readMessage } from './message.ts'
 import { asRpcError, RpcError, rpcErrorResponse } from './rpc-error.ts'
 
@@ -17,7 +17,7 @@ export function gatewayRoutes(deps: GatewayDeps) {
           const message = await readMessage(request) // 400, 413
           const era = await eraOf(message, request.headers)
           if (era instanceof Response) return era // 400
-          return await exchange(deps, entered, { ...message, era }, request.headers) // 403, and what the upstream says
+          return await exchange(deps, await stillEntered(deps, entered, request), { ...message, era }, request.headers) // 403, and what the upstream says
         } catch (thrown) {
           const error = asRpcError(thrown)
           if (error === undefined) throw thrown

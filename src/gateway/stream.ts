@@ -17,18 +17,20 @@ export function streamed(
   { rewrite, onEnd }: StreamOptions,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader()
-  const until = performance.now() + streamLifetimeMs
   let bytes = 0
   let hasEnded = false
   const end = () => {
     if (hasEnded) return
     hasEnded = true
+    clearTimeout(lifetime)
     onEnd()
   }
   const stop = () => {
     void reader.cancel().catch(() => {})
     end()
   }
+  // Whether somebody reads or not.
+  const lifetime = setTimeout(stop, streamLifetimeMs)
   const events = rewrite === undefined ? undefined : createRewriter(rewrite)
   return new ReadableStream<Uint8Array>(
     {
@@ -38,7 +40,7 @@ export function streamed(
           for (;;) {
             const { done, value } = await reader.read()
             bytes += value?.length ?? 0
-            if (done || bytes > streamBytesMax || performance.now() > until) {
+            if (done || bytes > streamBytesMax) {
               if (!done) stop()
               end()
               controller.close()
@@ -92,10 +94,18 @@ function createRewriter(rewrite: (data: string) => string): (bytes: Uint8Array) 
       out += ':\n\n'
     },
   })
+  let held: string[] = []
   return (bytes) => {
     pending += bytes.length
-    parser.feed(decoder.decode(bytes, { stream: true }))
     if (pending > streamEventBytesMax) throw new Error('an event is too large')
+    const piece = decoder.decode(bytes, { stream: true })
+    const end = Math.max(piece.lastIndexOf('\n'), piece.lastIndexOf('\r')) + 1
+    // Whole lines only: the parser looks through an unfinished one again with every piece of it.
+    if (end === 0) held.push(piece)
+    else {
+      parser.feed(held.join('') + piece.slice(0, end))
+      held = [piece.slice(end)]
+    }
     const text = out
     out = ''
     return Buffer.from(text)
@@ -117,13 +127,14 @@ export async function messagesOf(response: Response, id: RpcId, take: (message: 
     },
     onEnd() {},
   }).getReader()
-  const deadline = performance.now() + upstreamAnswerMs
+  const deadline = setTimeout(() => void reader.cancel().catch(() => {}), upstreamAnswerMs)
   try {
-    while (!isDone && performance.now() < deadline) {
+    while (!isDone) {
       const { done } = await reader.read()
       if (done) return
     }
   } finally {
+    clearTimeout(deadline)
     await reader.cancel().catch(() => {})
   }
 }

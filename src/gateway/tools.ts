@@ -9,10 +9,10 @@ import { type ErrorCode, invalidRequest, notFound, PlatformError } from '../erro
 import { readJsonBody } from '../http/body.ts'
 import { refuseQuery } from '../http/query.ts'
 import { jsonResponse } from '../http/respond.ts'
-import { rpcBodyBytesMax, rpcDepthMax, toolPagesMax } from '../limits.ts'
+import { rpcBodyBytesMax, rpcDepthMax, toolPagesMax, toolsListedMax, upstreamAnswerMs } from '../limits.ts'
 import { statelessRevision } from '../model/mcp.ts'
 import { version } from '../version.ts'
-import { type Entered, enter, exchange, type GatewayDeps } from './exchange.ts'
+import { type Entered, enter, exchange, type GatewayDeps, stillEntered } from './exchange.ts'
 import type { Message } from './message.ts'
 import { RpcError, type RpcErrorKind } from './rpc-error.ts'
 import { messagesOf } from './stream.ts'
@@ -44,11 +44,12 @@ export function toolRoutes(deps: GatewayDeps) {
     .post(
       '/connect/:namespace/:connectionId/.tools/*',
       async ({ request }) => {
-        const entered = await enter(deps, request)
+        const before = await enter(deps, request)
         refuseQuery(request.url)
         const tooLarge = () =>
           new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
         const body = await readJsonBody(request, { bytesMax: rpcBodyBytesMax, depthMax: rpcDepthMax, tooLarge })
+        const entered = await stillEntered(deps, before, request)
         const given = body ?? {}
         if (typeof given !== 'object' || given === null || Array.isArray(given))
           throw invalidRequest('the body must be an object: the arguments of the tool')
@@ -60,14 +61,16 @@ export function toolRoutes(deps: GatewayDeps) {
   /** All pages. */
   async function list(entered: Entered): Promise<Tool[]> {
     const tools: Tool[] = []
+    const until = performance.now() + upstreamAnswerMs
     let cursor: unknown
-    for (let page = 0; page < toolPagesMax; page += 1) {
+    for (let page = 0; page < toolPagesMax && performance.now() < until; page += 1) {
       const result = (await ask(entered, 'tools/list', cursor === undefined ? {} : { cursor })) as {
         tools?: Tool[]
         nextCursor?: unknown
       }
       if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
-      tools.push(...result.tools.filter((tool) => typeof tool?.name === 'string'))
+      for (const tool of result.tools) if (typeof tool?.name === 'string') tools.push(tool)
+      if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
       cursor = result.nextCursor
       if (typeof cursor !== 'string') break
     }
@@ -77,12 +80,13 @@ export function toolRoutes(deps: GatewayDeps) {
   /** The result of a request to the connection. Throws PlatformError. */
   async function ask(entered: Entered, method: string, params: object): Promise<object> {
     const first = await answerTo(entered, messageFor(method, params, 'handshake'), new Headers())
-    const isTooOld = 'error' in first && first.error?.code === unsupportedRevision
+    const isTooOld = first.error?.code === unsupportedRevision
     // It was refused, and nothing was called: a server of the newer revision alone is asked in its own words.
     const answer = isTooOld
       ? await answerTo(entered, messageFor(method, params, 'stateless'), standardHeaders(method, params))
       : first
-    if (answer.error !== undefined) {
+    // Some say that there is no error by giving null.
+    if (answer.error !== undefined && answer.error !== null) {
       const { code, message } = answer.error
       const text = typeof message === 'string' ? message : 'the upstream gave an error without words'
       throw code === invalidParams ? invalidRequest(text) : upstreamError(text)
@@ -144,7 +148,7 @@ function standardHeaders(method: string, params: object): Headers {
 
 interface Answer {
   readonly result?: unknown
-  readonly error?: { readonly code?: unknown; readonly message?: unknown }
+  readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
 }
 
 /** The answer among what comes: whole, or one event of a stream. Throws RpcError. */

@@ -25,7 +25,7 @@ export function generated({ schema, check, seed, given, story }: Wanted): unknow
   for (let attempt = 0; attempt < triesMax; attempt += 1) {
     // The last half without likeness: a field may be bound to others in a way that only the faker follows.
     const isPlain = attempt >= triesMax / 2
-    const value = made(prepared(schema, isPlain) as JsonSchema, seed + attempt, given, story, isPlain)
+    const value = made(schema, seed + attempt, given, story, isPlain)
     if (value !== undefined && check(value) === undefined) return value
   }
   return undefined
@@ -35,7 +35,7 @@ function made(schema: JsonSchema, seed: number, given: Wanted['given'], story: s
   faker.seed(seed)
   const likeness: Likeness = { faker, phrases: phrasesOf(story), story: capitalised(story) }
   try {
-    return generateSync(schema, {
+    return generateSync(prepared(schema, isPlain) as JsonSchema, {
       seed,
       maxDepth: 12,
       optionalsProbability: 0.8,
@@ -108,6 +108,9 @@ function address(random: Random): string {
   return `https://example.com/${random.int(1000, 9999)}`
 }
 
+/** What a made-up value may be asked to be at least. */
+const sizesMax = { minLength: 10_000, minItems: 1000, minProperties: 1000 }
+
 /**
  * The faker runs `patternProperties` in the runtime's RegExp, which must not see patterns of others. A list that may be
  * empty tells nothing: it gets an item, where that cannot go on forever.
@@ -116,6 +119,9 @@ function prepared(schema: unknown, isPlain: boolean): unknown {
   if (Array.isArray(schema)) return schema.map((part) => prepared(part, isPlain))
   if (typeof schema !== 'object' || schema === null) return schema
   const { type, minItems, maxItems, items } = schema as { [name: string]: unknown }
+  for (const [name, most] of Object.entries(sizesMax)) {
+    if (Number((schema as Record<string, unknown>)[name]) > most) throw new Error(`${name} is too large to be made up`)
+  }
   const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
   const isEndless = isPlain || JSON.stringify(items)?.includes('"$ref"')
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')

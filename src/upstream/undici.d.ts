@@ -2,8 +2,6 @@
 declare module 'undici/lib/dispatcher/pool.js' {
   interface Controller {
     abort(reason: Error): void
-    pause(): void
-    resume(): void
   }
   interface Handler {
     onRequestStart(controller: Controller): void

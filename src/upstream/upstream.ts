@@ -9,10 +9,10 @@ import type { Controller } from 'undici/lib/dispatcher/pool.js'
 import { originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs, upstreamHeadBytesMax } from '../limits.ts'
 import { AddressError, type Addresses } from './addresses.ts'
 
-/** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. */
+/** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: whoever asked has left. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
-  readonly kind: 'refused' | 'down' | 'late'
+  readonly kind: 'refused' | 'down' | 'late' | 'gone'
   constructor(kind: UpstreamError['kind'], message: string, options?: ErrorOptions) {
     super(message, options)
     this.kind = kind
@@ -119,7 +119,7 @@ const bodiless = new Set([204, 205, 304])
 /** Makes a Response of what undici tells, within `patience` and the bounds of an answer. */
 function createReceiver(patience: number, signal: AbortSignal | undefined) {
   const { promise: answer, resolve, reject } = Promise.withResolvers<Response>()
-  const gone = () => stop(new UpstreamError('down', 'whoever asked has gone'))
+  const gone = () => stop(new UpstreamError('gone', 'whoever asked has gone'))
   let controller: Controller | undefined
   let failure: UpstreamError | undefined
   let timer = setTimeout(() => stop(new UpstreamError('late', `no answer within ${patience / 1000} s`)), patience)
@@ -174,17 +174,17 @@ function createReceiver(patience: number, signal: AbortSignal | undefined) {
         isStreaming = true
         return stop(new UpstreamError('down', 'nobody reads on'))
       }
-      if (/^text\/event-stream\b/i.test(type)) {
+      // Only an answer that is one goes on for long; what is refused is read whole, within its bounds.
+      if (status < 300 && /^text\/event-stream\b/i.test(type)) {
         isStreaming = true
         const body = new ReadableStream<Uint8Array>(
           {
             start(opened) {
               stream = opened
             },
-            pull: () => controller?.resume(),
             cancel: () => stop(new UpstreamError('down', 'nobody reads on')),
           },
-          { highWaterMark: 0 },
+          new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
         )
         resolve(new Response(body, head))
         return
@@ -194,11 +194,14 @@ function createReceiver(patience: number, signal: AbortSignal | undefined) {
         upstreamAnswerMs,
       )
     },
-    onResponseData(current: Controller, chunk: Uint8Array<ArrayBuffer>) {
+    onResponseData(_: Controller, chunk: Uint8Array<ArrayBuffer>) {
       if (failure !== undefined) return
       if (stream !== undefined) {
         stream.enqueue(chunk)
-        if ((stream.desiredSize ?? 0) <= 0) current.pause()
+        // Not paused: undici takes up what it paused from its beginning each time, which many small pieces make endless.
+        if (-(stream.desiredSize ?? 0) > upstreamAnswerBytesMax) {
+          stop(new UpstreamError('down', 'its stream is too far ahead of whoever reads it'))
+        }
         return
       }
       length += chunk.length
