@@ -23,7 +23,8 @@ export async function learn(
   let refused: UpstreamError | undefined
   let wantsAuthorization = false
   let seen: string | undefined
-  const deadline = AbortSignal.timeout(connectPatienceMs)
+  const enough = new AbortController()
+  const deadline = AbortSignal.any([AbortSignal.timeout(connectPatienceMs), enough.signal])
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
     fetch: async (input, init) => {
@@ -38,7 +39,10 @@ export async function learn(
         })
         if (response.status === 401) wantsAuthorization = true
         if (!response.ok) seen = `it answered ${response.status}`
-        return capped(response)
+        return capped(response, () => {
+          seen = 'it says too much for a greeting'
+          enough.abort()
+        })
       } catch (error) {
         if (error instanceof UpstreamError) {
           if (error.kind === 'refused') refused = error
@@ -70,15 +74,17 @@ export async function learn(
 }
 
 /** Whoever answers a greeting with more than this is no MCP server that we want to hear out. */
-function capped(response: Response): Response {
+function capped(response: Response, onTooMuch: () => void): Response {
   if (response.body === null) return response
   let left = greetingBytesMax
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
         left -= chunk.length
-        if (left < 0) controller.error(new Error('the answer to a greeting is too large'))
-        else controller.enqueue(chunk)
+        if (left < 0) {
+          controller.error(new Error('the answer to a greeting is too large'))
+          onTooMuch()
+        } else controller.enqueue(chunk)
       },
     }),
   )

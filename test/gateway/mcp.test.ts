@@ -31,6 +31,12 @@ const mcp = createMcpHandler(() => {
   return server
 })
 
+const hiddenList = '{"tools":[{"name":"issues.get"},{"name":"HIDDEN"}]}'
+const json = (text: string, status = 200) =>
+  new Response(text, { status, headers: { 'content-type': 'application/json' } })
+const events = (data: string, status = 200) =>
+  new Response(`event: message\ndata: ${data}\n\n`, { status, headers: { 'content-type': 'text/event-stream' } })
+
 /** By path: how the upstream behaves. */
 const manners: Record<string, (request: Request, text: string) => Response | Promise<Response>> = {
   '/mcp': (request, text) =>
@@ -48,6 +54,23 @@ const manners: Record<string, (request: Request, text: string) => Response | Pro
     new Response(`{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":${'['.repeat(2e5)}${']'.repeat(2e5)}}}`, {
       headers: { 'content-type': 'application/json' },
     }),
+  '/batch': () => json(`[{"jsonrpc":"2.0","id":1,"result":${hiddenList}}]`),
+  '/batch-event': () => events(`[{"jsonrpc":"2.0","id":1,"result":${hiddenList}}]`),
+  '/both': () => json(`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"},"result":${hiddenList}}`, 400),
+  '/twice': () => json(`{"jsonrpc":"2.0","id":1,"result":${hiddenList},"result":1}`),
+  '/event-refusal': () => events('{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}', 400),
+  '/null': () => json('null'),
+  '/comments': () =>
+    new Response(
+      new ReadableStream({
+        start(controller) {
+          for (let i = 0; i < 60; i += 1) controller.enqueue(Buffer.alloc(64 * 1024, ':'))
+          controller.enqueue('\n\n')
+          controller.close()
+        },
+      }),
+      { headers: { 'content-type': 'text/event-stream' } },
+    ),
   '/slow': () => new Promise(() => {}),
   '/endless': () =>
     new Response(new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1 << 20).fill(0x20)) }), {
@@ -138,6 +161,17 @@ async function connect(id: string, path: string, more: object = {}): Promise<voi
   expect(response.status).toBe(201)
   seen = []
   calls = []
+}
+/** The same where a greeting would take its time: the server behaves so only afterwards. */
+async function behaving<T>(path: string, run: () => Promise<T>): Promise<T> {
+  const usual = manners['/mcp'] as (typeof manners)['x']
+  await connect('one', '/mcp')
+  manners['/mcp'] = manners[path] as (typeof manners)['x']
+  try {
+    return await run()
+  } finally {
+    manners['/mcp'] = usual
+  }
 }
 async function send(
   id: string,
@@ -235,6 +269,24 @@ describe('what reaches the upstream', () => {
       -32_700,
     ],
     ['no JSON', 'tools/call', 400, -32_700],
+    [
+      'a look-alike of the name',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"issues.get","Name":"files.drop"}}',
+      400,
+      -32_600,
+    ],
+    [
+      'a look-alike of the method',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/list","Method":"tools/call","Params":{"name":"files.drop"}}',
+      400,
+      -32_600,
+    ],
+    [
+      'a look-alike in other letters',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"issues.get","argument\u017f":{}}}',
+      400,
+      -32_600,
+    ],
     ['another version', '{"jsonrpc":"1.0","id":1,"method":"tools/call"}', 400, -32_600],
     ['an id that is an object', '{"jsonrpc":"2.0","id":{},"method":"tools/call"}', 400, -32_600],
     [
@@ -277,6 +329,7 @@ describe('what reaches the upstream', () => {
       modern,
       { ...modern, 'mcp-method': 'tools/list', 'mcp-name': 'issues.get' },
       { 'mcp-protocol-version': '2026-07-28', 'mcp-name': 'issues.get' },
+      { ...modern, 'mcp-name': 'issues.get', 'mcp-param-region': 'us' },
     ]) {
       const answer = await send('one', body, sampleKeys.ada, headers as Record<string, string>)
       expect({ headers, status: answer.status, code: answer.body.error.code }).toEqual({
@@ -288,6 +341,20 @@ describe('what reaches the upstream', () => {
     expect(seen).toEqual([])
     const encoded = `=?base64?${Buffer.from('issues.get').toString('base64')}?=`
     expect((await send('one', body, sampleKeys.ada, { ...modern, 'mcp-name': encoded })).status).toBe(200)
+    const placed = { ...body, params: { ...body.params, arguments: { at: { region: 'us' } } } }
+    const told = { ...modern, 'mcp-name': 'issues.get', 'mcp-param-region': 'us' }
+    expect((await send('one', placed, sampleKeys.ada, told)).status).toBe(200)
+    expect(seen.at(-1)?.headers.get('mcp-param-region')).toBe('us')
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: meta } }
+    const named = { ...modern, 'mcp-method': 'tools/list', 'mcp-name': 'files.drop' }
+    expect((await send('one', list, sampleKeys.ada, named)).body.error.code).toBe(-32_020)
+    // In the handshake revisions nobody holds them to the body, so nobody gets them.
+    await send('one', call('issues.get'), sampleKeys.ada, {
+      'mcp-method': 'tools/call',
+      'mcp-name': 'files.drop',
+      'mcp-param-x': 'y',
+    })
+    for (const name of ['mcp-method', 'mcp-name', 'mcp-param-x']) expect(seen.at(-1)?.headers.has(name)).toBe(false)
   })
 })
 
@@ -349,6 +416,67 @@ test('a list of tools that is nested too deep to be narrowed is no answer', asyn
   const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })
   const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, token)
   expect([answer.status, answer.body.error.message]).toEqual([502, 'The upstream does not speak MCP'])
+})
+
+describe('a list of tools is narrowed, however it is told', () => {
+  for (const path of ['/batch', '/batch-event', '/both', '/twice']) {
+    test(`by an upstream that is ${path}`, async () => {
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })
+      const { status, text } = await behaving(path, async () => {
+        const response = await platform.fetch('/connect/ada/one/mcp', {
+          method: 'POST',
+          headers: { ...bearer(token), 'mcp-session-id': 'none' },
+          body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+        })
+        return { status: response.status, text: await response.text() }
+      })
+      expect(text).not.toContain('HIDDEN')
+      expect(status).toBe({ '/batch': 502, '/both': 400 }[path] ?? 200)
+    })
+  }
+})
+
+describe('everything stays alive', () => {
+  const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} }
+  test('with a stream of megabytes', async () => {
+    const length = await behaving('/comments', async () => {
+      const request = { method: 'POST', headers: bearer(sampleKeys.ada), body: JSON.stringify(initialize) }
+      return (await (await platform.fetch('/connect/ada/one/mcp', request)).arrayBuffer()).byteLength
+    })
+    expect(length).toBe(60 * 64 * 1024 + 2)
+  })
+  test('with a greeting of megabytes', async () => {
+    const made = await platform.fetch('/connect/ada/one', {
+      method: 'PUT',
+      headers: bearer(sampleKeys.ada),
+      body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/comments` }),
+    })
+    expect(await made.json()).toMatchObject({ status: { state: 'error' } })
+    expect((await platform.fetch('/health')).status).toBe(200)
+  })
+  test('with a refusal in a stream', async () => {
+    expect((await behaving('/event-refusal', () => send('one', initialize))).status).toBe(502)
+  })
+  test('with a greeting of null', async () => {
+    expect((await behaving('/null', () => send('one', call('issues.get')))).status).toBe(502)
+  })
+})
+
+test('a credential that ends while the body arrives calls nothing', async () => {
+  await connect('one', '/mcp')
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
+  const body = new ReadableStream({
+    pull(controller) {
+      platform.now += 11_000
+      const until = performance.now() + 80
+      while (performance.now() < until);
+      controller.enqueue(Buffer.from(JSON.stringify(call('issues.get'))))
+      controller.close()
+    },
+  })
+  const response = await platform.fetch('/connect/ada/one/mcp', { method: 'POST', headers: bearer(token), body })
+  expect(response.status).toBe(401)
+  expect(calls).toEqual([])
 })
 
 describe('sessions', () => {

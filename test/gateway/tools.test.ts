@@ -253,4 +253,16 @@ describe('.tools of a real upstream', () => {
       expect(platform.logged.filter((line) => line.includes('"error"'))).toEqual([])
     })
   }
+
+  test('that has tools without end is not listed to the end', async () => {
+    const path = await connected()
+    manner = ({ id }) => answer(id, { tools: Array.from({ length: 300 }, () => ({ name: 'a' })), nextCursor: 'more' })
+    expect(await send(path)).toMatchObject({ status: 502, body: { message: 'The upstream has more than 20000 tools' } })
+  })
+
+  test('that gives null for "no error" is understood', async () => {
+    const path = await connected()
+    manner = ({ id }) => Response.json({ jsonrpc: '2.0', id, result: { tools: [{ name: 'a' }] }, error: null })
+    expect((await send(path)).body).toEqual({ tools: [{ name: 'a' }] })
+  })
 })

@@ -267,6 +267,31 @@ describe('a server', () => {
     expect(abandoned).toBe(1)
   })
 
+  test('that streams faster than anybody reads is let go', async () => {
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      idleTimeout: 0,
+      fetch: () =>
+        new Response(
+          new ReadableStream({
+            pull: (controller) => controller.enqueue(new Uint8Array(1 << 20)),
+          }),
+          { headers: { 'content-type': 'text/event-stream' } },
+        ),
+    })
+    const url = `http://127.0.0.1:${server.port}/`
+    const { body } = await upstreamIn(allow).send({ url, headers: {}, patience: 500 })
+    const reader = body?.getReader()
+    await reader?.read()
+    let error: unknown
+    while (error === undefined) {
+      const moment = new Promise<undefined>((done) => setImmediate(() => done(undefined)))
+      error = await Promise.race([reader?.closed.catch((thrown: unknown) => thrown), moment])
+    }
+    expect(String(error)).toContain('too far ahead')
+  })
+
   test('may hold more streams than the runtime’s own fetch would let be', async () => {
     const upstream = upstreamIn(allow)
     const request = { url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', patience: 5000 }
