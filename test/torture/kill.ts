@@ -3,6 +3,7 @@
  * What was acknowledged must be there afterwards, whole.
  */
 
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
 import { executable, run, sampleFolder, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
@@ -35,10 +36,15 @@ export const kill: Trial = {
     using place = workplace()
     const acknowledged: Acknowledged = { keys: [], revoked: [], imported: 0, written: new Map(), writes: 0 }
     let imports = 0
+    let inode: number | undefined
     const flags = ['--fixtures', sampleFolder, '--failure-rate', '0']
 
     for (let cycle = 0; cycle < times; cycle += 1) {
       await using server = await startServer(place, flags)
+      // Somebody who cleans up temporary folders would look like a loss of everything.
+      const { ino } = statSync(join(place.data, 'store', 'data.mdb'))
+      expect(inode === undefined || inode === ino, () => `cycle ${cycle}: the store is another file than before`)
+      inode = ino
       const send = sendTo(server)
       const answer = async (credential: string) => {
         const response = await send('/connect/ada?limit=1', { headers: { authorization: `Bearer ${credential}` } })
