@@ -4,8 +4,8 @@ import { CommandError } from '../errors.ts'
 import { type FixtureProblem, findFixtureFiles, readFixtures, sourceFile } from '../fixtures/read.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Resolves when the fixtures can be loaded; throws CommandError with the list otherwise. */
-export async function check(folders: readonly string[], { stdout }: Terminal): Promise<void> {
+/** Resolves when the fixtures can be loaded, with advice where a mock would not do what is meant; throws CommandError with the list of problems otherwise. */
+export async function check(folders: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
   const files = findFixtureFiles(folders)
   const { fixtures, problems } = readFixtures(files.map(sourceFile))
   if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
@@ -13,6 +13,10 @@ export async function check(folders: readonly string[], { stdout }: Terminal): P
     .filter(([, items]) => items.length > 0)
     .map(([kind, items]) => counted(items.length, kind.replace(/s$/, '')))
   stdout(`Fine: ${counted(files.length, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
+  // Serving knows this file too, and need not read the checker of schemas at its start.
+  const { mockAdvice } = await import('../mocks/advice.ts')
+  const advice = mockAdvice(fixtures.servers, fixtures.mocks)
+  if (advice.length > 0) stderr(`But mocks would stumble here:\n${advice.map((line) => `  ${line}\n`).join('')}`)
 }
 
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {

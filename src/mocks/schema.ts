@@ -24,12 +24,15 @@ export function patternOf(pattern: string): { test(text: string): boolean; toStr
   }
 }
 
-/** Throws what ajv throws for a schema that is none, or that refers to another elsewhere. */
-export function checkOf(schema: JsonSchema, name: 'arguments' | 'result'): Check {
+/** Throws what ajv throws for a schema that cannot be used; `isStrict`: for one too that only looks as if it could. */
+export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isStrict = false } = {}): Check {
   // Whatever draft it names, it is read as 2020-12; an id would clash with that of the next tool.
   const { $schema: _, $id: __, ...own } = schema
   const unknown = new Set<string>()
-  const validate = ajv((pattern) => unknown.add(pattern)).compile(own)
+  const instance = ajv((pattern) => unknown.add(pattern))
+  if (isStrict && instance.validateSchema(own) !== true)
+    throw new Error(instance.errorsText(instance.errors, { dataVar: 'schema' }))
+  const validate = instance.compile(own)
   if (name === 'result' && unknown.size > 0) throw new Error(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
   return (value) =>
     validate(value)

@@ -1,0 +1,82 @@
+import { expect, test } from 'bun:test'
+import { readFixtures } from '../../src/fixtures/read.ts'
+import { sampleSources } from '../../src/fixtures/sample.ts'
+import { mockAdvice } from '../../src/mocks/advice.ts'
+import type { ServerDetail } from '../../src/model/server.ts'
+
+const server = (tools: object[]) => [{ qualifiedName: 'n/s', tools }] as unknown as ServerDetail[]
+const plain = { type: 'object' }
+const counting = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+const answered = (result: object) => [{ server: 'n/s', tool: 't', result: result as Record<string, unknown> }]
+const text = [{ type: 'text', text: 'x' }]
+
+const rows: [what: string, tool: object, result: object | undefined, advice: string | undefined][] = [
+  [
+    'nothing wrong',
+    { inputSchema: plain, outputSchema: counting },
+    { content: text, structuredContent: { n: 1 } },
+    undefined,
+  ],
+  [
+    'an answer that is an error',
+    { inputSchema: plain, outputSchema: counting },
+    { content: text, isError: true },
+    undefined,
+  ],
+  ['no output schema', { inputSchema: plain }, { content: text }, undefined],
+  [
+    'a bound that is no number',
+    { inputSchema: { type: 'object', minProperties: 'a' } },
+    undefined,
+    'inputSchema cannot be used',
+  ],
+  [
+    'a type that is none',
+    { inputSchema: { type: 'object', properties: { a: { type: 'strng' } } } },
+    undefined,
+    'inputSchema cannot be used',
+  ],
+  [
+    'a reference elsewhere',
+    { inputSchema: { type: 'object', $ref: 'https://example.com/x' } },
+    undefined,
+    'inputSchema cannot be used',
+  ],
+  [
+    'look-around',
+    { inputSchema: plain, outputSchema: { type: 'object', properties: { a: { pattern: '(?=a)' } } } },
+    undefined,
+    'RE2 does not know the pattern (?=a)',
+  ],
+  [
+    'a result that does not fit',
+    { inputSchema: plain, outputSchema: counting },
+    { structuredContent: { n: 'x' } },
+    'recorded answer 1: structuredContent does not fit the outputSchema: result.n must be integer',
+  ],
+  [
+    'no structured result',
+    { inputSchema: plain, outputSchema: counting },
+    { content: text },
+    'has no structuredContent',
+  ],
+  ['no content at all', { inputSchema: plain }, { hello: 1 }, 'has neither content nor structuredContent'],
+  [
+    'content of a kind of its own',
+    { inputSchema: plain },
+    { content: [{ type: 'txt' }] },
+    'content has a block of type "txt"',
+  ],
+]
+for (const [what, tool, result, advice] of rows) {
+  test(what, () => {
+    const found = mockAdvice(server([{ name: 't', ...tool }]), result === undefined ? [] : answered(result))
+    if (advice === undefined) expect(found).toEqual([])
+    else expect(found).toEqual([expect.stringContaining(advice)])
+  })
+}
+
+test('the sample needs none', () => {
+  const { fixtures } = readFixtures(sampleSources())
+  expect(mockAdvice(fixtures.servers, fixtures.mocks)).toEqual([])
+})
