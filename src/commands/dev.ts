@@ -99,11 +99,8 @@ function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined)
     mcpServers: { postern: { type: 'http', url: `${mcp}/mcp`, headers: { Authorization: `Bearer ${key}` } } },
   }
   return [
-    `The mocked connection ${namespace}/${connectionId} is an MCP server with no network behind it:`,
-    '',
-    `  claude mcp add --transport http postern ${mcp}/mcp --header 'Authorization: Bearer ${key}'`,
-    '',
-    'or, for clients that read a file (mcp.json):',
+    `The mocked connection ${namespace}/${connectionId} is an MCP server with no network behind it. For a client that reads`,
+    'a file (mcp.json, or its own settings):',
     '',
     `  ${JSON.stringify(config)}`,
     '',
