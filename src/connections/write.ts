@@ -7,7 +7,7 @@ import type { Asking, Place } from '../access/namespace.ts'
 import { openHeaders, sealHeaders } from '../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../errors.ts'
 import { connectionBytesMax } from '../limits.ts'
-import { problemText, shapeOf } from '../model/check.ts'
+import { bodyProblemText, shapeOf } from '../model/check.ts'
 import { type Connection, ConnectionWrite } from '../model/connection.ts'
 import { namespaceOf } from '../model/names.ts'
 import type { ServerDetail } from '../model/server.ts'
@@ -31,7 +31,7 @@ export function readWrite(body: unknown): ConnectionWrite {
   if (body === undefined) throw invalidRequest('the body is missing: say at least mcpUrl or server')
   if (!writeShape.accepts(body)) {
     const [problem = { place: '', message: 'cannot be read' }] = writeShape.problems(body, 1)
-    throw invalidRequest(problem.place === '' ? `the body ${problem.message}` : problemText(problem))
+    throw invalidRequest(bodyProblemText(problem))
   }
   const { mcpUrl, server, mock, metadata, headers } = body
   if (mcpUrl !== undefined) checkUrl(mcpUrl)

@@ -4,10 +4,11 @@
  */
 
 import { isJson, readBytes } from '../http/body.ts'
+import { freshJson } from '../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax } from '../limits.ts'
-import { problemText } from '../model/check.ts'
+import { bodyProblemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
-import { handshakeRevisions } from '../model/mcp.ts'
+import { handshakeRevisions, rpcCodes } from '../model/mcp.ts'
 import { RpcError, type RpcId, rpcErrorBody } from './rpc-error.ts'
 
 export interface Message {
@@ -35,8 +36,7 @@ export async function readMessage(request: Request): Promise<Message> {
 export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   const read = readJsonBytes(bytes, rpcDepthMax)
   if ('problem' in read) {
-    const { problem } = read
-    throw new RpcError('unreadable', problem.place === '' ? `the body ${problem.message}` : problemText(problem))
+    throw new RpcError('unreadable', bodyProblemText(read.problem))
   }
   const { value } = read
   if (Array.isArray(value)) throw new RpcError('not_rpc', 'batches are not accepted: send each request by itself')
@@ -93,13 +93,10 @@ export async function eraOf(message: Message, headers: Headers): Promise<Message
   })
   if (outcome.kind === 'legacy') return 'handshake'
   const refused = (status: number, code: number, text: string, data?: unknown) =>
-    new Response(rpcErrorBody(code, text, message.id, data), {
-      status,
-      headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
-    })
+    new Response(rpcErrorBody(code, text, message.id, data), { status, headers: freshJson })
   if (outcome.kind === 'reject') return refused(outcome.httpStatus, outcome.code, outcome.message, outcome.data)
   const problem = nameProblem(message, mcpMethodHeader, mcpNameHeader) ?? paramProblem(message, headers)
-  return problem === undefined ? 'stateless' : refused(400, headerMismatch, problem)
+  return problem === undefined ? 'stateless' : refused(400, rpcCodes.headerMismatch, problem)
 }
 
 /** Nothing in it speaks of the newer revision, so there is nothing that could disagree. */
@@ -116,8 +113,6 @@ function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
 
 /** An import that was made before costs ten microseconds each time. */
 let official: typeof import('@modelcontextprotocol/server') | undefined
-
-const headerMismatch = -32_020
 
 /** Which of a request's parameters `Mcp-Name` repeats (revision 2026-07-28, standard headers). */
 const named: Readonly<Record<string, string>> = {

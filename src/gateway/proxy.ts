@@ -5,6 +5,7 @@
  */
 
 import type { Place } from '../access/namespace.ts'
+import { mediaType } from '../http/body.ts'
 import { callsAtOnceMax } from '../limits.ts'
 import type { Connection, ConnectionStatus } from '../model/connection.ts'
 import { type Upstream, UpstreamError } from '../upstream/upstream.ts'
@@ -116,13 +117,13 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     const id = response.headers.get('mcp-session-id')
     let protocolVersion = handshakeVersion
     if (response.ok) {
-      await messages(response, call, (message) => {
+      await messagesOf(response, call.message.id, (message) => {
         const { result } = (message ?? {}) as { result?: { protocolVersion?: unknown } | null }
         const { protocolVersion: spoken } = result ?? {}
         if (typeof spoken === 'string' && spoken.length <= revisionCharsMax) protocolVersion = spoken
         return result !== undefined
       })
-    } else await response.body?.cancel()
+    }
     // One that needs no greeting, or knows another: it is asked without, and says itself what is wrong.
     if (!response.ok || id === null) return { id: null, protocolVersion }
     const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
@@ -157,7 +158,6 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
         let response = await sendOnce(call, own ?? kept)
         if (response.status === 404 && kept !== undefined && kept.id !== null) {
           sessions.drop(owner, kept)
-          await response.body?.cancel()
           kept = await sessions.kept(owner, () => open(call))
           if (message.method === 'tools/call') {
             throw new RpcError('upstream_down', 'The upstream’s session was over, and a new one is open: call again', {
@@ -202,14 +202,10 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     const { message, connection, place, rewrite } = call
     const { id } = message
     const { status } = response
-    const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
+    const type = mediaType(response.headers.get('content-type'))
     const encoding = response.headers.get('content-encoding')
-    const unusable = async (what: string) => {
-      await response.body?.cancel().catch(() => {})
-      return new RpcError('upstream_down', `The upstream ${what}`, { id })
-    }
+    const unusable = (what: string) => new RpcError('upstream_down', `The upstream ${what}`, { id })
     if (status === 401) {
-      await response.body?.cancel().catch(() => {})
       onState(place, { ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
       const { authorizationUrl } = connection.status as { authorizationUrl?: string }
       throw new RpcError('upstream_unauthorized', 'The upstream wants authorization', {
@@ -217,11 +213,9 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
         ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
       })
     }
-    if (encoding !== null && encoding !== 'identity')
-      throw await unusable('compressed its answer, which nobody asked for')
-    if (status >= 300 && status < 400)
-      throw await unusable(`answered with a redirect (${status}), which is not followed`)
-    if (status >= 500 || status < 200) throw await unusable(`answered ${status}`)
+    if (encoding !== null && encoding !== 'identity') throw unusable('compressed its answer, which nobody asked for')
+    if (status >= 300 && status < 400) throw unusable(`answered with a redirect (${status}), which is not followed`)
+    if (status >= 500 || status < 200) throw unusable(`answered ${status}`)
     const headers = new Headers({ 'cache-control': 'no-store' })
     const protocolVersion = response.headers.get('mcp-protocol-version')
     if (protocolVersion !== null) headers.set('mcp-protocol-version', protocolVersion)
@@ -245,7 +239,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
       onStream()
       return new Response(streamed(response.body, { onEnd, ...(rewrite && { rewrite }) }), { headers })
     }
-    if (type !== 'application/json') throw await unusable('does not speak MCP')
+    if (type !== 'application/json') throw unusable('does not speak MCP')
     const bytes = Buffer.from(await response.arrayBuffer())
     headers.set('content-type', 'application/json')
     try {
@@ -256,17 +250,6 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     } catch (error) {
       if (error instanceof SyntaxError) throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
       throw error
-    }
-  }
-
-  async function messages(response: Response, { message }: Call, take: (message: unknown) => boolean): Promise<void> {
-    const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase()
-    if (type === 'text/event-stream') return messagesOf(response, message.id, take)
-    try {
-      take(JSON.parse(await response.text()))
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-      throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id: message.id })
     }
   }
 }

@@ -1,6 +1,7 @@
 /** Refusals in the words of JSON-RPC: each has a status of HTTP and a code (contract, gateway). One table. */
 
 import { PlatformError } from '../errors.ts'
+import { freshJson } from '../http/respond.ts'
 
 export type RpcId = string | number | null
 
@@ -50,7 +51,7 @@ export function rpcErrorResponse(error: RpcError): Response {
   const [status, code] = kinds[error.kind]
   return new Response(rpcErrorBody(code, error.message, error.id, error.data), {
     status,
-    headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...error.headers },
+    headers: { ...freshJson, ...error.headers },
   })
 }
 

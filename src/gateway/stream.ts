@@ -1,6 +1,7 @@
 /** Answers of upstreams, whole and as streams, within budgets of bytes and time. */
 
 import { createParser } from 'eventsource-parser'
+import { mediaType } from '../http/body.ts'
 import { streamBytesMax, streamEventBytesMax, streamLifetimeMs, streamSilenceMs, upstreamAnswerMs } from '../limits.ts'
 import { RpcError, type RpcId } from './rpc-error.ts'
 
@@ -68,7 +69,7 @@ export function streamed(
 /** An answer of our own, with another message in the place of each. */
 export async function rewritten(response: Response, rewrite: (data: string) => string): Promise<Response> {
   const { status, headers, body } = response
-  if (body !== null && headers.get('content-type')?.startsWith('text/event-stream')) {
+  if (body !== null && mediaType(headers.get('content-type')) === 'text/event-stream') {
     return new Response(streamed(body, { rewrite, onEnd() {} }), { status, headers })
   }
   return new Response(rewrite(await response.text()), { status, headers })
@@ -112,17 +113,23 @@ function createRewriter(rewrite: (data: string) => string): (bytes: Uint8Array) 
   }
 }
 
-/** The messages of a stream of events, one after the other, until `take` has what it wants. */
+/** The messages of an answer, one or a stream of them, until `take` has what it wants. Throws RpcError `upstream_down`. */
 export async function messagesOf(response: Response, id: RpcId, take: (message: unknown) => boolean): Promise<void> {
   if (response.body === null) return
+  if (mediaType(response.headers.get('content-type')) !== 'text/event-stream') {
+    try {
+      take(JSON.parse(await response.text()))
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+      throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
+    }
+    return
+  }
   let isDone = false
   const reader = streamed(response.body, {
+    // What is no JSON ends the stream.
     rewrite(data) {
-      try {
-        if (!isDone) isDone = take(JSON.parse(data))
-      } catch {
-        throw new RpcError('upstream_down', 'The upstream does not speak JSON', { id })
-      }
+      if (!isDone) isDone = take(JSON.parse(data))
       return data
     },
     onEnd() {},

@@ -8,9 +8,9 @@ import { partsOf } from '../access/namespace.ts'
 import { type ErrorCode, invalidRequest, notFound, PlatformError } from '../errors.ts'
 import { readJsonBody } from '../http/body.ts'
 import { refuseQuery } from '../http/query.ts'
-import { jsonResponse } from '../http/respond.ts'
+import { freshJson, jsonResponse } from '../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, toolPagesMax, toolsListedMax, upstreamAnswerMs } from '../limits.ts'
-import { statelessRevision } from '../model/mcp.ts'
+import { rpcCodes, statelessRevision } from '../model/mcp.ts'
 import { version } from '../version.ts'
 import { type Entered, enter, exchange, type GatewayDeps, stillEntered } from './exchange.ts'
 import type { Message } from './message.ts'
@@ -80,7 +80,7 @@ export function toolRoutes(deps: GatewayDeps) {
   /** The result of a request to the connection. Throws PlatformError. */
   async function ask(entered: Entered, method: string, params: object): Promise<object> {
     const first = await answerTo(entered, messageFor(method, params, 'handshake'), new Headers())
-    const isTooOld = first.error?.code === unsupportedRevision
+    const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
     // It was refused, and nothing was called: a server of the newer revision alone is asked in its own words.
     const answer = isTooOld
       ? await answerTo(entered, messageFor(method, params, 'stateless'), standardHeaders(method, params))
@@ -89,7 +89,7 @@ export function toolRoutes(deps: GatewayDeps) {
     if (answer.error !== undefined && answer.error !== null) {
       const { code, message } = answer.error
       const text = typeof message === 'string' ? message : 'the upstream gave an error without words'
-      throw code === invalidParams ? invalidRequest(text) : upstreamError(text)
+      throw code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
     }
     if (typeof answer.result !== 'object' || answer.result === null)
       throw upstreamError('The upstream does not speak MCP')
@@ -116,17 +116,13 @@ function toolNameOf(request: Request): string {
 /** Throws PlatformError for what is too deep: the runtime reads deeper than it writes. */
 function answered(value: object): Response {
   try {
-    return jsonResponse(JSON.stringify(value), { 'cache-control': 'no-store' })
+    return jsonResponse(JSON.stringify(value), freshJson)
   } catch {
     throw upstreamError('The upstream’s answer is nested too deep')
   }
 }
 
 const requestId = 1
-/** Of JSON-RPC. */
-const invalidParams = -32_602
-/** Of MCP since 2026-07-28. */
-const unsupportedRevision = -32_022
 
 function messageFor(method: string, params: object, era: Message['era']): Message {
   const _meta = {
@@ -159,15 +155,7 @@ async function readAnswer(response: Response): Promise<Answer> {
     if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = message as Answer
     return answer !== undefined
   }
-  if (response.headers.get('content-type')?.startsWith('text/event-stream')) {
-    await messagesOf(response, requestId, take)
-  } else {
-    try {
-      take(JSON.parse(await response.text()))
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-    }
-  }
+  await messagesOf(response, requestId, take)
   if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
   return answer
 }

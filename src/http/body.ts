@@ -5,7 +5,7 @@
 
 import { invalidRequest } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax } from '../limits.ts'
-import { problemText } from '../model/check.ts'
+import { bodyProblemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 
 export interface BodyBounds {
@@ -33,7 +33,7 @@ export async function readJsonBody(
   const read = readJsonBytes(bytes, depthMax)
   if ('problem' in read) {
     const { problem } = read
-    throw invalidRequest(problem.place === '' ? `the body ${problem.message}` : problemText(problem))
+    throw invalidRequest(bodyProblemText(problem))
   }
   return read.value
 }
@@ -76,5 +76,10 @@ export async function readBytes(
 
 /** Parameters are fine, whatever they are: the body itself must be UTF-8. */
 export function isJson(contentType: string | null): boolean {
-  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
+  return mediaType(contentType) === 'application/json'
+}
+
+/** In small letters, without its parameters. */
+export function mediaType(contentType: string | null): string | undefined {
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase()
 }

@@ -28,6 +28,9 @@ export const privateJson = {
   vary: 'authorization, origin',
 } as const
 
+/** Of what may be another thing the next time. */
+export const freshJson = { 'content-type': json, 'cache-control': 'no-store' } as const
+
 /** An answer of ready JSON. */
 export function jsonResponse(body: Uint8Array | string, headers: Record<string, string> = {}): Response {
   return new Response(body as ConstructorParameters<typeof Response>[0], {

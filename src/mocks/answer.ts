@@ -3,6 +3,7 @@
  * else one made up. The same server, scenario, tool and arguments (equal as JSON, key order aside) give the same one.
  */
 
+import { rpcCodes } from '../model/mcp.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail } from '../model/server.ts'
 import type { Check, JsonSchema } from './schema.ts'
@@ -24,9 +25,6 @@ export interface Asked {
   readonly recorded: readonly RecordedAnswer[]
 }
 
-/** JSON-RPC's "internal error": the fault is in what the mock was given to work with. */
-const cannotAnswer = -32_603
-
 /** The text that stands for the arguments, whatever the order of their keys. */
 export function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
@@ -38,10 +36,10 @@ export function canonical(value: unknown): string {
 }
 
 export async function mockAnswer({ server, scenario, tool, given, recorded }: Asked): Promise<MockAnswer> {
-  const { checkOf } = await import('./schema.ts')
+  const { knownCheckOf } = await import('./schema.ts')
   let check: Check
   try {
-    check = checkOf(tool.inputSchema, 'arguments')
+    check = knownCheckOf(tool.inputSchema, 'arguments')
   } catch (error) {
     return failed(`the inputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
@@ -62,7 +60,7 @@ export async function mockAnswer({ server, scenario, tool, given, recorded }: As
   const seed = Bun.hash.xxHash32([server, scenario, tool.name, canonical(given)].join('\0'))
   let fits: Check
   try {
-    fits = checkOf(outputSchema, 'result')
+    fits = knownCheckOf(outputSchema, 'result')
   } catch (error) {
     return failed(`the outputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
@@ -77,8 +75,9 @@ export async function mockAnswer({ server, scenario, tool, given, recorded }: As
   return { delayMs: 0, result: { ...contentFor(value), structuredContent: value } }
 }
 
+/** The fault is in what the mock was given to work with. */
 function failed(message: string): MockAnswer {
-  return { delayMs: 0, error: { code: cannotAnswer, message } }
+  return { delayMs: 0, error: { code: rpcCodes.internal, message } }
 }
 
 function text(words: string) {

@@ -5,8 +5,9 @@
  */
 
 import { LRUCache } from 'lru-cache'
+import { freshJson } from '../http/respond.ts'
 import { mockAnswersBytesMax, mockServersKeptMax } from '../limits.ts'
-import { handshakeRevisions, statelessRevision } from '../model/mcp.ts'
+import { handshakeRevisions, rpcCodes, statelessRevision } from '../model/mcp.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail } from '../model/server.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
@@ -56,8 +57,6 @@ interface Ready {
 }
 
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
-const json = { 'content-type': 'application/json', 'cache-control': 'no-store' }
-const invalidParams = -32_602
 
 export function createMocks({ wait }: MocksOptions): Mocks {
   const answers = new LRUCache<string, Ready>({
@@ -108,14 +107,17 @@ export function createMocks({ wait }: MocksOptions): Mocks {
         if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
         if ('result' in one.answer) {
           const id = JSON.stringify(message.id)
-          return new Response(`{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`, { headers: json })
+          return new Response(`{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`, { headers: freshJson })
         }
       }
       const { serve } = await import('./protocol.ts')
       return serve(call, server.detail, async (name, given) => {
         const tool = server.tools.get(name)
         if (tool === undefined) {
-          return { delayMs: 0, error: { code: invalidParams, message: `there is no tool ${JSON.stringify(name)}` } }
+          return {
+            delayMs: 0,
+            error: { code: rpcCodes.invalidParams, message: `there is no tool ${JSON.stringify(name)}` },
+          }
         }
         return (await ready(server, scenario, tool, given)).answer
       })

@@ -1,30 +1,29 @@
 /** The protocol around a mocked server, spoken by the official package: handshake, lists, resources and prompts. */
 
 import { createMcpHandler, ProtocolError, Server } from '@modelcontextprotocol/server'
+import { rpcCodes } from '../model/mcp.ts'
 import type { ServerDetail } from '../model/server.ts'
 import type { Arguments, MockAnswer } from './answer.ts'
 import { infoOf, type MockCall } from './mock.ts'
 
 type CallTool = (name: string, given: Arguments) => Promise<MockAnswer>
 
-const invalidParams = -32_602
-
 export async function serve(call: MockCall, detail: ServerDetail, callTool: CallTool): Promise<Response> {
+  const { message, request } = call
+  // A mock's lists never change: whoever subscribes to changes is told so, instead of being held.
+  if (message.method === 'subscriptions/listen') return notHere(message)
   const handler = createMcpHandler(() => serverOf(detail, call.scenario, callTool))
   const headers = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
   call.headers.forEach((value, name) => {
     if (name.startsWith('mcp-') && name !== 'mcp-session-id') headers.set(name, value)
   })
-  const { message, request } = call
   // The address is nobody's; the handler looks at the headers and at the body that was read.
   const asked = new Request('http://localhost/mcp', { method: 'POST', headers, signal: request.signal })
-  // A mock's lists never change: whoever subscribes to changes is told so, instead of being held.
-  if (message.method === 'subscriptions/listen') return notHere(message)
   return handler.fetch(asked, { parsedBody: message.body })
 }
 
 function notHere({ id, method }: MockCall['message']): Response {
-  const error = { code: -32_601, message: `a mock does not answer ${method}` }
+  const error = { code: rpcCodes.methodNotFound, message: `a mock does not answer ${method}` }
   return Response.json({ jsonrpc: '2.0', id, error }, { headers: { 'cache-control': 'no-store' } })
 }
 
@@ -51,7 +50,8 @@ function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): S
     server.setRequestHandler('resources/templates/list', async () => ({ resourceTemplates: [] }))
     server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
       const resource = resources.find((one) => one.uri === uri)
-      if (resource === undefined) throw new ProtocolError(invalidParams, `there is no resource ${uri}`, { uri })
+      if (resource === undefined)
+        throw new ProtocolError(rpcCodes.invalidParams, `there is no resource ${uri}`, { uri })
       const { name, mimeType } = resource
       const text = mimeType === 'application/json' ? JSON.stringify({ name, about: story }) : `${name}: ${story}`
       return { contents: [{ uri, text, ...(mimeType !== undefined && { mimeType }) }] }
@@ -61,9 +61,10 @@ function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): S
     server.setRequestHandler('prompts/list', async () => ({ prompts }))
     server.setRequestHandler('prompts/get', async ({ params: { name, arguments: given = {} } }) => {
       const prompt = prompts.find((one) => one.name === name)
-      if (prompt === undefined) throw new ProtocolError(invalidParams, `there is no prompt ${JSON.stringify(name)}`)
+      if (prompt === undefined)
+        throw new ProtocolError(rpcCodes.invalidParams, `there is no prompt ${JSON.stringify(name)}`)
       const missing = prompt.arguments?.find((one) => one.required === true && !Object.hasOwn(given, one.name))
-      if (missing !== undefined) throw new ProtocolError(invalidParams, `arguments.${missing.name} is missing`)
+      if (missing !== undefined) throw new ProtocolError(rpcCodes.invalidParams, `arguments.${missing.name} is missing`)
       const said = Object.entries(given).map(([key, value]) => `${key}: ${value}`)
       const text = [prompt.description ?? name, ...said, story].join('\n')
       return { description: prompt.description ?? name, messages: [{ role: 'user', content: { type: 'text', text } }] }

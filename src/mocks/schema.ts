@@ -24,6 +24,18 @@ export function patternOf(pattern: string): { test(text: string): boolean; toStr
   }
 }
 
+/** By schema, which is read anew with its server. */
+const known = { arguments: new WeakMap<JsonSchema, Check>(), result: new WeakMap<JsonSchema, Check>() }
+
+/** The same, compiled once. */
+export function knownCheckOf(schema: JsonSchema, name: 'arguments' | 'result'): Check {
+  const kept = known[name].get(schema)
+  if (kept !== undefined) return kept
+  const check = checkOf(schema, name)
+  known[name].set(schema, check)
+  return check
+}
+
 /** Throws what ajv throws for a schema that cannot be used; `isStrict`: for one too that only looks as if it could. */
 export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isStrict = false } = {}): Check {
   // Whatever draft it names, it is read as 2020-12; an id would clash with that of the next tool.

@@ -51,6 +51,11 @@ export function problemText(problem: Problem): string {
   return problem.place === '' ? problem.message : `${problem.place}: ${problem.message}`
 }
 
+/** The same of a request's body. */
+export function bodyProblemText(problem: Problem): string {
+  return problem.place === '' ? `the body ${problem.message}` : problemText(problem)
+}
+
 /** `['policy', 0, 'a b']` -> `policy[0]["a b"]`. */
 export function placeOf(parts: readonly (string | number)[]): string {
   let place = ''

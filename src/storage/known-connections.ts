@@ -11,8 +11,8 @@ import { pageGenerationKey } from './keys.ts'
 import type { Store } from './store.ts'
 
 export interface KnownConnections {
-  /** Shared by everyone who asks: not to be changed. A promise only where the store must be read. */
-  find(namespace: string, connectionId: string): StoredConnection | undefined | Promise<StoredConnection | undefined>
+  /** Shared by everyone who asks: not to be changed. */
+  find(namespace: string, connectionId: string): Promise<StoredConnection | undefined>
 }
 
 export function createKnownConnections(store: Pick<Store, 'get' | 'getMany' | 'stamp'>): KnownConnections {
@@ -22,27 +22,20 @@ export function createKnownConnections(store: Pick<Store, 'get' | 'getMany' | 's
     sizeCalculation: ({ stored: { bytes, besideBytes } }) => 4 * (bytes.length + (besideBytes?.length ?? 0)) + 500,
   })
 
-  async function read(namespace: string, connectionId: string): Promise<StoredConnection | undefined> {
-    // Before the record: what is kept may be newer than its generation says, never older.
-    const generation = await generations.current(namespace)
-    const found = await findConnection(store, namespace, connectionId)
-    // Absence is not kept: made-up ids would push out what is real.
-    if (found === undefined || generation === '') return found
-    // A copy of its own: the record is a part of many in memory.
-    const stored = { ...found, bytes: Buffer.from(found.bytes) }
-    known.set(`${namespace}/${connectionId}`, { generation, stored })
-    return stored
-  }
-
   return {
-    find(namespace, connectionId) {
-      const kept = known.get(`${namespace}/${connectionId}`)
-      if (kept === undefined) return read(namespace, connectionId)
-      const generation = generations.current(namespace)
-      if (typeof generation === 'string') {
-        return generation === kept.generation ? kept.stored : read(namespace, connectionId)
-      }
-      return generation.then((current) => (current === kept.generation ? kept.stored : read(namespace, connectionId)))
+    async find(namespace, connectionId) {
+      // Before the record: what is kept may be newer than its generation says, never older.
+      const generation = await generations.current(namespace)
+      const name = `${namespace}/${connectionId}`
+      const kept = known.get(name)
+      if (kept?.generation === generation) return kept.stored
+      const found = await findConnection(store, namespace, connectionId)
+      // Absence is not kept: made-up ids would push out what is real.
+      if (found === undefined || generation === '') return found
+      // A copy of its own: the record is a part of many in memory.
+      const stored = { ...found, bytes: Buffer.from(found.bytes) }
+      known.set(name, { generation, stored })
+      return stored
     },
   }
 }

@@ -23,7 +23,6 @@ import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './r
 
 /** Schemas of tools nest deeper than requests do. */
 const depthMax = 64
-const batchMax = 500
 const indexBatchMax = 400_000
 
 export interface Imported {
@@ -49,22 +48,18 @@ export async function importFile(
   const kept = new Map<string, string>()
   let records = 0
   let leftOut = 0
-  let batch: Extract<ExportLine, { kind: 'connection' }>[] = []
 
-  const findReplaced = async () => {
-    for (const { namespace, connection } of batch) {
-      const { connectionId } = connection
-      const stored = await findConnection(store, namespace, connectionId)
-      if (stored === undefined) continue
-      for (const { key } of indexEntries(namespace, stored.connection)) deletes.push(key)
-      deletes.push(connectionPrivateKey(namespace, connectionId))
-      const { headers } = stored.beside
-      // An export carries no secrets. What goes to this very server stays; to another one it must not go.
-      if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) {
-        kept.set(`${namespace}/${connectionId}`, headers)
-      }
+  const noteReplaced = async ({ namespace, connection }: Extract<ExportLine, { kind: 'connection' }>) => {
+    const { connectionId } = connection
+    const stored = await findConnection(store, namespace, connectionId)
+    if (stored === undefined) return
+    for (const { key } of indexEntries(namespace, stored.connection)) deletes.push(key)
+    deletes.push(connectionPrivateKey(namespace, connectionId))
+    const { headers } = stored.beside
+    // An export carries no secrets. What goes to this very server stays; to another one it must not go.
+    if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) {
+      kept.set(`${namespace}/${connectionId}`, headers)
     }
-    batch = []
   }
 
   let ours = false
@@ -98,11 +93,9 @@ export async function importFile(
     if (line.kind === 'connection') {
       namespaces.add(line.namespace)
       named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
-      batch.push(line)
-      if (batch.length === batchMax) await findReplaced()
+      await noteReplaced(line)
     }
   }
-  await findReplaced()
   for (const [what, key] of named) {
     if (!brought.has(what) && (await store.get(key)) === undefined) {
       throw new CommandError(`${file}: names the ${what}, which is neither in the file nor in the store`)

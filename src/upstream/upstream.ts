@@ -125,14 +125,13 @@ function createReceiver(patience: number, signal: AbortSignal | undefined) {
   let timer = setTimeout(() => stop(new UpstreamError('late', `no answer within ${patience / 1000} s`)), patience)
   let head: ResponseInit = {}
   let stream: ReadableStreamDefaultController<Uint8Array> | undefined
-  let isStreaming = false
   const chunks: Uint8Array<ArrayBuffer>[] = []
   let length = 0
 
   /** Ends the request, whatever stage it is at. */
   function stop(error: UpstreamError): void {
     failure ??= error
-    if (controller !== undefined) controller.abort(failure)
+    controller?.abort(failure)
     end()
   }
 
@@ -140,14 +139,9 @@ function createReceiver(patience: number, signal: AbortSignal | undefined) {
     clearTimeout(timer)
     signal?.removeEventListener('abort', gone)
     if (failure === undefined) return
-    if (!isStreaming) reject(failure)
-    else {
-      try {
-        stream?.error(failure)
-      } catch {
-        // Whoever read has left.
-      }
-    }
+    // Of an answer that was given already, this changes nothing but its stream.
+    reject(failure)
+    stream?.error(failure)
   }
 
   if (signal?.aborted) gone()
@@ -171,12 +165,10 @@ function createReceiver(patience: number, signal: AbortSignal | undefined) {
       const isUsable = (status < 300 || status >= 400) && status < 500 && status !== 401 && encoding === 'identity'
       if (!isUsable) {
         resolve(new Response(null, head))
-        isStreaming = true
         return stop(new UpstreamError('down', 'nobody reads on'))
       }
       // Only an answer that is one goes on for long; what is refused is read whole, within its bounds.
       if (status < 300 && /^text\/event-stream\b/i.test(type)) {
-        isStreaming = true
         const body = new ReadableStream<Uint8Array>(
           {
             start(opened) {
