@@ -129,7 +129,7 @@ export async function messagesOf(response: Response, id: RpcId, take: (message: 
   const reader = streamed(response.body, {
     // What is no JSON ends the stream.
     rewrite(data) {
-      if (!isDone) isDone = take(JSON.parse(data))
+      if (!isDone && data !== '') isDone = take(JSON.parse(data))
       return data
     },
     onEnd() {},

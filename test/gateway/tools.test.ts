@@ -165,7 +165,8 @@ describe('.tools of a real upstream', () => {
       const text = events
         .map((event) => `event: message\ndata: ${JSON.stringify({ jsonrpc: '2.0', ...event })}\n\n`)
         .join('')
-      return new Response(text, { headers: { 'content-type': 'text/event-stream' } })
+      // Servers that can resume begin with an event that is there for its id alone.
+      return new Response(`id: 1\ndata: \n\n${text}`, { headers: { 'content-type': 'text/event-stream' } })
     }
     expect((await send(path)).body).toEqual({ tools: [{ name: 'a' }, { name: 'b' }] })
     expect((await send(`${path}/a`, { method: 'POST', body: { x: 1 } })).body).toEqual({
