@@ -103,5 +103,6 @@ export async function exchange(
   }
   takeTime(request)
   const ownHeaders = openHeaders(beside, place, headersKey)
-  return proxy.send({ place, connection, ownHeaders, owner, message, headers, signal: request.signal, rewrite })
+  const signal = () => request.signal
+  return proxy.send({ place, connection, ownHeaders, owner, message, headers, signal, rewrite })
 }

@@ -8,7 +8,8 @@ import type { Place } from '../access/namespace.ts'
 import { mediaType } from '../http/body.ts'
 import { callsAtOnceMax } from '../limits.ts'
 import type { Connection, ConnectionStatus } from '../model/connection.ts'
-import { type Upstream, UpstreamError } from '../upstream/upstream.ts'
+import { asBuffer } from '../storage/store.ts'
+import { asResponse, type Upstream, type UpstreamAnswer, UpstreamError } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
 import type { Message } from './message.ts'
 import { RpcError } from './rpc-error.ts'
@@ -25,8 +26,8 @@ export interface Call {
   readonly message: Message
   /** The caller's. */
   readonly headers: Headers
-  /** Undefined for what is asked for nobody in particular. */
-  readonly signal: AbortSignal | undefined
+  /** Tells that the caller has gone; undefined for what is asked for nobody in particular. */
+  readonly signal: (() => AbortSignal) | undefined
   /** Looks at each message of the answer, where something must be left out. Throws SyntaxError. */
   readonly rewrite: ((data: string) => string) | undefined
 }
@@ -77,7 +78,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     call: Call,
     body: Uint8Array | string,
     more: Readonly<Record<string, string>>,
-  ): Promise<Response> {
+  ): Promise<UpstreamAnswer> {
     const { connection, ownHeaders, headers, message, signal } = call
     const sent: Record<string, string> = {
       'content-type': 'application/json',
@@ -113,11 +114,12 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
     // The client's own words about the protocol are about its own request, and others may wait for this session too.
     const own = { ...call, headers: new Headers(), signal: undefined }
-    const response = await post(own, JSON.stringify(initialize), {})
-    const id = response.headers.get('mcp-session-id')
+    const answer = await post(own, JSON.stringify(initialize), {})
+    const { 'mcp-session-id': id } = answer.headers
+    const isWelcome = answer.status < 300
     let protocolVersion = handshakeVersion
-    if (response.ok) {
-      await messagesOf(response, call.message.id, (message) => {
+    if (isWelcome) {
+      await messagesOf(asResponse(answer), call.message.id, (message) => {
         const { result } = (message ?? {}) as { result?: { protocolVersion?: unknown } | null }
         const { protocolVersion: spoken } = result ?? {}
         if (typeof spoken === 'string' && spoken.length <= revisionCharsMax) protocolVersion = spoken
@@ -125,17 +127,17 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
       })
     }
     // One that needs no greeting, or knows another: it is asked without, and says itself what is wrong.
-    if (!response.ok || id === null) return { id: null, protocolVersion }
+    if (!isWelcome || id === undefined) return { id: null, protocolVersion }
     const initialized = { jsonrpc: '2.0', method: 'notifications/initialized' }
     const done = await post(own, JSON.stringify(initialized), {
       'mcp-session-id': id,
       'mcp-protocol-version': protocolVersion,
     })
-    await done.body?.cancel()
+    await drop(done)
     return { id, protocolVersion }
   }
 
-  async function sendOnce(call: Call, session: KeptSession | string | undefined): Promise<Response> {
+  async function sendOnce(call: Call, session: KeptSession | string | undefined): Promise<UpstreamAnswer> {
     if (session === undefined) return post(call, call.message.bytes, {})
     if (typeof session === 'string') return post(call, call.message.bytes, { 'mcp-session-id': session })
     const { id, protocolVersion } = session
@@ -155,8 +157,8 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
         const own = given !== null && sessions.has(owner, given) ? given : undefined
         const needsNone = message.era === 'stateless' || message.method === 'initialize' || own !== undefined
         let kept = needsNone ? undefined : await sessions.kept(owner, () => open(call))
-        let response = await sendOnce(call, own ?? kept)
-        if (response.status === 404 && kept !== undefined && kept.id !== null) {
+        let answer = await sendOnce(call, own ?? kept)
+        if (answer.status === 404 && kept !== undefined && kept.id !== null) {
           sessions.drop(owner, kept)
           kept = await sessions.kept(owner, () => open(call))
           if (message.method === 'tools/call') {
@@ -164,9 +166,9 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
               id: message.id,
             })
           }
-          response = await sendOnce(call, kept)
+          answer = await sendOnce(call, kept)
         }
-        const answer = await answered(response, call, {
+        const response = await answered(answer, call, {
           hasOwnSession: own !== undefined,
           onEnd: leave,
           onStream: () => {
@@ -174,14 +176,14 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
           },
         })
         if (message.method === 'initialize') {
-          const sessionId = response.headers.get('mcp-session-id')
-          if (sessionId !== null) {
+          const { 'mcp-session-id': sessionId } = answer.headers
+          if (sessionId !== undefined) {
             sessions.add(owner, sessionId)
-            answer.headers.set('mcp-session-id', sessionId)
+            response.headers.set('mcp-session-id', sessionId)
           }
-        } else if (own !== undefined) answer.headers.set('mcp-session-id', own)
+        } else if (own !== undefined) response.headers.set('mcp-session-id', own)
         if (connection.status.state !== 'connected' && response.ok) onState(place, { state: 'connected' })
-        return answer
+        return response
       } finally {
         if (!isStreaming) leave()
       }
@@ -194,16 +196,16 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     readonly onStream: () => void
   }
 
+  /** What the client gets. Throws RpcError. */
   async function answered(
-    response: Response,
-    call: Call,
+    answer: UpstreamAnswer,
+    { message, connection, place, rewrite }: Call,
     { hasOwnSession, onEnd, onStream }: Answering,
   ): Promise<Response> {
-    const { message, connection, place, rewrite } = call
     const { id } = message
-    const { status } = response
-    const type = mediaType(response.headers.get('content-type'))
-    const encoding = response.headers.get('content-encoding')
+    const { status, headers: given, body } = answer
+    const type = mediaType(given['content-type'])
+    const { 'content-encoding': encoding = 'identity', 'mcp-protocol-version': protocolVersion } = given
     const unusable = (what: string) => new RpcError('upstream_down', `The upstream ${what}`, { id })
     if (status === 401) {
       onState(place, { ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
@@ -213,45 +215,46 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
         ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
       })
     }
-    if (encoding !== null && encoding !== 'identity') throw unusable('compressed its answer, which nobody asked for')
+    if (encoding !== 'identity') throw unusable('compressed its answer, which nobody asked for')
     if (status >= 300 && status < 400) throw unusable(`answered with a redirect (${status}), which is not followed`)
-    if (status >= 500 || status < 200) throw unusable(`answered ${status}`)
-    const headers = new Headers({ 'cache-control': 'no-store' })
-    const protocolVersion = response.headers.get('mcp-protocol-version')
-    if (protocolVersion !== null) headers.set('mcp-protocol-version', protocolVersion)
+    if (status >= 500) throw unusable(`answered ${status}`)
+    const headers: Record<string, string> = { 'cache-control': 'no-store' }
+    if (protocolVersion !== undefined) headers['mcp-protocol-version'] = protocolVersion
     if (status === 202 || status === 204) {
-      await response.body?.cancel().catch(() => {})
+      await drop(answer)
       return new Response(null, { status: 202, headers })
     }
+    if (body instanceof ReadableStream) {
+      headers['content-type'] = 'text/event-stream'
+      onStream()
+      return new Response(streamed(body, { onEnd, ...(rewrite && { rewrite }) }), { headers })
+    }
+    headers['content-type'] = 'application/json'
+    const bytes = body ?? new Uint8Array(0)
     if (status >= 400) {
-      const error = type === 'application/json' ? rpcErrorIn(await response.text()) : undefined
-      if (error !== undefined) {
-        headers.set('content-type', 'application/json')
-        return new Response(error, { status, headers })
-      }
+      const error = type === 'application/json' ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
+      if (error !== undefined) return new Response(error, { status, headers })
       if (status === 404 && hasOwnSession) {
         throw new RpcError('no_session', 'The session is over: initialize again', { id })
       }
       throw new RpcError('upstream_down', `The upstream answered ${status} and no JSON-RPC`, { id })
     }
-    if (type === 'text/event-stream' && response.body !== null) {
-      headers.set('content-type', 'text/event-stream')
-      onStream()
-      return new Response(streamed(response.body, { onEnd, ...(rewrite && { rewrite }) }), { headers })
-    }
     if (type !== 'application/json') throw unusable('does not speak MCP')
-    const bytes = Buffer.from(await response.arrayBuffer())
-    headers.set('content-type', 'application/json')
     try {
-      const text = rewrite?.(bytes.toString())
+      const text = rewrite?.(asBuffer(bytes).toString())
       // A list of answers is none: nobody asked for several.
       if (text === undefined && !startsAsObject(bytes)) throw new SyntaxError('not an object')
-      return new Response(text ?? (bytes as unknown as Uint8Array<ArrayBuffer>), { headers })
+      return new Response(text ?? bytes, { headers })
     } catch (error) {
       if (error instanceof SyntaxError) throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
       throw error
     }
   }
+}
+
+/** Nobody reads it. */
+async function drop({ body }: UpstreamAnswer): Promise<void> {
+  if (body instanceof ReadableStream) await body.cancel().catch(() => {})
 }
 
 /** The error of an answer, and nothing that came beside it; undefined where there is none. */

@@ -26,8 +26,9 @@ export interface AddressPolicy {
   readonly resolve?: (host: string) => Promise<readonly string[]>
 }
 
-/** Where a request may go: an address to connect to, in brackets where URLs want them. */
+/** Where a request may go: an address to connect to, for this host. Both without brackets. */
 export interface Destination {
+  readonly host: string
   readonly address: string
 }
 
@@ -69,7 +70,7 @@ export function createAddresses(policy: AddressPolicy): Addresses {
         if (reason !== undefined) throw new AddressError('refused', reason)
       }
       const [address = ''] = addresses
-      const destination = { address: address.includes(':') ? `[${address}]` : address }
+      const destination = { host, address }
       known.set(url.origin, destination)
       return destination
     },

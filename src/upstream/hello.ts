@@ -3,7 +3,7 @@
 import { connectPatienceMs, greetingBytesMax } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
-import { type Upstream, UpstreamError } from './upstream.ts'
+import { asResponse, type Upstream, UpstreamError } from './upstream.ts'
 
 export interface Learnt {
   readonly status: ConnectionStatus
@@ -29,17 +29,18 @@ export async function learn(
     requestInit: { headers },
     fetch: async (input, init) => {
       try {
-        const response = await upstream.send({
+        const answer = await upstream.send({
           url: String(input),
           method: (init?.method ?? 'GET') as 'GET',
           headers: Object.fromEntries(new Headers(init?.headers as Record<string, string>)),
           patience: connectPatienceMs,
-          signal: deadline,
+          signal: () => deadline,
           ...(typeof init?.body === 'string' && { body: init.body }),
         })
-        if (response.status === 401) wantsAuthorization = true
-        if (!response.ok) seen = `it answered ${response.status}`
-        return capped(response, () => {
+        const { status } = answer
+        if (status === 401) wantsAuthorization = true
+        if (status < 200 || status > 299) seen = `it answered ${status}`
+        return capped(asResponse(answer), () => {
           seen = 'it says too much for a greeting'
           enough.abort()
         })

@@ -1,13 +1,13 @@
 /**
  * Requests to MCP servers elsewhere: to an address that was looked at, without redirects, within a time, and never
- * unpacked. By undici, because the runtime's fetch lets 256 requests be under way in all, and one stream is one.
+ * unpacked. Not by the runtime's fetch, which lets 256 requests be under way in all, and one stream is one.
  */
 
 import { LRUCache } from 'lru-cache'
-import type Pool from 'undici/lib/dispatcher/pool.js'
-import type { Controller } from 'undici/lib/dispatcher/pool.js'
-import { originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs, upstreamHeadBytesMax } from '../limits.ts'
-import { AddressError, type Addresses } from './addresses.ts'
+import { originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
+import { AddressError, type Addresses, type Destination } from './addresses.ts'
+import { createDeadlines } from './deadlines.ts'
+import { type BreakOff, createSockets, type Receiver, type Sockets } from './http1.ts'
 
 /** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: whoever asked has left. */
 export class UpstreamError extends Error {
@@ -25,18 +25,28 @@ export interface UpstreamRequest {
   /** Names in small letters. */
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
-  /** Whoever asked has gone. */
-  readonly signal?: AbortSignal
+  /** Tells that whoever asked has gone. Asked for where the answer takes its time: a request's own is costly to make. */
+  readonly signal?: () => AbortSignal
   /** Milliseconds to the head of the answer. */
   readonly patience: number
 }
 
+export interface UpstreamAnswer {
+  readonly status: number
+  /** Names in small letters. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** An event stream as it comes, anything else whole and within its bounds; undefined for none, and for what nobody can use. */
+  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | undefined
+}
+
 export interface Upstream {
-  /**
-   * The answer: an event stream as it comes, anything else once it is whole and within its bounds. A redirect is an
-   * answer. What nobody can use (redirects, faults, what is compressed) comes without its body. Throws UpstreamError.
-   */
-  send(request: UpstreamRequest): Promise<Response>
+  /** The answer. A redirect is one; of redirects, faults and what is compressed the body is not read. Throws UpstreamError. */
+  send(request: UpstreamRequest): Promise<UpstreamAnswer>
+}
+
+/** For whoever reads as the platform's own fetch would give it. */
+export function asResponse({ status, headers, body }: UpstreamAnswer): Response {
+  return new Response(body ?? null, { status, headers: headers as Record<string, string> })
 }
 
 /** Told of each request how it ended, in seconds to the head of the answer: the status, or the kind of the error. */
@@ -50,9 +60,9 @@ export function createUpstream(addresses: Addresses, observe?: ObserveUpstream):
       const from = performance.now()
       const note = (outcome: string) => observe(outcome, (performance.now() - from) / 1000)
       try {
-        const response = await upstream.send(request)
-        note(String(response.status))
-        return response
+        const answer = await upstream.send(request)
+        note(String(answer.status))
+        return answer
       } catch (error) {
         note(error instanceof UpstreamError ? error.kind : 'down')
         throw error
@@ -62,109 +72,96 @@ export function createUpstream(addresses: Addresses, observe?: ObserveUpstream):
 }
 
 function reaching(addresses: Addresses): Upstream {
-  const pools = new LRUCache<string, Pool>({
-    max: originsKeptMax,
-    dispose: (pool) => void pool.close().catch(() => {}),
-  })
+  const kept = new LRUCache<string, Sockets>({ max: originsKeptMax, dispose: (sockets) => sockets.close() })
 
-  /** Connections that are kept for a while and used again: to this address, under this name. */
-  function poolOf(target: URL, address: string): Pool {
-    const name = `${target.origin} ${address}`
-    const known = pools.get(name)
+  /** To this address, under this name. */
+  function socketsTo({ protocol, origin, port }: URL, { host, address }: Destination): Sockets {
+    const name = `${origin} ${address}`
+    const known = kept.get(name)
     if (known !== undefined) return known
-    const { protocol, port, hostname } = target
-    const origin = `${protocol}//${address}${port === '' ? '' : `:${port}`}`
-    // The certificate is that of the name, whatever address we connect to. Times are our own.
-    const pool = new (PoolClass as typeof Pool)(origin, {
-      connect: { servername: hostname },
-      maxHeaderSize: upstreamHeadBytesMax,
-      headersTimeout: 0,
-      bodyTimeout: 0,
+    const isTls = protocol === 'https:'
+    const sockets = createSockets({
+      address,
+      port: Number(port || (isTls ? 443 : 80)),
+      certified: isTls ? host : undefined,
     })
-    pools.set(name, pool)
-    return pool
+    kept.set(name, sockets)
+    return sockets
   }
 
   return {
-    async send({ url, method = 'POST', headers, body = null, signal, patience }) {
+    async send({ url, method = 'POST', headers, body, signal, patience }) {
       const target = new URL(url)
       const { host, hostname, pathname, search } = target
-      let address: string
+      let destination: Destination
       try {
-        address = (await addresses.destinationOf(target)).address
+        destination = await addresses.destinationOf(target)
       } catch (error) {
         if (!(error instanceof AddressError)) throw error
         throw new UpstreamError(error.kind === 'refused' ? 'refused' : 'down', `${hostname} ${error.message}`)
       }
-      // Read when the first call comes: nobody who only lists pays for it.
-      PoolClass ??= (await import('undici/lib/dispatcher/pool.js')).default
-      const receiver = createReceiver(patience, signal)
-      const sent = { ...headers, host, 'accept-encoding': 'identity' }
-      try {
-        // In one step: a pool that makes room for another is closed.
-        poolOf(target, address).dispatch({ path: pathname + search, method, headers: sent, body }, receiver.handler)
-      } catch (error) {
-        receiver.handler.onResponseError(undefined, error as Error)
+      const outgoing = {
+        method,
+        path: pathname + search,
+        headers: { ...headers, host, 'accept-encoding': 'identity' },
+        body,
       }
-      return receiver.answer
+      return answerTo((receiver) => socketsTo(target, destination).send(outgoing, receiver), patience, signal)
     },
   }
 }
 
-let PoolClass: typeof Pool | undefined
+const deadlines = createDeadlines()
 
-/** Answers have no body by these statuses. */
-const bodiless = new Set([204, 205, 304])
-
-/** Makes a Response of what undici tells, within `patience` and the bounds of an answer. */
-function createReceiver(patience: number, signal: AbortSignal | undefined) {
-  const { promise: answer, resolve, reject } = Promise.withResolvers<Response>()
-  const gone = () => stop(new UpstreamError('gone', 'whoever asked has gone'))
-  let controller: Controller | undefined
-  let failure: UpstreamError | undefined
-  let timer = setTimeout(() => stop(new UpstreamError('late', `no answer within ${patience / 1000} s`)), patience)
-  let head: ResponseInit = {}
+/** Makes an answer of what a receiver is told, within `patience` and the bounds of an answer. */
+function answerTo(
+  begin: (receiver: Receiver) => BreakOff,
+  patience: number,
+  signalOf: (() => AbortSignal) | undefined,
+): Promise<UpstreamAnswer> {
+  const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamAnswer>()
+  let breakOff: BreakOff | undefined
+  let signal: AbortSignal | undefined
+  let forget = deadlines.after(patience, () => stop(new UpstreamError('late', `no answer within ${patience / 1000} s`)))
+  const settle = signalOf && deadlines.after(0, () => listen(signalOf()))
+  let status = 0
+  let headers: UpstreamAnswer['headers'] = {}
   let stream: ReadableStreamDefaultController<Uint8Array> | undefined
   const chunks: Uint8Array<ArrayBuffer>[] = []
   let length = 0
 
-  /** Ends the request, whatever stage it is at. */
-  function stop(error: UpstreamError): void {
-    failure ??= error
-    controller?.abort(failure)
-    end()
+  const gone = () => stop(new UpstreamError('gone', 'whoever asked has gone'))
+  function listen(given: AbortSignal): void {
+    signal = given
+    if (signal.aborted) gone()
+    else signal.addEventListener('abort', gone, { once: true })
   }
 
-  function end(): void {
-    clearTimeout(timer)
+  function over(): void {
+    forget()
+    settle?.()
     signal?.removeEventListener('abort', gone)
-    if (failure === undefined) return
-    // Of an answer that was given already, this changes nothing but its stream.
-    reject(failure)
-    stream?.error(failure)
   }
 
-  if (signal?.aborted) gone()
-  else signal?.addEventListener('abort', gone, { once: true })
+  /** Ends the exchange, whatever stage it is at. */
+  function stop(error: UpstreamError): void {
+    over()
+    breakOff?.()
+    // Of an answer that was given already, this changes nothing but its stream.
+    reject(error)
+    stream?.error(error)
+  }
 
-  const handler = {
-    onRequestStart(started: Controller) {
-      controller = started
-      if (failure !== undefined) started.abort(failure)
-    },
-    onResponseStart(_: Controller, status: number, given: Record<string, string | string[]>) {
-      // Informational ones come before the answer.
-      if (status < 200) return
-      clearTimeout(timer)
-      if (status > 599) return stop(new UpstreamError('down', `it answered ${status}`))
-      const headers: Record<string, string> = {}
-      for (const [name, value] of Object.entries(given))
-        headers[name] = typeof value === 'string' ? value : value.join(', ')
-      head = { status, headers }
+  const receiver: Receiver = {
+    onHead(given, names) {
+      forget()
+      if (given > 599) return stop(new UpstreamError('down', `it answered ${given}`))
+      status = given
+      headers = names
       const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
       const isUsable = (status < 300 || status >= 400) && status < 500 && status !== 401 && encoding === 'identity'
       if (!isUsable) {
-        resolve(new Response(null, head))
+        resolve({ status, headers, body: undefined })
         return stop(new UpstreamError('down', 'nobody reads on'))
       }
       // Only an answer that is one goes on for long; what is refused is read whole, within its bounds.
@@ -178,19 +175,14 @@ function createReceiver(patience: number, signal: AbortSignal | undefined) {
           },
           new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
         )
-        resolve(new Response(body, head))
-        return
+        return resolve({ status, headers, body })
       }
-      timer = setTimeout(
-        () => stop(new UpstreamError('late', 'it did not finish its answer in time')),
-        upstreamAnswerMs,
-      )
+      const late = () => stop(new UpstreamError('late', 'it did not finish its answer in time'))
+      forget = deadlines.after(upstreamAnswerMs, late)
     },
-    onResponseData(_: Controller, chunk: Uint8Array<ArrayBuffer>) {
-      if (failure !== undefined) return
+    onData(chunk) {
       if (stream !== undefined) {
         stream.enqueue(chunk)
-        // Not paused: undici takes up what it paused from its beginning each time, which many small pieces make endless.
         if (-(stream.desiredSize ?? 0) > upstreamAnswerBytesMax) {
           stop(new UpstreamError('down', 'its stream is too far ahead of whoever reads it'))
         }
@@ -202,20 +194,18 @@ function createReceiver(patience: number, signal: AbortSignal | undefined) {
       }
       chunks.push(chunk)
     },
-    onResponseEnd() {
-      end()
-      if (failure !== undefined) return
-      if (stream !== undefined) {
-        stream.close()
-        return
-      }
-      const body = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
-      resolve(new Response(bodiless.has(head.status ?? 0) ? null : (body ?? null), head))
+    onEnd() {
+      over()
+      if (stream !== undefined) return stream.close()
+      resolve({ status, headers, body: chunks.length === 1 ? chunks[0] : Buffer.concat(chunks) })
     },
-    onResponseError(_: Controller | undefined, error: Error) {
-      failure ??= new UpstreamError('down', 'it takes no connection, or broke it off', { cause: error })
-      end()
-    },
+    onError: (cause) => stop(new UpstreamError('down', 'it takes no connection, or broke it off', { cause })),
   }
-  return { answer, handler }
+
+  try {
+    breakOff = begin(receiver)
+  } catch (error) {
+    receiver.onError(error as Error)
+  }
+  return answer
 }

@@ -26,7 +26,13 @@ beforeEach(async () => {
       async send({ body, headers }) {
         const message = JSON.parse(typeof body === 'string' ? body : Buffer.from(body ?? []).toString())
         sent.push(message)
-        return manner(message, new Headers(headers))
+        const answer = await manner(message, new Headers(headers))
+        const isStream = answer.headers.get('content-type') === 'text/event-stream' && answer.body !== null
+        return {
+          status: answer.status,
+          headers: Object.fromEntries(answer.headers),
+          body: isStream ? (answer.body as ReadableStream<Uint8Array>) : new Uint8Array(await answer.arrayBuffer()),
+        }
       },
     },
   })

@@ -1,9 +1,12 @@
 /** Where requests to MCP servers may go, and what they make of servers that behave badly. A real server counts. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
-import { createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
+import { asResponse, createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
 
 let hits = 0
 let target: Bun.Server<undefined>
@@ -21,6 +24,7 @@ beforeAll(async () => {
     idleTimeout: 0,
     fetch(request) {
       hits += 1
+      if (request.url.endsWith('/silent')) return new Promise<Response>(() => {})
       if (!request.url.endsWith('/held')) return Response.json({ ok: true })
       request.signal.addEventListener('abort', () => {
         abandoned += 1
@@ -74,9 +78,9 @@ function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours
 /** The status of the answer, or the kind of the error. */
 async function ask(world: World, url: string): Promise<number | string> {
   try {
-    const response = await upstreamIn(world).send({ url, headers: {}, body: '{}', patience: 500 })
-    await response.body?.cancel()
-    return response.status
+    const answer = await upstreamIn(world).send({ url, headers: {}, body: '{}', patience: 500 })
+    await asResponse(answer).body?.cancel()
+    return answer.status
   } catch (error) {
     if (error instanceof UpstreamError) return error.kind
     throw error
@@ -171,9 +175,9 @@ describe('addresses', () => {
       resolve: turning,
     })
     const url = new URL(`http://turning.example.com:${target.port}/`)
-    expect(await addresses.destinationOf(url)).toEqual({ address: '192.0.2.1' })
+    expect(await addresses.destinationOf(url)).toEqual({ host: 'turning.example.com', address: '192.0.2.1' })
     // Within seconds the answer is the address that was looked at, never one that was not.
-    expect(await addresses.destinationOf(url)).toEqual({ address: '192.0.2.1' })
+    expect(await addresses.destinationOf(url)).toEqual({ host: 'turning.example.com', address: '192.0.2.1' })
     const other = new URL(`http://turning.example.com:${(target.port ?? 0) + 1}/`)
     expect(addresses.destinationOf(other)).rejects.toThrow('not a public address')
     expect([hits, asked]).toEqual([0, 2])
@@ -243,7 +247,7 @@ describe('a server', () => {
       headers: {},
       patience: 500,
     })
-    expect([response.headers.get('content-encoding'), response.body]).toEqual(['gzip', null])
+    expect([response.headers['content-encoding'], response.body]).toEqual(['gzip', undefined])
     expect((process.memoryUsage.rss() - before) / 2 ** 20).toBeLessThan(20)
   })
 
@@ -255,13 +259,18 @@ describe('a server', () => {
       headers: {},
       body: '{}',
       patience: 500,
-      signal: gone.signal,
+      signal: () => gone.signal,
     })
-    const reader = response.body?.getReader()
+    const reader = asResponse(response).body?.getReader()
     expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(': held\n\n')
     gone.abort()
     expect(reader?.read() as Promise<unknown>).rejects.toThrow('has gone')
-    const early = upstream.send({ url: rawUrl(), headers: {}, patience: 500, signal: AbortSignal.abort() })
+    const early = upstream.send({
+      url: `http://127.0.0.1:${target.port}/silent`,
+      headers: {},
+      patience: 5000,
+      signal: () => AbortSignal.abort(),
+    })
     expect(early).rejects.toThrow('has gone')
     while (abandoned === 0) await new Promise(setImmediate)
     expect(abandoned).toBe(1)
@@ -281,7 +290,7 @@ describe('a server', () => {
         ),
     })
     const url = `http://127.0.0.1:${server.port}/`
-    const { body } = await upstreamIn(allow).send({ url, headers: {}, patience: 500 })
+    const { body } = asResponse(await upstreamIn(allow).send({ url, headers: {}, patience: 500 }))
     const reader = body?.getReader()
     await reader?.read()
     let error: unknown
@@ -297,13 +306,27 @@ describe('a server', () => {
     const request = { url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', patience: 5000 }
     const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
     expect(all.every(({ status }) => status === 200)).toBe(true)
-    await Promise.all(all.map(({ body }) => body?.cancel()))
+    await Promise.all(all.map((answer) => asResponse(answer).body?.cancel()))
   })
 })
 
 test('a certificate that nobody vouches for is not taken', async () => {
   using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
   expect(await ask({ allow: ['127.0.0.1'] }, `https://127.0.0.1:${server.port}/`)).toBe('down')
+})
+
+test('a certificate that is vouched for is taken for its own name alone', async () => {
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+  const folder = mkdtempSync(join(tmpdir(), 'postern-test-'))
+  const authority = join(folder, 'ca.pem')
+  writeFileSync(authority, cert)
+  // Who is trusted is read when a process starts.
+  const asker = Bun.spawn([process.execPath, join(import.meta.dir, 'tls-asker.ts'), String(server.port)], {
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: authority },
+    stdout: 'pipe',
+  })
+  expect(await new Response(asker.stdout).json()).toEqual({ '127.0.0.1': 200, 'tools.lan': 'down' })
+  rmSync(folder, { recursive: true })
 })
 
 /** Made for this test alone; it vouches for itself. */
