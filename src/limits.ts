@@ -186,7 +186,11 @@ export const storeKeyBytesMax = 1024
 
 /** Ours: tokens and keys resolved to callers, kept until the registry changes. About 1 KiB each. Past it: looked up again. */
 export const callersCachedMax = 10_000
-/** Ours: lists that a caller was found to be allowed, by URL; a few kilobytes each at the most. Past it: decided again. */
+/** Ours: what a pattern said of a text is kept for so many texts. Past it: asked again, all of them. */
+export const rpcVerdictsMax = 100
+/** Ours: longer texts are not worth keeping. Past it: the pattern is asked each time. */
+export const rpcVerdictCharsMax = 128
+/** Ours: lists and connections that a caller was found to be allowed, by URL; a few kilobytes each at the most. Past it: decided again. */
 export const grantsKeptMax = 4000
 /** Ours: longer URLs are not worth keeping. Past it: decided again. */
 export const grantUrlCharsMax = 512

@@ -1,10 +1,12 @@
 /** Who may do what in a namespace and to its connections: what is the same for every operation under `/connect`. */
 
+import { LRUCache } from 'lru-cache'
 import type { Refusals } from '../audit/refusals.ts'
 import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
 import { readCredential } from '../auth/credential.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { pathOf } from '../http/path.ts'
+import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import { type Access, type Decision, decide, decideOnConnection } from '../policy/decide.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
@@ -71,22 +73,43 @@ export interface Place {
   readonly connectionId: string
 }
 
+export interface EnteredConnection extends Place {
+  readonly stored: StoredConnection
+}
+
 /**
- * The connection, where the caller sees it and may do this to it. Throws 404 for one that is not there or not
- * visible, always the same; then 403.
+ * Where callers have got to before, by what they asked: a caller stands for one generation of the registry, so what was
+ * found holds as long as the connection's own generation does.
+ */
+const entered = new LRUCache<string, Place & { readonly generation: string }>({ max: grantsKeptMax })
+
+/**
+ * The connection of the request's path, where the caller sees it and may do this to it. Throws 404 for one that is not
+ * there or not visible, always the same; then 403.
  */
 export async function enterConnection(
   asking: Asking,
   connections: KnownConnections,
-  [namespace, connectionId]: readonly string[],
   operation: Access['operation'],
-): Promise<Place & { readonly stored: StoredConnection }> {
-  const reached = await reachNamespace(asking, namespace)
+): Promise<EnteredConnection> {
+  const { url } = asking.request
+  const name = `${asking.caller.serial} ${operation} ${url}`
+  const before = entered.get(name)
+  if (before !== undefined) {
+    const found = await connections.find(before.namespace, before.connectionId)
+    if (found !== undefined && found.generation === before.generation) {
+      return { namespace: before.namespace, connectionId: before.connectionId, stored: found.stored }
+    }
+  }
+  const [first, connectionId] = partsOf(asking.request)
+  const namespace = await reachNamespace(asking, first)
   if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
-  const stored = await connections.find(reached, connectionId)
-  if (stored === undefined) throw notFound()
-  const place = { namespace: reached, connectionId }
+  const found = await connections.find(namespace, connectionId)
+  if (found === undefined) throw notFound()
+  const { generation, stored } = found
+  const place = { namespace, connectionId }
   expectAllowed(asking, place, stored, operation)
+  if (generation !== '' && url.length <= grantUrlCharsMax) entered.set(name, { ...place, generation })
   return { ...place, stored }
 }
 

@@ -33,10 +33,18 @@ export interface Caller {
 }
 
 export interface Authenticator {
-  /** Throws `unauthorized`, always with the same words; `rate_limited` after too many of them from one address. */
-  authenticate(credential: string, request: Request): Promise<{ caller: Caller; registry: RegistrySnapshot }>
+  /**
+   * A promise only for a credential that was not seen before in this generation of the registry. Throws `unauthorized`,
+   * always with the same words; `rate_limited` after too many of them from one address.
+   */
+  authenticate(credential: string, request: Request): Promise<Authenticated> | Authenticated
   /** The keys that sign and verify tokens now. */
   keys(): Promise<KeyRing>
+}
+
+export interface Authenticated {
+  readonly caller: Caller
+  readonly registry: RegistrySnapshot
 }
 
 export interface AuthenticatorOptions {
@@ -61,32 +69,51 @@ export interface Failures {
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   /** Credentials that were accepted, whatever has been written since: they are looked at again and not held up. */
   const accepted = new LRUCache<string, true>({ max: callersCachedMax })
+
+  const secondsNow = () => Math.floor(options.now() / 1000)
+
+  /** Who was seen with it in this generation of the registry. Throws `unauthorized` for a token whose time is over. */
+  function recall(credential: string, registry: RegistrySnapshot): Authenticated | undefined {
+    const caller = registry.derived.get(credential) as Caller | undefined
+    if (caller === undefined) return undefined
+    if (caller.token !== undefined && clockRefusal(caller.token, secondsNow()) !== undefined) throw unauthorized()
+    return { caller, registry }
+  }
+
+  async function lookAt(
+    credential: string,
+    request: Request,
+    current: Promise<RegistrySnapshot> | RegistrySnapshot,
+  ): Promise<Authenticated> {
+    const registry = await current
+    const known = recall(credential, registry)
+    if (known !== undefined) return known
+    // Not looked at at all past the limit: a signature costs a tenth of a millisecond. Whoever was accepted
+    // before is not held up by a neighbour behind the same address.
+    const address = options.addressOf(request)
+    const wait = options.failures.wait(address)
+    if (wait > 0 && !accepted.has(credential))
+      throw rateLimited('Too many credentials from this address were not accepted', wait)
+    const nowSeconds = secondsNow()
+    let caller: Caller | undefined
+    if (credential.includes('.')) caller = await tokenCaller(credential, nowSeconds, registry, options)
+    caller ??= await keyCaller(credential, registry, options)
+    if (caller === undefined) {
+      accepted.delete(credential)
+      options.failures.take(address)
+      throw unauthorized()
+    }
+    registry.derived.set(credential, caller)
+    accepted.set(credential, true)
+    return { caller, registry }
+  }
+
   return {
     keys: async () => keysOf(await options.registry.current(), options.sealingKey),
-    async authenticate(credential, request) {
-      const registry = await options.registry.current()
-      const nowSeconds = Math.floor(options.now() / 1000)
-      let caller = registry.derived.get(credential) as Caller | undefined
-      if (caller === undefined) {
-        // Not looked at at all past the limit: a signature costs a tenth of a millisecond. Whoever was accepted
-        // before is not held up by a neighbour behind the same address.
-        const address = options.addressOf(request)
-        const wait = options.failures.wait(address)
-        if (wait > 0 && !accepted.has(credential))
-          throw rateLimited('Too many credentials from this address were not accepted', wait)
-        if (credential.includes('.')) caller = await tokenCaller(credential, nowSeconds, registry, options)
-        caller ??= await keyCaller(credential, registry, options)
-        if (caller === undefined) {
-          accepted.delete(credential)
-          options.failures.take(address)
-          throw unauthorized()
-        }
-        registry.derived.set(credential, caller)
-        accepted.set(credential, true)
-      } else if (caller.token !== undefined && clockRefusal(caller.token, nowSeconds) !== undefined) {
-        throw unauthorized()
-      }
-      return { caller, registry }
+    authenticate(credential, request) {
+      const registry = options.registry.current()
+      const known = registry instanceof Promise ? undefined : recall(credential, registry)
+      return known ?? lookAt(credential, request, registry)
     },
   }
 }

@@ -62,7 +62,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
     })
 
     .get('/connect/:namespace/:connectionId', async ({ request }) => {
-      const { stored } = await enterConnection(await ask(deps, request), connections, partsOf(request), 'read') // 404, 403
+      const { stored } = await enterConnection(await ask(deps, request), connections, 'read') // 404, 403
       refuseQuery(request.url) // 400
       return answered(stored.bytes)
     })
@@ -107,7 +107,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
       async ({ request }) => {
         for (;;) {
           const asking = await ask(deps, request)
-          const { stored, ...place } = await enterConnection(asking, connections, partsOf(request), 'write') // 404, 403
+          const { stored, ...place } = await enterConnection(asking, connections, 'write') // 404, 403
           refuseQuery(request.url) // 400
           const change = connectionChange(place.namespace, place.connectionId, stored, undefined)
           if (!(await store.commit(change)).ok) continue

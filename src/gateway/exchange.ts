@@ -1,6 +1,6 @@
 /** One JSON-RPC message through a connection, held to the token's policy (contract, gateway): the walk, top to bottom. */
 
-import { type Asking, ask, enterConnection, type Place, partsOf } from '../access/namespace.ts'
+import { type Asking, ask, enterConnection, type Place } from '../access/namespace.ts'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { openHeaders } from '../auth/sealed-headers.ts'
@@ -42,7 +42,7 @@ export interface Entered {
 /** 401, 404, 403: before the body is read. */
 export async function enter(deps: GatewayDeps, request: Request): Promise<Entered> {
   const asking = await ask(deps, request)
-  const { stored, ...place } = await enterConnection(asking, deps.connections, partsOf(request), 'execute')
+  const { stored, ...place } = await enterConnection(asking, deps.connections, 'execute')
   return { asking, place, stored, at: performance.now() }
 }
 

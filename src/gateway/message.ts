@@ -73,8 +73,11 @@ function lookalikeIn(object: unknown, fields: ReadonlySet<string>): string | und
 }
 
 /** Of which era the request is; an answer where its headers do not agree with its body, or one that is required is missing. */
-export async function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> {
-  if (isPlainlyHandshake(message, headers)) return 'handshake'
+export function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> | 'handshake' {
+  return isPlainlyHandshake(message, headers) ? 'handshake' : classified(message, headers)
+}
+
+async function classified(message: Message, headers: Headers): Promise<Message['era'] | Response> {
   // Read when the first call comes: nobody who only lists pays for it.
   official ??= await import('@modelcontextprotocol/server')
   const { classifyInboundRequest } = official

@@ -137,7 +137,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     return { id, protocolVersion }
   }
 
-  async function sendOnce(call: Call, session: KeptSession | string | undefined): Promise<UpstreamAnswer> {
+  function sendOnce(call: Call, session: KeptSession | string | undefined): Promise<UpstreamAnswer> {
     if (session === undefined) return post(call, call.message.bytes, {})
     if (typeof session === 'string') return post(call, call.message.bytes, { 'mcp-session-id': session })
     const { id, protocolVersion } = session

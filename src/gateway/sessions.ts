@@ -27,23 +27,22 @@ export function createSessions(): Sessions {
   const given = new LRUCache<string, true>({ max: sessionsKeptMax })
   const kept = new LRUCache<string, Promise<KeptSession>>({ max: sessionsKeptMax })
   const settled = new WeakMap<Promise<KeptSession>, KeptSession>()
+  async function opened(owner: string, opening: Promise<KeptSession>): Promise<KeptSession> {
+    kept.set(owner, opening)
+    try {
+      const session = await opening
+      settled.set(opening, session)
+      return session
+    } catch (error) {
+      if (kept.peek(owner) === opening) kept.delete(owner)
+      throw error
+    }
+  }
+
   return {
     add: (owner, sessionId) => void given.set(`${owner}\0${sessionId}`, true),
     has: (owner, sessionId) => given.get(`${owner}\0${sessionId}`) === true,
-    async kept(owner, open) {
-      const known = kept.get(owner)
-      if (known !== undefined) return known
-      const opening = open()
-      kept.set(owner, opening)
-      try {
-        const session = await opening
-        settled.set(opening, session)
-        return session
-      } catch (error) {
-        if (kept.peek(owner) === opening) kept.delete(owner)
-        throw error
-      }
-    },
+    kept: (owner, open) => kept.get(owner) ?? opened(owner, open()),
     drop(owner, session) {
       const current = kept.peek(owner)
       // Somebody may have opened the next one already.

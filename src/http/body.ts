@@ -50,9 +50,11 @@ export async function readBytes(
   const brokenOff = () => invalidRequest('the body did not arrive whole')
   // The runtime reads no further than what was announced. In one piece, and before `body` makes a stream of it.
   if (announced >= 0) {
-    return (request.bytes() as Promise<Uint8Array<ArrayBuffer>>).catch(() => {
+    try {
+      return (await request.bytes()) as Uint8Array<ArrayBuffer>
+    } catch {
       throw brokenOff()
-    })
+    }
   }
   if (request.body === null) return new Uint8Array(0)
   const chunks: Uint8Array[] = []
@@ -76,7 +78,7 @@ export async function readBytes(
 
 /** Parameters are fine, whatever they are: the body itself must be UTF-8. */
 export function isJson(contentType: string | null | undefined): boolean {
-  return mediaType(contentType) === 'application/json'
+  return contentType === 'application/json' || mediaType(contentType) === 'application/json'
 }
 
 /** In small letters, without its parameters. */

@@ -25,6 +25,7 @@ export function readQuery(url: string): Map<string, string> {
 
 /** For operations that take no parameters. Throws `invalid_request`. */
 export function refuseQuery(url: string): void {
+  if (!url.includes('?')) return
   for (const name of readQuery(url).keys()) throw invalidRequest(`${name}: unknown parameter; there are none here`)
 }
 

@@ -12,7 +12,7 @@ import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail } from '../model/server.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
 import { asBuffer } from '../storage/store.ts'
-import { type Arguments, canonical, type MockAnswer, mockAnswer, type Tool } from './answer.ts'
+import { type Arguments, type MockAnswer, mockAnswer, type Tool } from './answer.ts'
 
 export interface MockCall {
   /** The registered server. */
@@ -56,6 +56,8 @@ interface Ready {
   readonly stateless: string
 }
 
+/** Made once: a response copies them. */
+const headers = new Headers(freshJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
 export function createMocks({ wait }: MocksOptions): Mocks {
@@ -83,7 +85,8 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   }
 
   async function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> {
-    const key = [server.serial, scenario, tool.name, canonical(given)].join('\0')
+    // As written: another order of keys is made once more, and comes out the same.
+    const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
     const known = answers.get(key)
     if (known !== undefined) return known
     const { detail, recorded } = server
@@ -107,7 +110,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
         if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
         if ('result' in one.answer) {
           const id = JSON.stringify(message.id)
-          return new Response(`{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`, { headers: freshJson })
+          return new Response(`{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`, { headers })
         }
       }
       const { serve } = await import('./protocol.ts')

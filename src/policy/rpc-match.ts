@@ -11,6 +11,8 @@ import {
   rpcProgramSizeMax,
   rpcUnicodeClassesMax,
   rpcValueCharsMax,
+  rpcVerdictCharsMax,
+  rpcVerdictsMax,
 } from '../limits.ts'
 
 export interface RpcRule {
@@ -19,16 +21,29 @@ export interface RpcRule {
   readonly pattern: string
 }
 
-/** Patterns in use, compiled. Few, because one can take a hundred kilobytes. */
-const compiled = new LRUCache<string, RE2JS>({ max: 200 })
+interface Compiled {
+  readonly program: RE2JS
+  /** What was said of short texts: it is the names of a few tools all day. */
+  readonly said: Map<string, boolean>
+}
 
-function programOf(pattern: string): RE2JS {
-  let program = compiled.get(pattern)
-  if (program === undefined) {
-    program = RE2JS.compile(pattern)
-    compiled.set(pattern, program)
+/** Patterns in use, compiled. Few, because one can take a hundred kilobytes. */
+const compiled = new LRUCache<string, Compiled>({ max: 200 })
+
+function matches(pattern: string, text: string): boolean {
+  let known = compiled.get(pattern)
+  if (known === undefined) {
+    known = { program: RE2JS.compile(pattern), said: new Map() }
+    compiled.set(pattern, known)
   }
-  return program
+  const { program, said } = known
+  const before = said.get(text)
+  if (before !== undefined) return before
+  const verdict = program.test(text)
+  if (text.length > rpcVerdictCharsMax) return verdict
+  if (said.size >= rpcVerdictsMax) said.clear()
+  said.set(text, verdict)
+  return verdict
 }
 
 /** What is wrong with a pattern, or undefined. Asked when a policy is made; nothing is kept of it then. */
@@ -77,7 +92,7 @@ export function pathProblem(path: string): string | undefined {
 export function ruleMatches(rule: RpcRule, body: unknown): boolean {
   const text = textAt(body, rule.path)
   if (text === undefined || text.length > rpcValueCharsMax) return false
-  return programOf(rule.pattern).test(text)
+  return matches(rule.pattern, text)
 }
 
 /**

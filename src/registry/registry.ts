@@ -26,8 +26,8 @@ import {
 import type { Key, Store } from '../storage/store.ts'
 
 export interface Registry {
-  /** The registry as it is now; ask once a request and use it for that request. */
-  current(): Promise<RegistrySnapshot>
+  /** The registry as it is now; ask once a request and use it for that request. A promise only where it must be read. */
+  current(): Promise<RegistrySnapshot> | RegistrySnapshot
 }
 
 export interface RegistrySnapshot {
@@ -52,15 +52,20 @@ export function createRegistry(store: Pick<Store, 'get' | 'range' | 'stamp'>): R
   const generations = createGenerations(store, () => registryGenerationKey)
   let generation = ''
   let snapshot = createSnapshot(store)
+
+  function of(current: string): RegistrySnapshot {
+    if (current !== generation || current === '') {
+      generation = current
+      // What an earlier request still holds stays as it was for that request; nothing is shared with it.
+      snapshot = createSnapshot(store)
+    }
+    return snapshot
+  }
+
   return {
-    async current() {
-      const current = await generations.current('registry')
-      if (current !== generation || current === '') {
-        generation = current
-        // What an earlier request still holds stays as it was for that request; nothing is shared with it.
-        snapshot = createSnapshot(store)
-      }
-      return snapshot
+    current() {
+      const current = generations.current('registry')
+      return typeof current === 'string' ? of(current) : current.then(of)
     },
   }
 }
