@@ -3,7 +3,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Refusals } from '../audit/refusals.ts'
 import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
-import { readCredential } from '../auth/credential.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { pathOf } from '../http/path.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
@@ -26,8 +25,7 @@ export async function ask(
   { authenticator, refusals }: { readonly authenticator: Authenticator; readonly refusals: Refusals },
   request: Request,
 ): Promise<Asking> {
-  const credential = readCredential(request.headers.get('authorization'))
-  const { caller, registry } = await authenticator.authenticate(credential, request)
+  const { caller, registry } = await authenticator.authenticate(request)
   return { caller, registry, request, refusals }
 }
 

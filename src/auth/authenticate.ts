@@ -12,6 +12,7 @@ import type { ServiceTokenClaims } from '../model/token.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import type { Registry, RegistrySnapshot } from '../registry/registry.ts'
 import { apiKeyDigest } from './api-key.ts'
+import { readCredential } from './credential.ts'
 import { clockRefusal, verifyToken } from './service-token.ts'
 import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 
@@ -34,10 +35,10 @@ export interface Caller {
 
 export interface Authenticator {
   /**
-   * A promise only for a credential that was not seen before in this generation of the registry. Throws `unauthorized`,
-   * always with the same words; `rate_limited` after too many of them from one address.
+   * Whose credential the request brings. A promise only for one that was not seen before in this generation of the
+   * registry. Throws `unauthorized`, always with the same words; `rate_limited` after too many of them from one address.
    */
-  authenticate(credential: string, request: Request): Promise<Authenticated> | Authenticated
+  authenticate(request: Request): Promise<Authenticated> | Authenticated
   /** The keys that sign and verify tokens now. */
   keys(): Promise<KeyRing>
 }
@@ -72,22 +73,23 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
   const secondsNow = () => Math.floor(options.now() / 1000)
 
-  /** Who was seen with it in this generation of the registry. Throws `unauthorized` for a token whose time is over. */
-  function recall(credential: string, registry: RegistrySnapshot): Authenticated | undefined {
-    const caller = registry.derived.get(credential) as Caller | undefined
+  /** Who was seen with this header in this generation of the registry. Throws `unauthorized` for a token whose time is over. */
+  function recall(header: string, registry: RegistrySnapshot): Authenticated | undefined {
+    const caller = registry.callers.get(header) as Caller | undefined
     if (caller === undefined) return undefined
     if (caller.token !== undefined && clockRefusal(caller.token, secondsNow()) !== undefined) throw unauthorized()
     return { caller, registry }
   }
 
   async function lookAt(
-    credential: string,
+    header: string,
     request: Request,
     current: Promise<RegistrySnapshot> | RegistrySnapshot,
   ): Promise<Authenticated> {
     const registry = await current
-    const known = recall(credential, registry)
+    const known = recall(header, registry)
     if (known !== undefined) return known
+    const credential = readCredential(header)
     // Not looked at at all past the limit: a signature costs a tenth of a millisecond. Whoever was accepted
     // before is not held up by a neighbour behind the same address.
     const address = options.addressOf(request)
@@ -103,17 +105,18 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       options.failures.take(address)
       throw unauthorized()
     }
-    registry.derived.set(credential, caller)
+    registry.callers.set(header, caller)
     accepted.set(credential, true)
     return { caller, registry }
   }
 
   return {
     keys: async () => keysOf(await options.registry.current(), options.sealingKey),
-    authenticate(credential, request) {
+    authenticate(request) {
+      const header = request.headers.get('authorization') ?? ''
       const registry = options.registry.current()
-      const known = registry instanceof Promise ? undefined : recall(credential, registry)
-      return known ?? lookAt(credential, request, registry)
+      const known = registry instanceof Promise ? undefined : recall(header, registry)
+      return known ?? lookAt(header, request, registry)
     },
   }
 }
@@ -139,7 +142,6 @@ export async function leads(
   return role === 'owner' || role === 'admin'
 }
 
-/** No credential has a space in it. */
 const keysName = 'signing keys'
 
 async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<KeyRing> {

@@ -15,9 +15,8 @@ export function readCredential(header: string | null): string {
   return credential
 }
 
-/** The same where the bearer plugin has read the request too: two readings must agree. */
-export function confirmCredential(header: string | null, bearer: string | undefined): string {
+/** Where the bearer plugin has read the request too, the two readings must agree. Throws `unauthorized`. */
+export function confirmCredential(header: string | null, bearer: string | undefined): void {
   const credential = readCredential(header)
   if (header?.startsWith('Bearer ') && bearer?.trimStart() !== credential) throw unauthorized()
-  return credential
 }

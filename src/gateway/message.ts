@@ -69,7 +69,10 @@ const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
 /** Some readers take keys in any case for the same: theirs would be another message than ours. */
 function lookalikeIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
-  return Object.keys(object).find((key) => !fields.has(key) && fields.has(key.normalize('NFKC').toLowerCase()))
+  for (const key of Object.keys(object)) {
+    if (!fields.has(key) && fields.has(key.normalize('NFKC').toLowerCase())) return key
+  }
+  return undefined
 }
 
 /** Of which era the request is; an answer where its headers do not agree with its body, or one that is required is missing. */

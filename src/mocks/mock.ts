@@ -49,6 +49,13 @@ interface MockServer {
   readonly recorded: readonly RecordedAnswer[]
 }
 
+interface Asked {
+  readonly server: MockServer
+  readonly scenario: string
+  readonly tool: Tool
+  readonly given: Arguments
+}
+
 /** An answer to a call as it is sent, by era; `error` is left to the official package. */
 interface Ready {
   readonly answer: MockAnswer
@@ -68,28 +75,31 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   let serial = 0
 
   /** Read once for each generation of the registry. */
-  async function find(registry: RegistrySnapshot, name: string): Promise<MockServer | undefined> {
-    const known = registry.derived.get(mocksName) as LRUCache<string, MockServer> | undefined
+  function serversOf({ derived }: RegistrySnapshot): LRUCache<string, MockServer> {
+    const known = derived.get(mocksName) as LRUCache<string, MockServer> | undefined
     const servers = known ?? new LRUCache<string, MockServer>({ max: mockServersKeptMax })
-    if (known === undefined) registry.derived.set(mocksName, servers)
-    const kept = servers.get(name)
-    if (kept !== undefined) return kept
+    if (known === undefined) derived.set(mocksName, servers)
+    return servers
+  }
+
+  async function read(registry: RegistrySnapshot, name: string): Promise<MockServer | undefined> {
     const bytes = await registry.serverJson(name)
     if (bytes === undefined) return undefined
     const detail = JSON.parse(asBuffer(bytes).toString()) as ServerDetail
     const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
     serial += 1
     const server = { serial, detail, tools, recorded: await registry.recordedAnswers(name) }
-    servers.set(name, server)
+    serversOf(registry).set(name, server)
     return server
   }
 
-  async function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> {
+  function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> | Ready {
     // As written: another order of keys is made once more, and comes out the same.
     const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
-    const known = answers.get(key)
-    if (known !== undefined) return known
-    const { detail, recorded } = server
+    return answers.get(key) ?? make(key, { server, scenario, tool, given })
+  }
+
+  async function make(key: string, { server: { detail, recorded }, scenario, tool, given }: Asked): Promise<Ready> {
     const answer = await mockAnswer({ server: detail.qualifiedName, scenario, tool, given, recorded })
     const result = 'result' in answer ? answer.result : {}
     const { _meta } = result as { _meta?: object }
@@ -102,7 +112,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   return {
     async answer(call) {
       const { registry, scenario, message, request } = call
-      const server = await find(registry, call.server)
+      const server = serversOf(registry).get(call.server) ?? (await read(registry, call.server))
       if (server === undefined) return undefined
       const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
       if (asked !== undefined) {
@@ -128,7 +138,6 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   }
 }
 
-/** No credential has a space in it. */
 const mocksName = 'mock servers'
 
 export function infoOf({ qualifiedName, displayName }: ServerDetail) {

@@ -31,7 +31,9 @@ export interface Registry {
 }
 
 export interface RegistrySnapshot {
-  /** A place for what was derived from this generation alone: callers by credential, signing keys. Bounded. */
+  /** Places for what was derived from this generation alone, both bounded: callers by their Authorization header, */
+  readonly callers: LRUCache<string, object>
+  /** and whatever else, by its name. */
   readonly derived: LRUCache<string, object>
   apiKeyByDigest(digest: string): Promise<ApiKey | undefined>
   apiKey(keyId: string): Promise<ApiKey | undefined>
@@ -92,7 +94,8 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>): RegistrySnapshot {
   const apiKey = (keyId: string) => read(`key\0${keyId}`, () => apiKeyKey(keyId), json<ApiKey>)
 
   return {
-    derived: new LRUCache({ max: callersCachedMax }),
+    callers: new LRUCache({ max: callersCachedMax }),
+    derived: new LRUCache({ max: 10 }),
     apiKey,
     async apiKeyByDigest(digest) {
       const keyId = await read(`digest\0${digest}`, () => apiKeyDigestKey(digest), text)

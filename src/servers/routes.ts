@@ -3,7 +3,6 @@
 import { Elysia } from 'elysia'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
-import { readCredential } from '../auth/credential.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { nameAfter } from '../http/path.ts'
 import { refuseQuery } from '../http/query.ts'
@@ -22,8 +21,7 @@ const headers = new Headers(privateJson)
 export function serverRoutes({ authenticator, refusals }: ServerDeps) {
   // A wildcard: the slash of a qualifiedName may come encoded or plain.
   return new Elysia({ name: 'servers' }).get('/servers/*', async ({ request }) => {
-    const credential = readCredential(request.headers.get('authorization')) // 401
-    const { caller, registry } = await authenticator.authenticate(credential, request) // 401
+    const { caller, registry } = await authenticator.authenticate(request) // 401
 
     const qualifiedName = readQualifiedName(request.url)
     if (qualifiedName === undefined) throw notFound()

@@ -37,14 +37,14 @@ export function tokenRoutes({ authenticator, mints, audit, refusals, issuer, now
       async ({ request, bearer }) => {
         let known: Caller | undefined
         try {
-          const credential = confirmCredential(request.headers.get('authorization'), bearer) // 401
-          known = (await authenticator.authenticate(credential, request)).caller // 401
+          confirmCredential(request.headers.get('authorization'), bearer) // 401
+          known = (await authenticator.authenticate(request)).caller // 401
           const wait = mints.take(known.keyId)
           if (wait > 0) throw rateLimited('This API key mints too many tokens', wait) // 429
           refuseQuery(request.url) // 400
           const body = await readJsonBody(request) // 400
           // A body may take its time; what was revoked meanwhile mints nothing.
-          const { caller, registry } = await authenticator.authenticate(credential, request) // 401
+          const { caller, registry } = await authenticator.authenticate(request) // 401
           const nowSeconds = Math.floor(now() / 1000)
           const { active } = await authenticator.keys()
           const sign = (claims: Parameters<typeof signToken>[0]) => signToken(claims, active)

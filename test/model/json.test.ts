@@ -13,6 +13,19 @@ describe('readJson()', () => {
     )
   })
 
+  test('finds a key that is given twice, whatever is around it', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 4 }), fc.jsonValue({ maxDepth: 4 }), fc.string(), (one, other, key) => {
+        const [name, first, second] = [key, one, other].map((part) => JSON.stringify(part))
+        const twice = `{${name}:${first},"between":[${second}],${name}:${second}}`
+        for (const text of [twice, `[${first},${twice}]`, `{"a":${twice},"b":${first}}`]) {
+          expect(readJson(text, 32)).toHaveProperty('problem.message', 'is given twice')
+        }
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
   const problems: [text: string, place: string, message: RegExp][] = [
     ['', '', /is not JSON/],
     ['{} {}', '', /is not JSON/],
