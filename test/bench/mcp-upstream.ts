@@ -1,7 +1,9 @@
 /**
  * The smallest MCP server that a call can be made to: over HTTP, printing its port, or with `stdio` over that. A call of
- * the tool `hold` is answered by a stream that never ends.
+ * the tool `hold` is answered by a stream that never ends. A POST to `/load` makes it the load generator as well.
  */
+
+import { type Load, run } from './load.ts'
 
 interface Message {
   readonly id?: number | string
@@ -32,6 +34,7 @@ if (process.argv[2] === 'stdio') {
     development: false,
     async fetch(request) {
       if (request.method !== 'POST') return new Response(null, { status: 405 })
+      if (request.url.endsWith('/load')) return Response.json(await run((await request.json()) as Load))
       const message = (await request.json()) as Message
       if (message.id === undefined) return new Response(null, { status: 202 })
       if (message.params?.name !== 'hold') return new Response(answer(message), { headers })
@@ -46,5 +49,3 @@ if (process.argv[2] === 'stdio') {
   })
   console.log(server.port)
 }
-
-export {}

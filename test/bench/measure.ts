@@ -13,13 +13,28 @@ export interface Served {
   readonly p99: number
 }
 
-/** Loads a server for some seconds. Throws when any answer is of another status than expected. */
-export async function serve(pid: number, load: Load, status = '200'): Promise<Served> {
-  const before = cpuSeconds(pid)
+type Generator = (load: Load) => Promise<LoadResult>
+
+/** In a process of its own. */
+async function apart(load: Load): Promise<LoadResult> {
   const client = Bun.spawn([process.execPath, join(import.meta.dir, 'load.ts')], { stdin: 'pipe', stdout: 'pipe' })
   client.stdin.write(JSON.stringify(load))
   await client.stdin.end()
-  const result = JSON.parse(await new Response(client.stdout).text()) as LoadResult
+  return JSON.parse(await new Response(client.stdout).text()) as LoadResult
+}
+
+/** In the process of the upstream at this port. */
+export function beside(port: number): Generator {
+  return async (load) => {
+    const response = await fetch(`http://127.0.0.1:${port}/load`, { method: 'POST', body: JSON.stringify(load) })
+    return (await response.json()) as LoadResult
+  }
+}
+
+/** Loads a server for some seconds. Throws when any answer is of another status than expected. */
+export async function serve(pid: number, load: Load, status = '200', generate: Generator = apart): Promise<Served> {
+  const before = cpuSeconds(pid)
+  const result = await generate(load)
   const cpu = cpuSeconds(pid) - before
   const others = Object.keys(result.statuses).filter((one) => one !== status)
   if (others.length > 0) throw new Error(`statuses ${JSON.stringify(result.statuses)} from ${load.requests[0]}`)
