@@ -154,8 +154,8 @@ export const sessionsKeptMax = 20_000
 export const toolPagesMax = 100
 /** Ours: upstreams to which connections are kept open for a few seconds. Past it: the one unused longest is connected to again. */
 export const originsKeptMax = 1000
-/** Ours: how often the deadlines of calls are looked at, and when a call first asks whether its client is still there. Within it: nobody is late. */
-export const deadlineTickMs = 50
+/** Ours: how often the deadlines of calls are looked at, and after which a call asks whether its client is still there. Within it: nobody is late. */
+export const clockTickMs = 50
 /** Ours: an unused connection to an upstream is kept so long, or a second less than it says itself. Past it: it is closed. */
 export const socketIdleMs = 4000
 /** Ours: tools of one server that `.tools` holds. Past it: 502. */

@@ -29,6 +29,8 @@ export interface AddressPolicy {
 /** Where a request may go: an address to connect to, for this host. Both without brackets. */
 export interface Destination {
   readonly host: string
+  /** It holds until then, by `performance.now()`. */
+  readonly until: number
   readonly address: string
 }
 
@@ -49,7 +51,7 @@ export interface Addresses {
 export function createAddresses(policy: AddressPolicy): Addresses {
   const resolve = policy.resolve ?? resolveAll
   // For some seconds only; the address that was looked at is the one that is connected to, so this is no opening.
-  const known = new LRUCache<string, Destination>({ max: resolvedKeptMax, ttl: resolvedForMs })
+  const known = new LRUCache<string, Destination>({ max: resolvedKeptMax })
 
   async function addressesOf(host: string): Promise<readonly string[]> {
     if (ipaddr.isValid(host)) return [host]
@@ -61,7 +63,7 @@ export function createAddresses(policy: AddressPolicy): Addresses {
   return {
     async destinationOf(url) {
       const kept = known.get(url.origin)
-      if (kept !== undefined) return kept
+      if (kept !== undefined && kept.until > performance.now()) return kept
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase()
       const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
       const addresses = await addressesOf(host)
@@ -70,7 +72,7 @@ export function createAddresses(policy: AddressPolicy): Addresses {
         if (reason !== undefined) throw new AddressError('refused', reason)
       }
       const [address = ''] = addresses
-      const destination = { host, address }
+      const destination = { host, address, until: performance.now() + resolvedForMs }
       known.set(url.origin, destination)
       return destination
     },

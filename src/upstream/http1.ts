@@ -19,6 +19,8 @@ export interface OutgoingRequest {
   readonly method: string
   /** With its query. */
   readonly path: string
+  readonly host: string
+  /** Names in small letters. What HTTP itself has to say is not among them. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | string | undefined
 }
@@ -266,9 +268,12 @@ function headersOf(raw: readonly string[]): Record<string, string> {
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
-function bytesOf({ method, path, headers, body }: OutgoingRequest): Buffer {
-  let head = `${method} ${path} HTTP/1.1\r\n`
-  for (const [name, value] of Object.entries(headers)) {
+function bytesOf({ method, path, host, headers, body }: OutgoingRequest): Buffer {
+  // Nothing is unpacked here.
+  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\naccept-encoding: identity\r\n`
+  for (const name in headers) {
+    const value = headers[name] as string
+    if (name === 'accept-encoding') continue
     if (!headerName.test(name) || !headerValue.test(value)) throw new TypeError(`${name} cannot be sent`)
     head += `${name}: ${value}\r\n`
   }

@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import { originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
 import { AddressError, type Addresses, type Destination } from './addresses.ts'
-import { createDeadlines } from './deadlines.ts'
+import { createClock } from './clock.ts'
 import { type BreakOff, createSockets, type Receiver, type Sockets } from './http1.ts'
 
 /** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: whoever asked has left. */
@@ -73,6 +73,7 @@ export function createUpstream(addresses: Addresses, observe?: ObserveUpstream):
 
 function reaching(addresses: Addresses): Upstream {
   const kept = new LRUCache<string, Sockets>({ max: originsKeptMax, dispose: (sockets) => sockets.close() })
+  const ways = new LRUCache<string, Way>({ max: originsKeptMax })
 
   /** To this address, under this name. */
   function socketsTo({ protocol, origin, port }: URL, { host, address }: Destination): Sockets {
@@ -89,29 +90,40 @@ function reaching(addresses: Addresses): Upstream {
     return sockets
   }
 
+  async function find(url: string): Promise<Way> {
+    const target = new URL(url)
+    const { host, hostname, pathname, search } = target
+    try {
+      const destination = await addresses.destinationOf(target)
+      const { until } = destination
+      const way = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
+      ways.set(url, way)
+      return way
+    } catch (error) {
+      if (!(error instanceof AddressError)) throw error
+      throw new UpstreamError(error.kind === 'refused' ? 'refused' : 'down', `${hostname} ${error.message}`)
+    }
+  }
+
   return {
     async send({ url, method = 'POST', headers, body, signal, patience }) {
-      const target = new URL(url)
-      const { host, hostname, pathname, search } = target
-      let destination: Destination
-      try {
-        destination = await addresses.destinationOf(target)
-      } catch (error) {
-        if (!(error instanceof AddressError)) throw error
-        throw new UpstreamError(error.kind === 'refused' ? 'refused' : 'down', `${hostname} ${error.message}`)
-      }
-      const outgoing = {
-        method,
-        path: pathname + search,
-        headers: { ...headers, host, 'accept-encoding': 'identity' },
-        body,
-      }
-      return answerTo((receiver) => socketsTo(target, destination).send(outgoing, receiver), patience, signal)
+      const known = ways.get(url)
+      const { sockets, host, path } = known !== undefined && known.until > performance.now() ? known : await find(url)
+      const outgoing = { method, path, host, headers, body }
+      return answerTo((receiver) => sockets.send(outgoing, receiver), patience, signal)
     },
   }
 }
 
-const deadlines = createDeadlines()
+/** How a URL is reached, as long as its address holds. */
+interface Way {
+  readonly sockets: Sockets
+  readonly host: string
+  readonly path: string
+  readonly until: number
+}
+
+const clock = createClock()
 
 /** Makes an answer of what a receiver is told, within `patience` and the bounds of an answer. */
 function answerTo(
@@ -122,8 +134,13 @@ function answerTo(
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamAnswer>()
   let breakOff: BreakOff | undefined
   let signal: AbortSignal | undefined
-  let forget = deadlines.after(patience, () => stop(new UpstreamError('late', `no answer within ${patience / 1000} s`)))
-  const settle = signalOf && deadlines.after(0, () => listen(signalOf()))
+  let lateAt = performance.now() + patience
+  let lateText = `no answer within ${patience / 1000} s`
+  const watch = clock.watch((now) => {
+    if (now >= lateAt) stop(new UpstreamError('late', lateText))
+    else if (signal === undefined && signalOf !== undefined) listen(signalOf())
+    else if (stream !== undefined) watch.end()
+  })
   let status = 0
   let headers: UpstreamAnswer['headers'] = {}
   let stream: ReadableStreamDefaultController<Uint8Array> | undefined
@@ -138,8 +155,7 @@ function answerTo(
   }
 
   function over(): void {
-    forget()
-    settle?.()
+    watch.end()
     signal?.removeEventListener('abort', gone)
   }
 
@@ -154,7 +170,7 @@ function answerTo(
 
   const receiver: Receiver = {
     onHead(given, names) {
-      forget()
+      lateAt = Number.POSITIVE_INFINITY
       if (given > 599) return stop(new UpstreamError('down', `it answered ${given}`))
       status = given
       headers = names
@@ -177,8 +193,8 @@ function answerTo(
         )
         return resolve({ status, headers, body })
       }
-      const late = () => stop(new UpstreamError('late', 'it did not finish its answer in time'))
-      forget = deadlines.after(upstreamAnswerMs, late)
+      lateAt = performance.now() + upstreamAnswerMs
+      lateText = 'it did not finish its answer in time'
     },
     onData(chunk) {
       if (stream !== undefined) {

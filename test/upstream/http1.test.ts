@@ -47,7 +47,7 @@ beforeEach(() => {
   sockets = createSockets({ address: '127.0.0.1', port: server.port, certified: undefined })
 })
 
-const post: OutgoingRequest = { method: 'POST', path: '/mcp?x=1', headers: { host: 'tools.lan' }, body: '{}' }
+const post: OutgoingRequest = { method: 'POST', path: '/mcp?x=1', host: 'tools.lan', headers: {}, body: '{}' }
 
 interface Got {
   status?: number
@@ -77,11 +77,11 @@ const chunked =
 
 test('a request is written as it must be', async () => {
   script = (socket) => socket.write(plain)
-  await exchange({ ...post, headers: { host: 'tools.lan', 'x-name': 'é' } })
-  await exchange({ method: 'GET', path: '/', headers: { host: 'tools.lan' }, body: undefined })
+  await exchange({ ...post, headers: { 'x-name': 'é', 'accept-encoding': 'gzip' } })
+  await exchange({ method: 'GET', path: '/', host: 'tools.lan', headers: {}, body: undefined })
   expect(requests).toEqual([
-    'POST /mcp?x=1 HTTP/1.1\r\nhost: tools.lan\r\nx-name: é\r\ncontent-length: 2\r\n\r\n{}',
-    'GET / HTTP/1.1\r\nhost: tools.lan\r\n\r\n',
+    'POST /mcp?x=1 HTTP/1.1\r\nhost: tools.lan\r\naccept-encoding: identity\r\nx-name: é\r\ncontent-length: 2\r\n\r\n{}',
+    'GET / HTTP/1.1\r\nhost: tools.lan\r\naccept-encoding: identity\r\n\r\n',
   ])
 })
 
