@@ -5,7 +5,8 @@
  */
 
 import type { Place } from '../access/namespace.ts'
-import { mediaType } from '../http/body.ts'
+import { isJson } from '../http/body.ts'
+import { freshJson } from '../http/respond.ts'
 import { callsAtOnceMax } from '../limits.ts'
 import type { Connection, ConnectionStatus } from '../model/connection.ts'
 import { asBuffer } from '../storage/store.ts'
@@ -45,6 +46,11 @@ export interface ProxyOptions {
   /** Told what the traffic says of a connection. */
   readonly onState: (place: Place, state: ConnectionStatus) => void
 }
+
+/** Made once: a response copies them. */
+const jsonHeaders = new Headers(freshJson)
+const freshHeaders = new Headers({ 'cache-control': 'no-store' })
+const streamHeaders = new Headers({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
 
 const handshakeVersion = '2025-11-25'
 /** Dates, so far. */
@@ -133,7 +139,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
       'mcp-session-id': id,
       'mcp-protocol-version': protocolVersion,
     })
-    await drop(done)
+    drop(done)
     return { id, protocolVersion }
   }
 
@@ -141,10 +147,10 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     if (session === undefined) return post(call, call.message.bytes, {})
     if (typeof session === 'string') return post(call, call.message.bytes, { 'mcp-session-id': session })
     const { id, protocolVersion } = session
-    return post(call, call.message.bytes, {
-      ...(id !== null && { 'mcp-session-id': id }),
-      ...(!call.headers.has('mcp-protocol-version') && { 'mcp-protocol-version': protocolVersion }),
-    })
+    const more: Record<string, string> = {}
+    if (id !== null) more['mcp-session-id'] = id
+    if (!call.headers.has('mcp-protocol-version')) more['mcp-protocol-version'] = protocolVersion
+    return post(call, call.message.bytes, more)
   }
 
   return {
@@ -168,13 +174,15 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
           }
           answer = await sendOnce(call, kept)
         }
-        const response = await answered(answer, call, {
+        const response = answered(answer, call, {
           hasOwnSession: own !== undefined,
           onEnd: leave,
           onStream: () => {
             isStreaming = true
           },
         })
+        const { 'mcp-protocol-version': protocolVersion } = answer.headers
+        if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
         if (message.method === 'initialize') {
           const { 'mcp-session-id': sessionId } = answer.headers
           if (sessionId !== undefined) {
@@ -197,15 +205,14 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
   }
 
   /** What the client gets. Throws RpcError. */
-  async function answered(
+  function answered(
     answer: UpstreamAnswer,
     { message, connection, place, rewrite }: Call,
     { hasOwnSession, onEnd, onStream }: Answering,
-  ): Promise<Response> {
+  ): Response {
     const { id } = message
     const { status, headers: given, body } = answer
-    const type = mediaType(given['content-type'])
-    const { 'content-encoding': encoding = 'identity', 'mcp-protocol-version': protocolVersion } = given
+    const { 'content-type': type, 'content-encoding': encoding = 'identity' } = given
     const unusable = (what: string) => new RpcError('upstream_down', `The upstream ${what}`, { id })
     if (status === 401) {
       onState(place, { ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
@@ -218,33 +225,29 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     if (encoding !== 'identity') throw unusable('compressed its answer, which nobody asked for')
     if (status >= 300 && status < 400) throw unusable(`answered with a redirect (${status}), which is not followed`)
     if (status >= 500) throw unusable(`answered ${status}`)
-    const headers: Record<string, string> = { 'cache-control': 'no-store' }
-    if (protocolVersion !== undefined) headers['mcp-protocol-version'] = protocolVersion
     if (status === 202 || status === 204) {
-      await drop(answer)
-      return new Response(null, { status: 202, headers })
+      drop(answer)
+      return new Response(null, { status: 202, headers: freshHeaders })
     }
     if (body instanceof ReadableStream) {
-      headers['content-type'] = 'text/event-stream'
       onStream()
-      return new Response(streamed(body, { onEnd, ...(rewrite && { rewrite }) }), { headers })
+      return new Response(streamed(body, { onEnd, ...(rewrite && { rewrite }) }), { headers: streamHeaders })
     }
-    headers['content-type'] = 'application/json'
     const bytes = body ?? new Uint8Array(0)
     if (status >= 400) {
-      const error = type === 'application/json' ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
-      if (error !== undefined) return new Response(error, { status, headers })
+      const error = isJson(type) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
+      if (error !== undefined) return new Response(error, { status, headers: jsonHeaders })
       if (status === 404 && hasOwnSession) {
         throw new RpcError('no_session', 'The session is over: initialize again', { id })
       }
       throw new RpcError('upstream_down', `The upstream answered ${status} and no JSON-RPC`, { id })
     }
-    if (type !== 'application/json') throw unusable('does not speak MCP')
+    if (!isJson(type)) throw unusable('does not speak MCP')
     try {
       const text = rewrite?.(asBuffer(bytes).toString())
       // A list of answers is none: nobody asked for several.
       if (text === undefined && !startsAsObject(bytes)) throw new SyntaxError('not an object')
-      return new Response(text ?? bytes, { headers })
+      return new Response(text ?? bytes, { headers: jsonHeaders })
     } catch (error) {
       if (error instanceof SyntaxError) throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
       throw error
@@ -253,8 +256,8 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
 }
 
 /** Nobody reads it. */
-async function drop({ body }: UpstreamAnswer): Promise<void> {
-  if (body instanceof ReadableStream) await body.cancel().catch(() => {})
+function drop({ body }: UpstreamAnswer): void {
+  if (body instanceof ReadableStream) void body.cancel().catch(() => {})
 }
 
 /** The error of an answer, and nothing that came beside it; undefined where there is none. */
