@@ -156,6 +156,8 @@ export const toolPagesMax = 100
 export const originsKeptMax = 1000
 /** Ours: how often the deadlines of calls are looked at, and after which a call asks whether its client is still there. Within it: nobody is late. */
 export const clockTickMs = 50
+/** Ours: connections to one upstream that are being made; given up ones too, until the system has given them up. Past it: 502. */
+export const connectsAtOnceMax = 2000
 /** Ours: an unused connection to an upstream is kept so long, or a second less than it says itself. Past it: it is closed. */
 export const socketIdleMs = 4000
 /** Ours: tools of one server that `.tools` holds. Past it: 502. */

@@ -15,22 +15,22 @@ export interface Generations {
 
 /** `keyOf` gives the key of a part's generation. */
 export function createGenerations(store: Pick<Store, 'get' | 'stamp'>, keyOf: (name: string) => Key): Generations {
-  const known = new Map<string, { readonly stamp: number; readonly generation: string }>()
+  const known = new Map<string, { readonly key: Key; readonly stamp: number; readonly generation: string }>()
 
-  async function read(name: string): Promise<string> {
+  async function read(name: string, key: Key): Promise<string> {
     // Before the read: a commit that lands between the two makes for one read too many, and never for one too few.
     const stamp = store.stamp()
-    const value = await store.get(keyOf(name))
+    const value = await store.get(key)
     const generation = value === undefined ? '' : keyText(value)
     if (known.size >= generationsKeptMax) known.clear()
-    if (stamp !== undefined) known.set(name, { stamp, generation })
+    if (stamp !== undefined) known.set(name, { key, stamp, generation })
     return generation
   }
 
   return {
     current(name) {
       const last = known.get(name)
-      return last !== undefined && last.stamp === store.stamp() ? last.generation : read(name)
+      return last !== undefined && last.stamp === store.stamp() ? last.generation : read(name, last?.key ?? keyOf(name))
     },
   }
 }

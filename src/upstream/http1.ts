@@ -5,7 +5,7 @@
 
 import { HTTPParser } from 'node:_http_common'
 import { isIP } from 'node:net'
-import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
+import { connectsAtOnceMax, socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
 
 export interface Origin {
   /** Without brackets. */
@@ -38,7 +38,7 @@ export interface Receiver {
 export type BreakOff = () => void
 
 export interface Sockets {
-  /** Throws TypeError for a header that cannot be sent. */
+  /** Throws TypeError for a header that cannot be sent, Error where too many sockets are being connected. */
   send(request: OutgoingRequest, receiver: Receiver): BreakOff
   /** What is under way ends as it would; nothing is kept after it. */
   close(): void
@@ -52,6 +52,7 @@ interface Wire {
 export function createSockets(origin: Origin): Sockets {
   /** By how long they were unused. */
   const idle: { readonly wire: Wire; readonly until: number }[] = []
+  let connecting = 0
   let sweep: Timer | undefined
   let isClosed = false
 
@@ -74,13 +75,19 @@ export function createSockets(origin: Origin): Sockets {
     if (at >= 0) idle.splice(at, 1)
   }
 
+  function connected(): void {
+    connecting -= 1
+  }
+
   function taken(): Wire {
     // The last one: the other side is the least likely to be closing it at this moment.
     for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
       if (last.until > performance.now()) return last.wire
       last.wire.close()
     }
-    return openWire(origin, { keep, leave })
+    if (connecting >= connectsAtOnceMax) throw new Error('it takes too long to connect')
+    connecting += 1
+    return openWire(origin, { keep, leave, connected })
   }
 
   return {
@@ -97,14 +104,18 @@ export function createSockets(origin: Origin): Sockets {
 }
 
 interface Keeper {
+  /** Told once of each, whether it succeeded or not. */
+  connected(): void
   /** Keeps it for so many milliseconds; false where nothing is kept any more. */
   keep(wire: Wire, milliseconds: number): boolean
   /** It was closed, kept or not. */
   leave(wire: Wire): void
 }
 
-function openWire(origin: Origin, { keep, leave }: Keeper): Wire {
+function openWire(origin: Origin, { connected, keep, leave }: Keeper): Wire {
   let socket: Bun.Socket | undefined
+  /** Connected and, with TLS, certified. */
+  let isReady = false
   /** Undefined between exchanges. */
   let receiver: Receiver | undefined
   /** What the socket has not taken yet. */
@@ -171,21 +182,23 @@ function openWire(origin: Origin, { keep, leave }: Keeper): Wire {
     unsent = written < bytes.length ? bytes.subarray(Math.max(written, 0)) : undefined
   }
 
-  const began = (opened: Bun.Socket) => {
-    socket = opened
-    if (isClosed) opened.terminate()
-    else if (unsent !== undefined) write(unsent)
+  function begin(): void {
+    isReady = true
+    connected()
+    if (unsent !== undefined) write(unsent)
   }
 
   const { address, port, certified } = origin
   const handlers = {
-    open: (opened: Bun.Socket) => {
-      if (certified === undefined) began(opened)
+    open(opened: Bun.Socket) {
+      socket = opened
+      // Broken off meanwhile.
+      if (isClosed) close()
+      else if (certified === undefined) begin()
     },
-    handshake(opened: Bun.Socket, isDone: boolean, problem: Error | null) {
-      if (isDone && problem === null) return began(opened)
-      opened.terminate()
-      fail(new Error('its certificate is not that of its name', { cause: problem }))
+    handshake(_: Bun.Socket, isDone: boolean, problem: Error | null) {
+      if (isDone && problem === null) begin()
+      else fail(new Error('its certificate is not that of its name', { cause: problem }))
     },
     data(_: Bun.Socket, chunk: Buffer) {
       // Nobody asked for anything.
@@ -212,11 +225,11 @@ function openWire(origin: Origin, { keep, leave }: Keeper): Wire {
       else fail(new Error('it broke off'))
     },
     close() {
+      if (!isReady) connected()
       leave(wire)
       handlers.end()
     },
     error: (_: Bun.Socket, error: Error) => fail(error),
-    connectError: (_: Bun.Socket, error: Error) => fail(error),
   }
 
   const wire: Wire = {
@@ -226,8 +239,8 @@ function openWire(origin: Origin, { keep, leave }: Keeper): Wire {
       hasHead = false
       isWhole = false
       isReusable = false
-      if (socket === undefined) unsent = bytes
-      else write(bytes)
+      if (isReady) write(bytes)
+      else unsent = bytes
       return () => {
         if (receiver !== told) return
         receiver = undefined
@@ -239,7 +252,10 @@ function openWire(origin: Origin, { keep, leave }: Keeper): Wire {
   // With TLS nothing is written before the certificate was found to be that of the name.
   const named = certified !== undefined && isIP(certified) === 0 && { serverName: certified }
   const tls = certified !== undefined && { tls: { rejectUnauthorized: true, ...named } }
-  Bun.connect({ hostname: address, port, socket: handlers, ...tls }).catch(fail)
+  Bun.connect({ hostname: address, port, socket: handlers, ...tls }).catch((error) => {
+    connected()
+    fail(error)
+  })
   return wire
 }
 

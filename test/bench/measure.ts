@@ -13,7 +13,7 @@ export interface Served {
   readonly p99: number
 }
 
-type Generator = (load: Load) => Promise<LoadResult>
+export type Generator = (load: Load) => Promise<LoadResult>
 
 /** In a process of its own. */
 async function apart(load: Load): Promise<LoadResult> {

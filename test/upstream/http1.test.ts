@@ -1,6 +1,7 @@
 /** What is read of an answer on the wire, and when a socket serves again. The server is a script. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { connectsAtOnceMax } from '../../src/limits.ts'
 import { createSockets, type OutgoingRequest, type Sockets } from '../../src/upstream/http1.ts'
 import { random } from '../support/random.ts'
 
@@ -242,6 +243,41 @@ describe('a socket', () => {
     }
     const body = Buffer.alloc(8 * 2 ** 20, 'x')
     expect(Number((await exchange({ ...post, body })).body)).toBeGreaterThan(body.length)
+  })
+
+  test('with TLS is closed when it is broken off before anybody was certified', async () => {
+    const arrived = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<void>()
+    using silent = Bun.listen({
+      hostname: '127.0.0.1',
+      port: 0,
+      // A greeting, and nobody answers it.
+      socket: { data: () => arrived.resolve(), close: () => closed.resolve() },
+    })
+    sockets = createSockets({ address: '127.0.0.1', port: silent.port, certified: 'tools.lan' })
+    const breakOff = sockets.send(post, { onHead() {}, onData() {}, onEnd() {}, onError() {} })
+    await arrived.promise
+    breakOff()
+    await closed.promise
+  }, 2000)
+
+  test('is not opened while too many are not connected yet', async () => {
+    using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+    sockets = createSockets({ address: '127.0.0.1', port: silent.port, certified: 'tools.lan' })
+    const send = () => sockets.send(post, { onHead() {}, onData() {}, onEnd() {}, onError() {} })
+    const all = Array.from({ length: connectsAtOnceMax }, send)
+    expect(send).toThrow('too long')
+    for (const breakOff of all) breakOff()
+    // The last of them is given up some time after it was broken off.
+    const isFree = () => {
+      try {
+        send()()
+        return true
+      } catch {
+        return false
+      }
+    }
+    while (!isFree()) await new Promise(setImmediate)
   })
 
   test('that nobody answers at tells so', async () => {
