@@ -2,7 +2,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Refusals } from '../audit/refusals.ts'
-import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
+import { type Authenticated, type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { pathOf } from '../http/path.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
@@ -20,13 +20,16 @@ export interface Asking {
   readonly refusals: Refusals
 }
 
-/** Throws 401. */
-export async function ask(
-  { authenticator, refusals }: { readonly authenticator: Authenticator; readonly refusals: Refusals },
-  request: Request,
-): Promise<Asking> {
-  const { caller, registry } = await authenticator.authenticate(request)
-  return { caller, registry, request, refusals }
+interface Asked {
+  readonly authenticator: Authenticator
+  readonly refusals: Refusals
+}
+
+/** Throws 401. A promise only for a credential that was not seen before. */
+export function ask({ authenticator, refusals }: Asked, request: Request): Promise<Asking> | Asking {
+  const found = authenticator.authenticate(request)
+  const asking = ({ caller, registry }: Authenticated): Asking => ({ caller, registry, request, refusals })
+  return found instanceof Promise ? found.then(asking) : asking(found)
 }
 
 /** The decoded parts of a path, after its first; throws 404 for what cannot be decoded. */
@@ -83,22 +86,33 @@ const entered = new LRUCache<string, Place & { readonly generation: string }>({ 
 
 /**
  * The connection of the request's path, where the caller sees it and may do this to it. Throws 404 for one that is not
- * there or not visible, always the same; then 403.
+ * there or not visible, always the same; then 403. A promise only where it must be found.
  */
-export async function enterConnection(
+export function enterConnection(
+  asking: Asking,
+  connections: KnownConnections,
+  operation: Access['operation'],
+): Promise<EnteredConnection> | EnteredConnection {
+  const before = entered.get(nameOf(asking, operation))
+  if (before !== undefined) {
+    const { namespace, connectionId, generation } = before
+    const found = connections.find(namespace, connectionId)
+    if (!(found instanceof Promise) && found.generation === generation) {
+      return { namespace, connectionId, stored: found.stored }
+    }
+  }
+  return find(asking, connections, operation)
+}
+
+function nameOf({ caller, request }: Asking, operation: string): string {
+  return `${caller.serial} ${operation} ${request.url}`
+}
+
+async function find(
   asking: Asking,
   connections: KnownConnections,
   operation: Access['operation'],
 ): Promise<EnteredConnection> {
-  const { url } = asking.request
-  const name = `${asking.caller.serial} ${operation} ${url}`
-  const before = entered.get(name)
-  if (before !== undefined) {
-    const found = await connections.find(before.namespace, before.connectionId)
-    if (found !== undefined && found.generation === before.generation) {
-      return { namespace: before.namespace, connectionId: before.connectionId, stored: found.stored }
-    }
-  }
   const [first, connectionId] = partsOf(asking.request)
   const namespace = await reachNamespace(asking, first)
   if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
@@ -107,7 +121,9 @@ export async function enterConnection(
   const { generation, stored } = found
   const place = { namespace, connectionId }
   expectAllowed(asking, place, stored, operation)
-  if (generation !== '' && url.length <= grantUrlCharsMax) entered.set(name, { ...place, generation })
+  if (generation !== '' && asking.request.url.length <= grantUrlCharsMax) {
+    entered.set(nameOf(asking, operation), { ...place, generation })
+  }
   return { ...place, stored }
 }
 

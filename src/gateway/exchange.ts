@@ -42,12 +42,12 @@ export interface Entered {
 /** 401, 404, 403: before the body is read. */
 export async function enter(deps: GatewayDeps, request: Request): Promise<Entered> {
   const asking = await ask(deps, request)
-  const { stored, ...place } = await enterConnection(asking, deps.connections, 'execute')
-  return { asking, place, stored, at: performance.now() }
+  const { namespace, connectionId, stored } = await enterConnection(asking, deps.connections, 'execute')
+  return { asking, place: { namespace, connectionId }, stored, at: performance.now() }
 }
 
 /** The same, asked again where the body took its time: the credential or the connection may have ended meanwhile. */
-export async function stillEntered(deps: GatewayDeps, entered: Entered, request: Request): Promise<Entered> {
+export function stillEntered(deps: GatewayDeps, entered: Entered, request: Request): Promise<Entered> | Entered {
   return performance.now() - entered.at > bodyPromptMs ? enter(deps, request) : entered
 }
 
