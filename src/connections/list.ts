@@ -41,8 +41,11 @@ export function listRequest(scope: RowScope, query: ListQuery, rowScope: string)
 }
 
 export interface ConnectionLists {
-  /** Gives the page to `use`, which must not await, and resolves with what it returns; or with 'bad_cursor'. */
-  page<T>(request: ListRequest, use: (page: Page) => T): Promise<T | 'bad_cursor'>
+  /**
+   * Gives the page to `use`, which must not await, and what that returns; or 'bad_cursor'. A promise only for a page that
+   * must be made.
+   */
+  page<T>(request: ListRequest, use: (page: Page) => T): Promise<T | 'bad_cursor'> | T
   /** Pages that were answered ready, and made, since the start. */
   statistics(): { readonly hits: number; readonly misses: number }
 }
@@ -77,35 +80,50 @@ export function createConnectionLists(
   let hits = 0
   let misses = 0
 
+  /** The page that is kept, where it is of this generation. */
+  function keptPage(name: string, generation: string): Page | undefined {
+    const kept = pages.get(name)
+    if (kept?.generation !== generation || generation === '') return undefined
+    hits += 1
+    return kept.page
+  }
+
+  async function makePage<T>(
+    { scope, query, binding, name }: ListRequest,
+    current: Promise<string> | string,
+    use: (page: Page) => T,
+  ): Promise<T | 'bad_cursor'> {
+    const generation = await current
+    const kept = keptPage(name, generation)
+    if (kept !== undefined) return use(kept)
+    misses += 1
+
+    const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
+    if (from === undefined) return 'bad_cursor'
+    const unchanged = async () => (await generations.current(scope.namespace)) === generation
+    return readRows(store, scope, { limit: query.limit, from, unchanged }, ({ json, resumeFrom, settled }) => {
+      const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
+      const etag = etagOf(generation, name)
+      const body = json.between('{"connections":[', `],"nextCursor":${cursor}}`)
+      // A page that overtook a change is right, but it is not the page of this generation.
+      if (settled && asked.get(name) === generation) {
+        const page = { body: new Blob([body]), etag, headers: new Headers({ ...privateJson, etag }) }
+        pages.set(name, { generation, page, bytes: body.length })
+        return use(page)
+      }
+      if (asked.size >= pagesAskedMax) asked.clear()
+      asked.set(name, generation)
+      lentHeaders.set('etag', etag)
+      return use({ body, etag, headers: lentHeaders })
+    })
+  }
+
   return {
     statistics: () => ({ hits, misses }),
-    async page({ scope, query, binding, name }, use) {
-      const generation = await generations.current(scope.namespace)
-      const known = pages.get(name)
-      if (known?.generation === generation && generation !== '') {
-        hits += 1
-        return use(known.page)
-      }
-      misses += 1
-
-      const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
-      if (from === undefined) return 'bad_cursor'
-      const unchanged = async () => (await generations.current(scope.namespace)) === generation
-      return readRows(store, scope, { limit: query.limit, from, unchanged }, ({ json, resumeFrom, settled }) => {
-        const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
-        const etag = etagOf(generation, name)
-        const body = json.between('{"connections":[', `],"nextCursor":${cursor}}`)
-        // A page that overtook a change is right, but it is not the page of this generation.
-        if (settled && asked.get(name) === generation) {
-          const page = { body: new Blob([body]), etag, headers: new Headers({ ...privateJson, etag }) }
-          pages.set(name, { generation, page, bytes: body.length })
-          return use(page)
-        }
-        if (asked.size >= pagesAskedMax) asked.clear()
-        asked.set(name, generation)
-        lentHeaders.set('etag', etag)
-        return use({ body, etag, headers: lentHeaders })
-      })
+    page(request, use) {
+      const generation = generations.current(request.scope.namespace)
+      const kept = typeof generation === 'string' ? keptPage(request.name, generation) : undefined
+      return kept === undefined ? makePage(request, generation, use) : use(kept)
     },
   }
 }

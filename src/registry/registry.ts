@@ -30,22 +30,25 @@ export interface Registry {
   current(): Promise<RegistrySnapshot> | RegistrySnapshot
 }
 
+/** A promise only where it must be read. */
+type Read<T> = Promise<T | undefined> | T | undefined
+
 export interface RegistrySnapshot {
   /** Places for what was derived from this generation alone, both bounded: callers by their Authorization header, */
   readonly callers: LRUCache<string, object>
   /** and whatever else, by its name. */
   readonly derived: LRUCache<string, object>
   apiKeyByDigest(digest: string): Promise<ApiKey | undefined>
-  apiKey(keyId: string): Promise<ApiKey | undefined>
+  apiKey(keyId: string): Read<ApiKey>
   hasOrganization(organizationId: string): Promise<boolean>
-  role(organizationId: string, userId: string): Promise<Role | undefined>
-  namespace(namespace: string): Promise<Namespace | undefined>
+  role(organizationId: string, userId: string): Read<Role>
+  namespace(namespace: string): Read<Namespace>
   /** The signing keys' record, sealed. */
-  signingKeys(): Promise<Uint8Array | undefined>
+  signingKeys(): Read<Uint8Array>
   /** Was the token of this id revoked? */
   isRevoked(jti: string): Promise<boolean>
   /** The server's details as JSON, ready to be answered. */
-  serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
+  serverJson(qualifiedName: string): Read<Uint8Array>
   /** What was recorded for mocks of the server, in the order of the fixtures. */
   recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]>
 }
@@ -80,10 +83,13 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>): RegistrySnapshot {
   })
 
   /** `name` is the record's in this map: names hold no NUL, so kinds and parts cannot run into each other. */
-  async function read<T>(name: string, key: () => Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
+  function read<T>(name: string, key: () => Key, decode: (bytes: Uint8Array) => T): Read<T> {
     const known = records.get(name)
-    if (known !== undefined) return known.value as T | undefined
-    const bytes = await store.get(key())
+    return known === undefined ? readAnew(name, key(), decode) : (known.value as T)
+  }
+
+  async function readAnew<T>(name: string, key: Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
+    const bytes = await store.get(key)
     const value = bytes === undefined ? undefined : decode(bytes)
     // Absence is not remembered: made-up names would push out what is real.
     if (value !== undefined) records.set(name, { value })

@@ -210,7 +210,7 @@ async function inProcess(): Promise<void> {
     const binding = listRequest(scope, { limit: 100, filters, cursor: undefined }, '').binding
     const cursor = from === undefined ? undefined : createCursors(secrets.cursorKey).seal(binding, from)
     const request = listRequest(scope, { limit: 100, filters, cursor }, '')
-    return () => lists.page(request, ({ etag }) => etag)
+    return async () => lists.page(request, ({ etag }) => etag)
   }
   const at = (share: number) => `connection-${String(Math.floor(count * share)).padStart(8, '0')}`
 
