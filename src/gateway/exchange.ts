@@ -1,6 +1,6 @@
 /** One JSON-RPC message through a connection, held to the token's policy (contract, gateway): the walk, top to bottom. */
 
-import { type Asking, ask, enterConnection, type Place } from '../access/namespace.ts'
+import { type Asking, ask, type EnteredConnection, enterConnection, type Place } from '../access/namespace.ts'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { openHeaders } from '../auth/sealed-headers.ts'
@@ -40,10 +40,17 @@ export interface Entered {
 }
 
 /** 401, 404, 403: before the body is read. */
-export async function enter(deps: GatewayDeps, request: Request): Promise<Entered> {
-  const asking = await ask(deps, request)
-  const { namespace, connectionId, stored } = await enterConnection(asking, deps.connections, 'execute')
-  return { asking, place: { namespace, connectionId }, stored, at: performance.now() }
+export function enter(deps: GatewayDeps, request: Request): Promise<Entered> | Entered {
+  const asking = ask(deps, request)
+  return asking instanceof Promise ? asking.then((known) => enterAs(known, deps)) : enterAs(asking, deps)
+}
+
+function enterAs(asking: Asking, { connections }: GatewayDeps): Promise<Entered> | Entered {
+  const entered = enterConnection(asking, connections, 'execute')
+  const as = ({ namespace, connectionId, stored }: EnteredConnection): Entered => {
+    return { asking, place: { namespace, connectionId }, stored, at: performance.now() }
+  }
+  return entered instanceof Promise ? entered.then(as) : as(entered)
 }
 
 /** The same, asked again where the body took its time: the credential or the connection may have ended meanwhile. */

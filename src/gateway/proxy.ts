@@ -80,7 +80,8 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     }
   }
 
-  async function post(
+  /** Rejects with UpstreamError. */
+  function post(
     call: Call,
     body: Uint8Array | string,
     more: Readonly<Record<string, string>>,
@@ -95,23 +96,28 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     })
     Object.assign(sent, more)
     for (const [name, value] of Object.entries(ownHeaders)) sent[name.toLowerCase()] = value
-    try {
-      return await upstream.send({
-        url: connection.mcpUrl ?? '',
-        headers: sent,
-        body,
-        patience,
-        ...(signal !== undefined && { signal }),
-      })
-    } catch (error) {
-      if (!(error instanceof UpstreamError)) throw error
-      const { id } = message
-      // What a client did says nothing of the server.
-      if (error.kind === 'gone') throw new RpcError('upstream_down', 'Whoever asked has gone', { id })
-      if (error.kind === 'late') throw new RpcError('upstream_late', `The upstream: ${error.message}`, { id })
-      onState(call.place, { state: 'error', message: `The server could not be reached: ${error.message}` })
-      throw new RpcError('upstream_down', `The upstream cannot be reached: ${error.message}`, { id })
+    return upstream.send({
+      url: connection.mcpUrl ?? '',
+      headers: sent,
+      body,
+      patience,
+      ...(signal !== undefined && { signal }),
+    })
+  }
+
+  /** In the words of JSON-RPC, and to this message: several may have waited for one session, and got one error. */
+  function answering(thrown: unknown, { message: { id }, place }: Call): unknown {
+    if (thrown instanceof RpcError) {
+      const { kind, message, data, headers } = thrown
+      return thrown.id === id ? thrown : new RpcError(kind, message, { id, data, headers })
     }
+    if (!(thrown instanceof UpstreamError)) return thrown
+    const { kind, message } = thrown
+    // What a client did says nothing of the server.
+    if (kind === 'gone') return new RpcError('upstream_down', 'Whoever asked has gone', { id })
+    if (kind === 'late') return new RpcError('upstream_late', `The upstream: ${message}`, { id })
+    onState(place, { state: 'error', message: `The server could not be reached: ${message}` })
+    return new RpcError('upstream_down', `The upstream cannot be reached: ${message}`, { id })
   }
 
   /** Opens a session of the platform's own, for a client that has none. */
@@ -192,6 +198,8 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
         } else if (own !== undefined) response.headers.set('mcp-session-id', own)
         if (connection.status.state !== 'connected' && response.ok) onState(place, { state: 'connected' })
         return response
+      } catch (thrown) {
+        throw answering(thrown, call)
       } finally {
         if (!isStreaming) leave()
       }

@@ -18,35 +18,35 @@ export interface Sessions {
   add(owner: string, sessionId: string): void
   has(owner: string, sessionId: string): boolean
   /** The platform's own; `open` makes it where there is none. Two who ask at once wait for the same. */
-  kept(owner: string, open: () => Promise<KeptSession>): Promise<KeptSession>
+  kept(owner: string, open: () => Promise<KeptSession>): Promise<KeptSession> | KeptSession
   /** It is over. */
   drop(owner: string, session: KeptSession): void
 }
 
 export function createSessions(): Sessions {
   const given = new LRUCache<string, true>({ max: sessionsKeptMax })
-  const kept = new LRUCache<string, Promise<KeptSession>>({ max: sessionsKeptMax })
-  const settled = new WeakMap<Promise<KeptSession>, KeptSession>()
-  async function opened(owner: string, opening: Promise<KeptSession>): Promise<KeptSession> {
+  /** A promise while it is being opened. */
+  const kept = new LRUCache<string, Promise<KeptSession> | KeptSession>({ max: sessionsKeptMax })
+
+  function opened(owner: string, open: () => Promise<KeptSession>): Promise<KeptSession> {
+    const opening = open()
     kept.set(owner, opening)
-    try {
-      const session = await opening
-      settled.set(opening, session)
-      return session
-    } catch (error) {
-      if (kept.peek(owner) === opening) kept.delete(owner)
-      throw error
+    const settle = (session?: KeptSession) => {
+      if (kept.peek(owner) !== opening) return
+      if (session === undefined) kept.delete(owner)
+      else kept.set(owner, session)
     }
+    opening.then(settle, () => settle())
+    return opening
   }
 
   return {
     add: (owner, sessionId) => void given.set(`${owner}\0${sessionId}`, true),
     has: (owner, sessionId) => given.get(`${owner}\0${sessionId}`) === true,
-    kept: (owner, open) => kept.get(owner) ?? opened(owner, open()),
+    kept: (owner, open) => kept.get(owner) ?? opened(owner, open),
     drop(owner, session) {
-      const current = kept.peek(owner)
       // Somebody may have opened the next one already.
-      if (current !== undefined && settled.get(current) === session) kept.delete(owner)
+      if (kept.peek(owner) === session) kept.delete(owner)
     },
   }
 }

@@ -106,13 +106,20 @@ function reaching(addresses: Addresses): Upstream {
   }
 
   return {
-    async send({ url, method = 'POST', headers, body, signal, patience }) {
-      const known = ways.get(url)
-      const { sockets, host, path } = known !== undefined && known.until > performance.now() ? known : await find(url)
-      const outgoing = { method, path, host, headers, body }
-      return answerTo((receiver) => sockets.send(outgoing, receiver), patience, signal)
+    send(request) {
+      const known = ways.get(request.url)
+      if (known !== undefined && known.until > performance.now()) return sendBy(known, request)
+      return find(request.url).then((way) => sendBy(way, request))
     },
   }
+}
+
+function sendBy(
+  { sockets, host, path }: Way,
+  { method = 'POST', headers, body, signal, patience }: UpstreamRequest,
+): Promise<UpstreamAnswer> {
+  const outgoing = { method, path, host, headers, body }
+  return answerTo((receiver) => sockets.send(outgoing, receiver), patience, signal)
 }
 
 /** How a URL is reached, as long as its address holds. */
