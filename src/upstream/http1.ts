@@ -108,7 +108,7 @@ interface Keeper {
   connected(): void
   /** Keeps it for so many milliseconds; false where nothing is kept any more. */
   keep(wire: Wire, milliseconds: number): boolean
-  /** It was closed, kept or not. */
+  /** It is closed, kept or not. */
   leave(wire: Wire): void
 }
 
@@ -159,6 +159,8 @@ function openWire(origin: Origin, { connected, keep, leave }: Keeper): Wire {
 
   function close(): void {
     isClosed = true
+    // Now: until the runtime tells of it, somebody could take it.
+    leave(wire)
     socket?.terminate()
   }
 
@@ -226,7 +228,6 @@ function openWire(origin: Origin, { connected, keep, leave }: Keeper): Wire {
     },
     close() {
       if (!isReady) connected()
-      leave(wire)
       handlers.end()
     },
     error: (_: Bun.Socket, error: Error) => fail(error),
