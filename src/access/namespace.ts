@@ -2,11 +2,12 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Refusals } from '../audit/refusals.ts'
-import { type Authenticated, type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
+import { type Authenticator, type Caller, reaches } from '../auth/authenticate.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { pathOf } from '../http/path.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
+import { type Soon, then } from '../model/soon.ts'
 import { type Access, type Decision, decide, decideOnConnection } from '../policy/decide.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
 import type { StoredConnection } from '../storage/connections.ts'
@@ -26,10 +27,8 @@ interface Asked {
 }
 
 /** Throws 401. A promise only for a credential that was not seen before. */
-export function ask({ authenticator, refusals }: Asked, request: Request): Promise<Asking> | Asking {
-  const found = authenticator.authenticate(request)
-  const asking = ({ caller, registry }: Authenticated): Asking => ({ caller, registry, request, refusals })
-  return found instanceof Promise ? found.then(asking) : asking(found)
+export function ask({ authenticator, refusals }: Asked, request: Request): Soon<Asking> {
+  return then(authenticator.authenticate(request), ({ caller, registry }) => ({ caller, registry, request, refusals }))
 }
 
 /** The decoded parts of a path, after its first; throws 404 for what cannot be decoded. */
@@ -92,7 +91,7 @@ export function enterConnection(
   asking: Asking,
   connections: KnownConnections,
   operation: Access['operation'],
-): Promise<EnteredConnection> | EnteredConnection {
+): Soon<EnteredConnection> {
   const before = entered.get(nameOf(asking, operation))
   if (before !== undefined) {
     const { namespace, connectionId, generation } = before

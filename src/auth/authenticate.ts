@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache'
 import { rateLimited, unauthorized } from '../errors.ts'
 import { callersCachedMax } from '../limits.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
+import type { Soon } from '../model/soon.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import type { Registry, RegistrySnapshot } from '../registry/registry.ts'
@@ -38,7 +39,7 @@ export interface Authenticator {
    * Whose credential the request brings. A promise only for one that was not seen before in this generation of the
    * registry. Throws `unauthorized`, always with the same words; `rate_limited` after too many of them from one address.
    */
-  authenticate(request: Request): Promise<Authenticated> | Authenticated
+  authenticate(request: Request): Soon<Authenticated>
   /** The keys that sign and verify tokens now. */
   keys(): Promise<KeyRing>
 }
@@ -81,11 +82,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     return { caller, registry }
   }
 
-  async function lookAt(
-    header: string,
-    request: Request,
-    current: Promise<RegistrySnapshot> | RegistrySnapshot,
-  ): Promise<Authenticated> {
+  async function lookAt(header: string, request: Request, current: Soon<RegistrySnapshot>): Promise<Authenticated> {
     const registry = await current
     const known = recall(header, registry)
     if (known !== undefined) return known

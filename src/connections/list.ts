@@ -6,6 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import { privateJson } from '../http/respond.ts'
 import { indexEntriesExaminedMax, pageCacheBytesMax, pagesAskedMax } from '../limits.ts'
+import type { Soon } from '../model/soon.ts'
 import { readConnection } from '../storage/connections.ts'
 import { createGenerations } from '../storage/generation.ts'
 import { connectionKey, connectionsOf, idAfter, pageGenerationKey, under } from '../storage/keys.ts'
@@ -90,7 +91,7 @@ export function createConnectionLists(
 
   async function makePage<T>(
     { scope, query, binding, name }: ListRequest,
-    current: Promise<string> | string,
+    current: Soon<string>,
     use: (page: Page) => T,
   ): Promise<T | 'bad_cursor'> {
     const generation = await current

@@ -1,12 +1,13 @@
 /** One JSON-RPC message through a connection, held to the token's policy (contract, gateway): the walk, top to bottom. */
 
-import { type Asking, ask, type EnteredConnection, enterConnection, type Place } from '../access/namespace.ts'
+import { type Asking, ask, enterConnection, type Place } from '../access/namespace.ts'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { openHeaders } from '../auth/sealed-headers.ts'
 import { constraintOf } from '../errors.ts'
 import { bodyPromptMs } from '../limits.ts'
 import type { Mocks } from '../mocks/mock.ts'
+import { type Soon, then } from '../model/soon.ts'
 import { decideOnConnection } from '../policy/decide.ts'
 import { narrowsTools } from '../policy/tools.ts'
 import type { StoredConnection } from '../storage/connections.ts'
@@ -40,21 +41,16 @@ export interface Entered {
 }
 
 /** 401, 404, 403: before the body is read. */
-export function enter(deps: GatewayDeps, request: Request): Promise<Entered> | Entered {
-  const asking = ask(deps, request)
-  return asking instanceof Promise ? asking.then((known) => enterAs(known, deps)) : enterAs(asking, deps)
-}
-
-function enterAs(asking: Asking, { connections }: GatewayDeps): Promise<Entered> | Entered {
-  const entered = enterConnection(asking, connections, 'execute')
-  const as = ({ namespace, connectionId, stored }: EnteredConnection): Entered => {
-    return { asking, place: { namespace, connectionId }, stored, at: performance.now() }
-  }
-  return entered instanceof Promise ? entered.then(as) : as(entered)
+export function enter(deps: GatewayDeps, request: Request): Soon<Entered> {
+  return then(ask(deps, request), (asking) =>
+    then(enterConnection(asking, deps.connections, 'execute'), ({ namespace, connectionId, stored }) => {
+      return { asking, place: { namespace, connectionId }, stored, at: performance.now() }
+    }),
+  )
 }
 
 /** The same, asked again where the body took its time: the credential or the connection may have ended meanwhile. */
-export function stillEntered(deps: GatewayDeps, entered: Entered, request: Request): Promise<Entered> | Entered {
+export function stillEntered(deps: GatewayDeps, entered: Entered, request: Request): Soon<Entered> {
   return performance.now() - entered.at > bodyPromptMs ? enter(deps, request) : entered
 }
 

@@ -6,6 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { sessionsKeptMax } from '../limits.ts'
+import type { Soon } from '../model/soon.ts'
 
 /** Opened by the platform. `id` is null for an upstream that keeps no sessions. */
 export interface KeptSession {
@@ -18,7 +19,7 @@ export interface Sessions {
   add(owner: string, sessionId: string): void
   has(owner: string, sessionId: string): boolean
   /** The platform's own; `open` makes it where there is none. Two who ask at once wait for the same. */
-  kept(owner: string, open: () => Promise<KeptSession>): Promise<KeptSession> | KeptSession
+  kept(owner: string, open: () => Promise<KeptSession>): Soon<KeptSession>
   /** It is over. */
   drop(owner: string, session: KeptSession): void
 }
@@ -26,7 +27,7 @@ export interface Sessions {
 export function createSessions(): Sessions {
   const given = new LRUCache<string, true>({ max: sessionsKeptMax })
   /** A promise while it is being opened. */
-  const kept = new LRUCache<string, Promise<KeptSession> | KeptSession>({ max: sessionsKeptMax })
+  const kept = new LRUCache<string, Soon<KeptSession>>({ max: sessionsKeptMax })
 
   function opened(owner: string, open: () => Promise<KeptSession>): Promise<KeptSession> {
     const opening = open()

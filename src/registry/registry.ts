@@ -9,6 +9,7 @@ import { LRUCache } from 'lru-cache'
 import { callersCachedMax, recordedAnswersMax, registryCacheBytesMax } from '../limits.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Role } from '../model/registry.ts'
+import { type Soon, then } from '../model/soon.ts'
 import { createGenerations } from '../storage/generation.ts'
 import {
   apiKeyDigestKey,
@@ -27,11 +28,8 @@ import type { Key, Store } from '../storage/store.ts'
 
 export interface Registry {
   /** The registry as it is now; ask once a request and use it for that request. A promise only where it must be read. */
-  current(): Promise<RegistrySnapshot> | RegistrySnapshot
+  current(): Soon<RegistrySnapshot>
 }
-
-/** A promise only where it must be read. */
-type Read<T> = Promise<T | undefined> | T | undefined
 
 export interface RegistrySnapshot {
   /** Places for what was derived from this generation alone, both bounded: callers by their Authorization header, */
@@ -39,16 +37,16 @@ export interface RegistrySnapshot {
   /** and whatever else, by its name. */
   readonly derived: LRUCache<string, object>
   apiKeyByDigest(digest: string): Promise<ApiKey | undefined>
-  apiKey(keyId: string): Read<ApiKey>
+  apiKey(keyId: string): Soon<ApiKey | undefined>
   hasOrganization(organizationId: string): Promise<boolean>
-  role(organizationId: string, userId: string): Read<Role>
-  namespace(namespace: string): Read<Namespace>
+  role(organizationId: string, userId: string): Soon<Role | undefined>
+  namespace(namespace: string): Soon<Namespace | undefined>
   /** The signing keys' record, sealed. */
-  signingKeys(): Read<Uint8Array>
+  signingKeys(): Soon<Uint8Array | undefined>
   /** Was the token of this id revoked? */
   isRevoked(jti: string): Promise<boolean>
   /** The server's details as JSON, ready to be answered. */
-  serverJson(qualifiedName: string): Read<Uint8Array>
+  serverJson(qualifiedName: string): Soon<Uint8Array | undefined>
   /** What was recorded for mocks of the server, in the order of the fixtures. */
   recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]>
 }
@@ -68,10 +66,7 @@ export function createRegistry(store: Pick<Store, 'get' | 'range' | 'stamp'>): R
   }
 
   return {
-    current() {
-      const current = generations.current('registry')
-      return typeof current === 'string' ? of(current) : current.then(of)
-    },
+    current: () => then(generations.current('registry'), of),
   }
 }
 
@@ -83,7 +78,7 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>): RegistrySnapshot {
   })
 
   /** `name` is the record's in this map: names hold no NUL, so kinds and parts cannot run into each other. */
-  function read<T>(name: string, key: () => Key, decode: (bytes: Uint8Array) => T): Read<T> {
+  function read<T>(name: string, key: () => Key, decode: (bytes: Uint8Array) => T): Soon<T | undefined> {
     const known = records.get(name)
     return known === undefined ? readAnew(name, key(), decode) : (known.value as T)
   }

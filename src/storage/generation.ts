@@ -5,12 +5,13 @@
  */
 
 import { generationsKeptMax } from '../limits.ts'
+import type { Soon } from '../model/soon.ts'
 import { keyText } from './keys.ts'
 import type { Key, Store } from './store.ts'
 
 export interface Generations {
   /** Of the part of this name, as text; '' for a part that was never written. A promise only where it must be read. */
-  current(name: string): Promise<string> | string
+  current(name: string): Soon<string>
 }
 
 /** `keyOf` gives the key of a part's generation. */
