@@ -96,7 +96,7 @@ export function enterConnection(
   if (before !== undefined) {
     const { namespace, connectionId, generation } = before
     const found = connections.find(namespace, connectionId)
-    if (!(found instanceof Promise) && found.generation === generation) {
+    if (!(found instanceof Promise) && found?.generation === generation) {
       return { namespace, connectionId, stored: found.stored }
     }
   }

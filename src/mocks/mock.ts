@@ -10,6 +10,7 @@ import { mockAnswersBytesMax, mockServersKeptMax } from '../limits.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../model/mcp.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail } from '../model/server.ts'
+import type { Soon } from '../model/soon.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
 import { asBuffer } from '../storage/store.ts'
 import { type Arguments, type MockAnswer, mockAnswer, type Tool } from './answer.ts'
@@ -93,7 +94,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
     return server
   }
 
-  function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> | Ready {
+  function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Soon<Ready> {
     // As written: another order of keys is made once more, and comes out the same.
     const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
     return answers.get(key) ?? make(key, { server, scenario, tool, given })

@@ -5,6 +5,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { connectionsKeptBytesMax } from '../limits.ts'
+import type { Soon } from '../model/soon.ts'
 import { findConnection, type StoredConnection } from './connections.ts'
 import { createGenerations } from './generation.ts'
 import { pageGenerationKey } from './keys.ts'
@@ -19,7 +20,7 @@ export interface KnownConnection {
 
 export interface KnownConnections {
   /** A promise only where it must be read. */
-  find(namespace: string, connectionId: string): Promise<KnownConnection | undefined> | KnownConnection
+  find(namespace: string, connectionId: string): Soon<KnownConnection | undefined>
 }
 
 export function createKnownConnections(store: Pick<Store, 'get' | 'getMany' | 'stamp'>): KnownConnections {

@@ -220,7 +220,7 @@ function answerTo(
     onEnd() {
       over()
       if (stream !== undefined) return stream.close()
-      resolve({ status, headers, body: chunks.length === 1 ? chunks[0] : Buffer.concat(chunks) })
+      resolve({ status, headers, body: chunks.length > 1 ? Buffer.concat(chunks) : chunks[0] })
     },
     onError: (cause) => stop(new UpstreamError('down', 'it takes no connection, or broke it off', { cause })),
   }

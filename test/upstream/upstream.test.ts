@@ -194,6 +194,7 @@ describe('a server', () => {
   const json = 'content-type: application/json\r\n'
   const behaviours: [what: string, says: string[], got: number | string][] = [
     ['answers', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`], 200],
+    ['has nothing to say', ['HTTP/1.1 204 No Content\r\n\r\n'], 204],
     [
       'says something first',
       ['HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n', `HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`],
