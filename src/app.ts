@@ -107,6 +107,16 @@ export function createApp(deps: AppDeps): App {
     takeTime: deps.takeTime,
   }
 
+  /** The answer to whatever was thrown on the way. */
+  function refuse(request: Request, thrown: unknown): Response {
+    const error = boundary(thrown)
+    // A fault of an upstream is nobody's here to mend.
+    if (error.code === 'internal' || error.code === 'unavailable') edge.fault(request, thrown)
+    const path = pathOf(request.url)
+    const allow = error.code === 'method_not_allowed' ? { allow: allowedMethods(path) ?? '' } : {}
+    return errorResponse(path, error, allow)
+  }
+
   // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's
   // settings count. The error boundary stands before the routes, because it covers what is mounted after it.
   const routes = new Elysia({
@@ -116,14 +126,7 @@ export function createApp(deps: AppDeps): App {
     systemRouter: false,
     handler: { standardHostname: false },
   })
-    .onError(({ request, error, code }) => {
-      const path = pathOf(request.url)
-      const answer = code === 'NOT_FOUND' ? unknownRoute(path) : boundary(error)
-      // A fault of an upstream is nobody's here to mend.
-      if (answer.code === 'internal' || answer.code === 'unavailable') edge.fault(request, error)
-      const allow = answer.code === 'method_not_allowed' ? { allow: allowedMethods(path) ?? '' } : {}
-      return errorResponse(path, answer, allow)
-    })
+    .onError(({ request, error, code }) => refuse(request, code === 'NOT_FOUND' ? unknownRoute(request) : error))
     .use(
       connectionRoutes({
         authenticator,
@@ -145,7 +148,7 @@ export function createApp(deps: AppDeps): App {
     // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
     .use(tokenRoutes({ authenticator, mints, audit, refusals, issuer, now, observer }))
     .compile()
-  return { fetch: edge.around(routes.fetch), pageCache: lists.statistics }
+  return { fetch: edge.around(routes.fetch, refuse), pageCache: lists.statistics }
 }
 
 function boundary(thrown: unknown): PlatformError {
@@ -169,8 +172,8 @@ function allowedMethods(path: string): string | undefined {
 }
 
 /** A path that exists under another method says so. */
-function unknownRoute(path: string): PlatformError {
-  const allowed = allowedMethods(path)
+function unknownRoute(request: Request): PlatformError {
+  const allowed = allowedMethods(pathOf(request.url))
   if (allowed === undefined) return notFound()
   return new PlatformError('method_not_allowed', `This path answers ${allowed} only`)
 }

@@ -4,15 +4,16 @@
  */
 
 import { LRUCache } from 'lru-cache'
+import { invalidRequest } from '../errors.ts'
 import { privateJson } from '../http/respond.ts'
 import { indexEntriesExaminedMax, pageCacheBytesMax, pagesAskedMax } from '../limits.ts'
-import type { Soon } from '../model/soon.ts'
+import { type Soon, then } from '../model/soon.ts'
 import { readConnection } from '../storage/connections.ts'
 import { createGenerations } from '../storage/generation.ts'
 import { connectionKey, connectionsOf, idAfter, pageGenerationKey, under } from '../storage/keys.ts'
-import { type Joined, joinValues, type Store } from '../storage/store.ts'
+import { type Joined, joinValues, type Key, type Store } from '../storage/store.ts'
 import { createCursors } from './cursor.ts'
-import { afterId, type Spending } from './id-stream.ts'
+import { afterId, type IdStream, type Spending } from './id-stream.ts'
 import { inScope, planOf, type RowScope } from './plan.ts'
 import { type ListQuery, spelling } from './query.ts'
 
@@ -25,28 +26,33 @@ export interface Page {
   readonly headers: Headers
 }
 
+/** A page that may be asked for, with all that is the same each time. */
 export interface ListRequest {
   readonly scope: RowScope
-  readonly query: ListQuery
+  readonly limit: number
+  /** The least id of the page. */
+  readonly from: string
+  /** Before the keys of the namespace's connections; */
+  readonly prefix: Key
+  /** the least key of the page, and the end of the namespace. */
+  readonly gte: Key
+  readonly lt: Key
   /** What a cursor is bound to: the namespace and the filters, in one spelling. */
   readonly binding: string
   /** Two requests with the same name get the same page, in one generation of the namespace. */
   readonly name: string
-}
-
-/** `rowScope` is what the caller's constraints say of rows, in one spelling. */
-export function listRequest(scope: RowScope, query: ListQuery, rowScope: string): ListRequest {
-  const binding = JSON.stringify([scope.namespace, spelling(query.filters)])
-  const cursor = query.cursor === undefined ? '-' : `=${query.cursor}`
-  return { scope, query, binding, name: `${query.limit} ${cursor} ${binding} ${rowScope}` }
+  /** The name in short, for the ETag. */
+  readonly nameDigest: string
 }
 
 export interface ConnectionLists {
+  /** `rowScope` is what the scope's blocks say of rows, in one spelling. Throws `invalid_request` for a cursor that is none. */
+  request(scope: RowScope, query: ListQuery, rowScope: string): ListRequest
   /**
-   * Gives the page to `use`, which must not await, and what that returns; or 'bad_cursor'. A promise only for a page that
-   * must be made.
+   * Gives the page to `use`, which must not await, and what that returns. A promise only for a page that filters or
+   * constraints narrow, or where the store must be waited for.
    */
-  page<T>(request: ListRequest, use: (page: Page) => T): Promise<T | 'bad_cursor'> | T
+  page<T>(request: ListRequest, use: (page: Page) => T): Soon<T>
   /** Pages that were answered ready, and made, since the start. */
   statistics(): { readonly hits: number; readonly misses: number }
 }
@@ -89,22 +95,13 @@ export function createConnectionLists(
     return kept.page
   }
 
-  async function makePage<T>(
-    { scope, query, binding, name }: ListRequest,
-    current: Soon<string>,
-    use: (page: Page) => T,
-  ): Promise<T | 'bad_cursor'> {
-    const generation = await current
-    const kept = keptPage(name, generation)
-    if (kept !== undefined) return use(kept)
+  function makePage<T>(request: ListRequest, generation: string, use: (page: Page) => T): Soon<T> {
     misses += 1
-
-    const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
-    if (from === undefined) return 'bad_cursor'
-    const unchanged = async () => (await generations.current(scope.namespace)) === generation
-    return readRows(store, scope, { limit: query.limit, from, unchanged }, ({ json, resumeFrom, settled }) => {
+    const { name, nameDigest, binding } = request
+    const unchanged = async () => (await generations.current(request.scope.namespace)) === generation
+    return readRows(store, request, unchanged, ({ json, resumeFrom, settled }) => {
       const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
-      const etag = etagOf(generation, name)
+      const etag = `"${btoa(generation)}.${nameDigest}"`
       const body = json.between('{"connections":[', `],"nextCursor":${cursor}}`)
       // A page that overtook a change is right, but it is not the page of this generation.
       if (settled && asked.get(name) === generation) {
@@ -121,45 +118,60 @@ export function createConnectionLists(
 
   return {
     statistics: () => ({ hits, misses }),
-    page(request, use) {
-      const generation = generations.current(request.scope.namespace)
-      const kept = typeof generation === 'string' ? keptPage(request.name, generation) : undefined
-      return kept === undefined ? makePage(request, generation, use) : use(kept)
+    request(scope, query, rowScope) {
+      const binding = JSON.stringify([scope.namespace, spelling(query.filters)])
+      const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
+      if (from === undefined) throw invalidRequest('cursor: is not one that this list gave for these filters')
+      const name = `${query.limit} ${JSON.stringify(from)} ${binding} ${rowScope}`
+      const prefix = connectionsOf(scope.namespace)
+      return {
+        scope,
+        limit: query.limit,
+        from,
+        prefix,
+        gte: connectionKey(scope.namespace, from),
+        lt: under(prefix).lt,
+        binding,
+        name,
+        nameDigest: Bun.SHA256.hash(name, 'base64').slice(0, 22),
+      }
+    },
+    page<T>(request: ListRequest, use: (page: Page) => T) {
+      return then(generations.current(request.scope.namespace), (generation): Soon<T> => {
+        const kept = keptPage(request.name, generation)
+        return kept === undefined ? makePage(request, generation, use) : use(kept)
+      })
     },
   }
 }
 
-function etagOf(generation: string, name: string): string {
-  return `"${Bun.SHA256.hash(generation + name, 'base64').slice(0, 22)}"`
-}
-
-interface Walk {
-  readonly limit: number
-  /** The least id of the page. */
-  readonly from: string
-  /** Since the walk began. */
-  readonly unchanged: () => Promise<boolean>
-}
-
-async function readRows<T>(
+/** `unchanged` tells whether the namespace is still as it was when the page was asked for. */
+function readRows<T>(
   store: Store,
-  scope: RowScope,
-  { limit, from, unchanged }: Walk,
+  request: ListRequest,
+  unchanged: () => Promise<boolean>,
+  use: (rows: Rows) => T,
+): Soon<T> {
+  const spending: Spending = { examined: 0, turnStarted: performance.now() }
+  const plan = planOf(store, request.scope, spending)
+  if (plan !== undefined) return readPlanned(store, request, plan, spending, unchanged, use)
+  // One snapshot: what it holds is right, whether or not the generation has moved on.
+  return store.join(request, (json) => {
+    const resumeFrom = json.moreAfter === undefined ? undefined : afterId(idAfter(request.prefix, json.moreAfter))
+    return use({ json, resumeFrom, settled: true })
+  })
+}
+
+/** The rows that an index plan names. */
+async function readPlanned<T>(
+  store: Store,
+  { scope, limit, from }: ListRequest,
+  plan: IdStream,
+  spending: Spending,
+  unchanged: () => Promise<boolean>,
   use: (rows: Rows) => T,
 ): Promise<T> {
   const { namespace } = scope
-  const spending: Spending = { examined: 0, turnStarted: performance.now() }
-  const plan = planOf(store, scope, spending)
-  if (plan === undefined) {
-    const prefix = connectionsOf(namespace)
-    const range = { gte: connectionKey(namespace, from), lt: under(prefix).lt, limit }
-    // One snapshot: what it holds is right, whether or not the generation has moved on.
-    return store.join(range, (json) => {
-      const resumeFrom = json.moreAfter === undefined ? undefined : afterId(idAfter(prefix, json.moreAfter))
-      return use({ json, resumeFrom, settled: true })
-    })
-  }
-
   const rows: Uint8Array[] = []
   const result = (resumeFrom: string | undefined, settled: boolean): T => {
     return use({ json: joinValues(rows, undefined), resumeFrom, settled })

@@ -21,12 +21,13 @@ import { privateJson } from '../http/respond.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
 import type { Connection, ConnectionWrite, Deleted } from '../model/connection.ts'
 import { isConnectionId } from '../model/names.ts'
+import { then } from '../model/soon.ts'
 import { connectionBytes, connectionChange, findConnection, type StoredConnection } from '../storage/connections.ts'
 import type { KnownConnections } from '../storage/known-connections.ts'
 import type { Store } from '../storage/store.ts'
 import { learn } from '../upstream/hello.ts'
 import { type Upstream, UpstreamError } from '../upstream/upstream.ts'
-import { type ConnectionLists, type ListRequest, listRequest } from './list.ts'
+import type { ConnectionLists, ListRequest, Page } from './list.ts'
 import { newConnectionId } from './names.ts'
 import { readListQuery } from './query.ts'
 import { type Draft, draftChanged, draftNew, expectWritable, readWrite, type Writing } from './write.ts'
@@ -51,14 +52,10 @@ export function connectionRoutes(deps: ConnectionDeps) {
     audit.record(event, { userId: caller.userId, keyId: caller.keyId, jti: caller.token?.jti, namespace, connectionId })
 
   return new Elysia({ name: 'connections' })
-    .get('/connect/:namespace', async ({ request }) => {
-      const asking = await ask(deps, request)
-      const list = granted(asking) ?? grant(asking, await settle(asking))
-      const answer = await lists.page(list, ({ body, etag, headers }) =>
-        isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers }),
-      )
-      if (answer === 'bad_cursor') throw invalidRequest('cursor: is not one that this list gave for these filters')
-      return answer
+    .get('/connect/:namespace', ({ request }) => {
+      const asking = ask(deps, request) // 401
+      const list = then(asking, (asking) => granted(asking) ?? grant(asking, lists)) // 404, 403, 400
+      return then(list, (list) => lists.page(list, (page) => answeredPage(page, request)))
     })
 
     .get('/connect/:namespace/:connectionId', async ({ request }) => {
@@ -183,14 +180,6 @@ function answered(body: Uint8Array, status = 200): Response {
   return new Response(body as Uint8Array<ArrayBuffer>, { status, headers: privateJson })
 }
 
-/** What the caller asks for, once it is clear that it may. Throws 404, 403 and 400, in this order. */
-async function settle(asking: Asking): Promise<ListRequest> {
-  const { caller, request } = asking
-  const namespace = await enterNamespace(asking, partsOf(request)[0], 'read')
-  const query = readListQuery(request.url)
-  return listRequest({ namespace, filters: query.filters, blocks: caller.blocks }, query, caller.rowScope)
-}
-
 /**
  * Grants by caller and URL. A caller stands for one generation of the registry, so what it was granted holds
  * as long as it does; a client that asks the same again is spared the way there. Long URLs are not kept.
@@ -201,7 +190,16 @@ function granted({ caller, request }: Asking): ListRequest | undefined {
   return grants.get(`${caller.serial} ${request.url}`)
 }
 
-function grant({ caller, request }: Asking, list: ListRequest): ListRequest {
+function answeredPage({ body, etag, headers }: Page, request: Request): Response {
+  return isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers })
+}
+
+/** What the caller asks for, once it is clear that it may. Throws 404, 403 and 400, in this order. */
+async function grant(asking: Asking, lists: ConnectionLists): Promise<ListRequest> {
+  const { caller, request } = asking
+  const namespace = await enterNamespace(asking, partsOf(request)[0], 'read')
+  const query = readListQuery(request.url)
+  const list = lists.request({ namespace, filters: query.filters, blocks: caller.blocks }, query, caller.rowScope)
   if (request.url.length <= grantUrlCharsMax) grants.set(`${caller.serial} ${request.url}`, list)
   return list
 }

@@ -5,11 +5,11 @@
 
 import { unavailableLoggedEveryMs } from '../limits.ts'
 import type { Log } from '../log.ts'
+import type { Soon } from '../model/soon.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
-import { asPlatformError, errorResponse } from './respond.ts'
 
-export type Fetch = (request: Request) => Response | Promise<Response>
+export type Fetch = (request: Request) => Soon<Response>
 
 export interface EdgeOptions {
   readonly guard: Guard
@@ -19,8 +19,8 @@ export interface EdgeOptions {
 }
 
 export interface Edge {
-  /** Around the routes. */
-  around(handle: Fetch): Fetch
+  /** Around the routes; `refuse` answers what the guard or a route throws. */
+  around(handle: Fetch, refuse: (request: Request, thrown: unknown) => Response): Fetch
   /** The id of a request that is being answered. */
   requestId(request: Request): string
   /** Notes what went wrong on our side, for the log line of the request. */
@@ -55,34 +55,45 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
   return {
     requestId,
     fault: (request, thrown) => void faults.set(request, thrown),
-    around: (handle) => async (request) => {
+    around: (handle, refuse) => (request) => {
       const started = performance.now()
-      let response: Response
       let corsHeaders: Record<string, string> | undefined
+      let answer: Soon<Response>
       try {
         corsHeaders = guard.check(request.headers)
         const preflight = corsHeaders === undefined ? undefined : guard.preflight(request, corsHeaders)
-        response = preflight ?? (await handle(request))
+        answer = preflight ?? handle(request)
       } catch (thrown) {
-        response = errorResponse(pathOf(request.url), asPlatformError(thrown))
+        answer = refuse(request, thrown)
       }
-      const id = ids.get(request) ?? newId(request)
-      response.headers.set('x-request-id', id)
-      if (corsHeaders !== undefined) addHeaders(response.headers, corsHeaders)
-      // 502 and 504 are an upstream's: the connection's state and the metrics tell of them.
-      if (response.status === 500 || (response.status === 503 && started >= quietUntil)) {
-        if (response.status === 503) quietUntil = started + unavailableLoggedEveryMs
-        log.error('request failed', {
-          requestId: id,
-          method: request.method,
-          route: `/${areaOf(request)}`,
-          status: response.status,
-          error: detail(faults.get(request)),
-        })
-      }
-      observe?.(operationOf(request), response.status, (performance.now() - started) / 1000)
-      return response
+      if (!(answer instanceof Promise)) return finish(request, answer, corsHeaders, started)
+      const refused = (thrown: unknown) => refuse(request, thrown)
+      return answer.catch(refused).then((response) => finish(request, response, corsHeaders, started))
     },
+  }
+
+  function finish(
+    request: Request,
+    response: Response,
+    corsHeaders: Record<string, string> | undefined,
+    started: number,
+  ): Response {
+    const id = ids.get(request) ?? newId(request)
+    response.headers.set('x-request-id', id)
+    if (corsHeaders !== undefined) addHeaders(response.headers, corsHeaders)
+    // 502 and 504 are an upstream's: the connection's state and the metrics tell of them.
+    if (response.status === 500 || (response.status === 503 && started >= quietUntil)) {
+      if (response.status === 503) quietUntil = started + unavailableLoggedEveryMs
+      log.error('request failed', {
+        requestId: id,
+        method: request.method,
+        route: `/${areaOf(request)}`,
+        status: response.status,
+        error: detail(faults.get(request)),
+      })
+    }
+    observe?.(operationOf(request), response.status, (performance.now() - started) / 1000)
+    return response
   }
 }
 

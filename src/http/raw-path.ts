@@ -4,10 +4,11 @@
  * request is for a name that cannot be (contract 2), and goes on under one.
  */
 
-type Fetch = (request: Request) => Response | Promise<Response>
+import type { Soon } from '../model/soon.ts'
+import type { Fetch } from './edge.ts'
 
 /** Routes for `Bun.serve` that hand everything to `fetch`. */
-export function rawPathRoutes(fetch: Fetch): Record<string, (request: Bun.BunRequest) => Response | Promise<Response>> {
+export function rawPathRoutes(fetch: Fetch): Record<string, (request: Bun.BunRequest) => Soon<Response>> {
   const checked =
     (prefix: string, ...names: readonly string[]) =>
     (request: Bun.BunRequest) => {

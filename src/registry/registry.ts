@@ -83,12 +83,13 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>): RegistrySnapshot {
     return known === undefined ? readAnew(name, key(), decode) : (known.value as T)
   }
 
-  async function readAnew<T>(name: string, key: Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
-    const bytes = await store.get(key)
-    const value = bytes === undefined ? undefined : decode(bytes)
-    // Absence is not remembered: made-up names would push out what is real.
-    if (value !== undefined) records.set(name, { value })
-    return value
+  function readAnew<T>(name: string, key: Key, decode: (bytes: Uint8Array) => T): Soon<T | undefined> {
+    return then(store.get(key), (bytes) => {
+      const value = bytes === undefined ? undefined : decode(bytes)
+      // Absence is not remembered: made-up names would push out what is real.
+      if (value !== undefined) records.set(name, { value })
+      return value
+    })
   }
   const json = <T>(bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString()) as T
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()

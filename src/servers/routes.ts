@@ -8,6 +8,7 @@ import { nameAfter } from '../http/path.ts'
 import { refuseQuery } from '../http/query.ts'
 import { privateJson } from '../http/respond.ts'
 import { isQualifiedName, namespaceOf } from '../model/names.ts'
+import { then } from '../model/soon.ts'
 import { type Access, decide } from '../policy/decide.ts'
 
 export interface ServerDeps {
@@ -20,22 +21,24 @@ const headers = new Headers(privateJson)
 
 export function serverRoutes({ authenticator, refusals }: ServerDeps) {
   // A wildcard: the slash of a qualifiedName may come encoded or plain.
-  return new Elysia({ name: 'servers' }).get('/servers/*', async ({ request }) => {
-    const { caller, registry } = await authenticator.authenticate(request) // 401
-
-    const qualifiedName = readQualifiedName(request.url)
-    if (qualifiedName === undefined) throw notFound()
-    const namespace = namespaceOf(qualifiedName)
-    const access: Access = { namespace, resource: 'servers', operation: 'read', metadata: 'none' }
-    const decision = decide(caller.blocks, access)
-    if (!decision.allowed) refusals.policy(request, caller, access, decision)
-    if (!decision.allowed && !decision.visible) throw notFound()
-    // Registered servers are visible to every caller, so absence is told before a missing permission.
-    const json = await registry.serverJson(qualifiedName)
-    if (json === undefined) throw notFound()
-    if (!decision.allowed) throw forbidden(decision) // 403
-    refuseQuery(request.url) // 400
-    return new Response(json as Uint8Array<ArrayBuffer>, { headers })
+  return new Elysia({ name: 'servers' }).get('/servers/*', ({ request }) => {
+    const authenticated = authenticator.authenticate(request) // 401
+    return then(authenticated, ({ caller, registry }) => {
+      const qualifiedName = readQualifiedName(request.url)
+      if (qualifiedName === undefined) throw notFound()
+      const namespace = namespaceOf(qualifiedName)
+      const access: Access = { namespace, resource: 'servers', operation: 'read', metadata: 'none' }
+      const decision = decide(caller.blocks, access)
+      if (!decision.allowed) refusals.policy(request, caller, access, decision)
+      if (!decision.allowed && !decision.visible) throw notFound()
+      // Registered servers are visible to every caller, so absence is told before a missing permission.
+      return then(registry.serverJson(qualifiedName), (json) => {
+        if (json === undefined) throw notFound()
+        if (!decision.allowed) throw forbidden(decision) // 403
+        refuseQuery(request.url) // 400
+        return new Response(json as Uint8Array<ArrayBuffer>, { headers })
+      })
+    })
   })
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { generationsKeptMax } from '../limits.ts'
-import type { Soon } from '../model/soon.ts'
+import { type Soon, then } from '../model/soon.ts'
 import { keyText } from './keys.ts'
 import type { Key, Store } from './store.ts'
 
@@ -18,14 +18,15 @@ export interface Generations {
 export function createGenerations(store: Pick<Store, 'get' | 'stamp'>, keyOf: (name: string) => Key): Generations {
   const known = new Map<string, { readonly key: Key; readonly stamp: number; readonly generation: string }>()
 
-  async function read(name: string, key: Key): Promise<string> {
+  function read(name: string, key: Key): Soon<string> {
     // Before the read: a commit that lands between the two makes for one read too many, and never for one too few.
     const stamp = store.stamp()
-    const value = await store.get(key)
-    const generation = value === undefined ? '' : keyText(value)
-    if (known.size >= generationsKeptMax) known.clear()
-    if (stamp !== undefined) known.set(name, { key, stamp, generation })
-    return generation
+    return then(store.get(key), (value) => {
+      const generation = value === undefined ? '' : keyText(value)
+      if (known.size >= generationsKeptMax) known.clear()
+      if (stamp !== undefined) known.set(name, { key, stamp, generation })
+      return generation
+    })
   }
 
   return {

@@ -170,31 +170,30 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
   }
 
   return {
-    async get(key) {
+    get(key) {
       return read(() => find(key))
     },
-    async getMany(keys) {
+    getMany(keys) {
       return read(() => keys.map(find))
     },
-    async range(range) {
+    range(range) {
       return read(() => {
         const entries: Entry[] = []
         const more = walk(range, 'entries', (key, value) => entries.push({ key, value }))
         return { entries, more }
       })
     },
-    async keys(range) {
+    keys(range) {
       return read(() => {
         const keys: Key[] = []
         const more = walk(range, 'keys', (key) => keys.push(key))
         return { keys, more }
       })
     },
-    async join(range, use) {
+    join(range, use) {
       return read(() => {
-        const { gte, lt } = range
-        const isAllInRuns = isInRuns(gte) && Buffer.compare(lt, Buffer.of((gte[0] ?? 0) + 1)) <= 0
-        if (isAllInRuns) return use(packed.join(range))
+        // Of one kind.
+        if (isInRuns(range.gte) && range.lt[0] === range.gte[0]) return use(packed.join(range))
         const values: Uint8Array[] = []
         let last: Key | undefined
         const more = walk(range, 'entries', (key, value) => {

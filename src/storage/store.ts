@@ -5,10 +5,11 @@
  * Promises. A commit is atomic and serializable, its checks included, and durable when it resolves.
  * A read sees every commit acknowledged before it began, by whichever process. One range is one
  * snapshot; several reads are not. There are no open transactions and no callbacks inside one, so that
- * an engine may stand on another machine.
+ * an engine may stand on another machine. A read is a promise only where the engine must wait for it.
  */
 
 import { storeKeyBytesMax } from '../limits.ts'
+import type { Soon } from '../model/soon.ts'
 
 /** 1 to 1,024 bytes; ordered by unsigned bytes, a prefix before what it begins. */
 export type Key = Uint8Array
@@ -43,18 +44,18 @@ export type Committed = { readonly ok: true } | { readonly ok: false; readonly c
 
 export interface Store {
   /** The value, or undefined where the key holds nothing. */
-  get(key: Key): Promise<Uint8Array | undefined>
+  get(key: Key): Soon<Uint8Array | undefined>
   /** The values in the order of the keys; one snapshot. */
-  getMany(keys: readonly Key[]): Promise<(Uint8Array | undefined)[]>
+  getMany(keys: readonly Key[]): Soon<(Uint8Array | undefined)[]>
   /** `more`: the range holds entries past the last one returned. */
-  range(range: Range): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean }>
+  range(range: Range): Soon<{ readonly entries: readonly Entry[]; readonly more: boolean }>
   /** The same without the values. */
-  keys(range: Range): Promise<{ readonly keys: readonly Key[]; readonly more: boolean }>
+  keys(range: Range): Soon<{ readonly keys: readonly Key[]; readonly more: boolean }>
   /**
    * The values of a range with commas between them, in one buffer: for records that are answered as they
    * are stored. The buffer is lent: it is the caller's until `use` returns, which must not await.
    */
-  join<T>(range: Range, use: (joined: Joined) => T): Promise<T>
+  join<T>(range: Range, use: (joined: Joined) => T): Soon<T>
   /** Some writes, for a request: resolves when durable. Concurrent commits share a disk flush where the engine can. */
   commit(write: Write): Promise<Committed>
   /** The same promise for a write of any size, made as it is consumed: may hold up the process, so for start-up. */

@@ -18,7 +18,7 @@ let commits = 0
 const changing: Store = {
   ...store,
   stamp: () => commits,
-  get: async (key) => (key[0] === kind ? Buffer.from(String(commits)) : store.get(key)),
+  get: (key) => (key[0] === kind ? Buffer.from(String(commits)) : store.get(key)),
 }
 const issuer = 'http://localhost'
 const guard = createGuard({ host: '127.0.0.1', baseUrl: issuer, corsOrigins: [], localAddresses: [] })

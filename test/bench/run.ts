@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { createAuthenticator } from '../../src/auth/authenticate.ts'
 import { signToken, verifyToken } from '../../src/auth/service-token.ts'
 import { createCursors } from '../../src/connections/cursor.ts'
-import { createConnectionLists, listRequest } from '../../src/connections/list.ts'
+import { createConnectionLists } from '../../src/connections/list.ts'
 import type { Filter } from '../../src/connections/query.ts'
 import { openDataFolder } from '../../src/data-folder.ts'
 import type { Block } from '../../src/policy/block.ts'
@@ -208,9 +208,9 @@ async function inProcess(): Promise<void> {
   const lists = createConnectionLists(store, secrets.cursorKey, 1)
   const page = (namespace: string, filters: readonly Filter[] = [], blocks: readonly Block[] = [], from?: string) => {
     const scope = { namespace, filters, blocks }
-    const binding = listRequest(scope, { limit: 100, filters, cursor: undefined }, '').binding
+    const { binding } = lists.request(scope, { limit: 100, filters, cursor: undefined }, '')
     const cursor = from === undefined ? undefined : createCursors(secrets.cursorKey).seal(binding, from)
-    const request = listRequest(scope, { limit: 100, filters, cursor }, '')
+    const request = lists.request(scope, { limit: 100, filters, cursor }, '')
     return async () => lists.page(request, ({ etag }) => etag)
   }
   const at = (share: number) => `connection-${String(Math.floor(count * share)).padStart(8, '0')}`

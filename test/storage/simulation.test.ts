@@ -37,7 +37,7 @@ for (const seed of seeds) {
   })
 }
 
-type Operation = (store: Store) => Promise<unknown>
+type Operation = (store: Store) => unknown
 
 function pickOperation(chance: Random): Operation {
   const kind = chance.int(7)
