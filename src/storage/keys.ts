@@ -103,16 +103,18 @@ export function termEntries(namespace: string, term: Uint8Array): Key {
 export function termKey(namespace: string, term: Uint8Array, connectionId: string): Key {
   return extended(termEntries(namespace, term), connectionId)
 }
-/** The same for many entries of one namespace: `terms` holds the digest at `at`. */
-export function termKeyMaker(namespace: string): (terms: Buffer, at: number, connectionId: string) => Key {
+/** The same for many entries of one namespace, in a buffer that holds them all. */
+export function termKeyWriter(namespace: string) {
   const prefix = key('x', namespace, '')
-  return (terms, at, connectionId) => {
-    const start = prefix.length
-    const bytes = Buffer.allocUnsafe(start + termBytes + connectionId.length)
-    bytes.set(prefix)
-    terms.copy(bytes, start, at, at + termBytes)
-    bytes.write(connectionId, start + termBytes, 'latin1')
-    return bytes
+  return {
+    lengthOf: (connectionId: string) => prefix.length + termBytes + connectionId.length,
+    /** Writes a key at `start`, its term taken from `terms` at `termAt`; returns where it ends. */
+    write(target: Buffer, start: number, terms: Buffer, termAt: number, connectionId: string): number {
+      target.set(prefix, start)
+      const termStart = start + prefix.length
+      terms.copy(target, termStart, termAt, termAt + termBytes)
+      return termStart + termBytes + target.write(connectionId, termStart + termBytes, 'latin1')
+    },
   }
 }
 

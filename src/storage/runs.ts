@@ -92,11 +92,13 @@ export class Run {
   }
 }
 
-/** Entries in the order of their keys, as the value of a run. */
+/** Entries in the order of their keys, as the value of a run. The bytes are lent until the next call. */
 export function writeRun(entries: readonly Entry[]): Buffer {
   const keyBytes = entries.reduce((sum, { key }) => sum + key.length, 0)
   const valueBytes = entries.reduce((sum, { value }) => sum + value.length + 1, 0)
-  const bytes = Buffer.allocUnsafeSlow(headBytes + entries.length * slotBytes + keyBytes + valueBytes)
+  const length = headBytes + entries.length * slotBytes + keyBytes + valueBytes
+  if (length > room.length) room = Buffer.allocUnsafeSlow(length)
+  const bytes = room.subarray(0, length)
   bytes.writeUInt32LE(entries.length, 0)
   const keysStart = headBytes + entries.length * slotBytes
   const valuesStart = keysStart + keyBytes
@@ -114,6 +116,8 @@ export function writeRun(entries: readonly Entry[]): Buffer {
   return bytes
 }
 
+let room = Buffer.allocUnsafeSlow(64 * 1024)
+
 /** Where runs are kept: keys are those of runs. All inside one transaction. */
 export interface RunStorage {
   /** A run that begins with this key is cut past so many bytes. */
@@ -122,6 +126,7 @@ export interface RunStorage {
   atOrAfter(key: Key): Entry | undefined
   /** The key of the last run before `key`, or of the last of all. */
   keyBefore(key: Key | undefined): Key | undefined
+  /** Copies the value: it is lent. */
   put(key: Key, value: Uint8Array): void
   remove(key: Key): void
 }

@@ -71,7 +71,7 @@ async function writeFirstLayout(folder: string, version = 'postern 1'): Promise<
     data.put(Buffer.from('n'), Buffer.from('namespace'))
     for (const start of [0, 20, 40]) {
       const some = entries.slice(start, start + 20)
-      runs.put(some[0]?.key ?? '', writeRun(some))
+      runs.put(some[0]?.key ?? '', Buffer.from(writeRun(some)))
     }
   })
   await root.close()
