@@ -87,7 +87,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     const known = recall(header, registry)
     if (known !== undefined) return known
     const credential = readCredential(header)
-    // Not looked at at all past the limit: a signature costs a tenth of a millisecond. Whoever was accepted
+    // Not looked at at all past the limit: a signature costs more than sending one. Whoever was accepted
     // before is not held up by a neighbour behind the same address.
     const address = options.addressOf(request)
     const wait = options.failures.wait(address)

@@ -30,7 +30,8 @@ export interface SigningKey {
   readonly header: string
   /** tweetnacl's form: the seed and then the public key. */
   readonly secretKey: Uint8Array
-  readonly publicKey: KeyObject
+  /** The same for the runtime. */
+  readonly privateKey: KeyObject
   readonly jwk: PublicJwk
 }
 
@@ -140,10 +141,8 @@ const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
   const secret = Buffer.from(seed, 'base64url')
   // The runtime's derivation: tweetnacl's holds the process for a millisecond and a half, for each of the retired keys too.
-  const publicKey = createPublicKey(
-    createPrivateKey({ key: Buffer.concat([pkcs8Prefix, secret]), format: 'der', type: 'pkcs8' }),
-  )
-  const x = publicKey.export({ format: 'jwk' }).x as string
+  const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, secret]), format: 'der', type: 'pkcs8' })
+  const x = createPublicKey(privateKey).export({ format: 'jwk' }).x as string
   // RFC 7638: the required members in lexicographic order, without spaces.
   const kid = createHash('sha256').update(`{"crv":"Ed25519","kty":"OKP","x":"${x}"}`).digest('base64url')
   return {
@@ -152,7 +151,7 @@ function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
     since,
     header: Buffer.from(`{"alg":"EdDSA","typ":"mcp-service+jwt","kid":"${kid}"}`).toString('base64url'),
     secretKey: Buffer.concat([secret, Buffer.from(x, 'base64url')]),
-    publicKey,
+    privateKey,
     jwk: { kty: 'OKP', crv: 'Ed25519', x, kid, use: 'sig', alg: 'EdDSA' },
   }
 }

@@ -7,6 +7,7 @@ import { keyRing } from '../../src/auth/signing-keys.ts'
 import { keyRetirementSeconds, tokenCharsMax } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
 import { seed, signingKeyRecord } from '../support/platform.ts'
+import { random } from '../support/random.ts'
 
 const issuer = 'https://mcp.example.com'
 const nowSeconds = 1_800_000_000
@@ -38,6 +39,20 @@ function resign(headerText: string, body: string | object): string {
   const key = privateKeyOf('a')
   return `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`
 }
+/** Another signature of the same text, for a verifier that does not ask how large S is. */
+function malleated(text: string): string {
+  const bytes = Buffer.from(text, 'base64url')
+  const order = 2n ** 252n + 27742317777372353535851937790883648493n
+  let s = BigInt(`0x${bytes.subarray(32).reverse().toString('hex')}`) + order
+  for (let at = 32; at < 64; at += 1, s >>= 8n) bytes[at] = Number(s & 255n)
+  return bytes.toString('base64url')
+}
+/** Whoever has the published key alone. */
+const publicKey = createPublicKey({ key: { ...keys.active.jwk }, format: 'jwk' })
+function verifiedByOthers(token: string): boolean {
+  const [signed = '', by = ''] = [token.slice(0, token.lastIndexOf('.')), token.slice(token.lastIndexOf('.') + 1)]
+  return verifySignature(null, Buffer.from(signed), publicKey, Buffer.from(by, 'base64url'))
+}
 function privateKeyOf(name: string) {
   const { x } = keyRing([signingKeyRecord(name)]).active.jwk
   return { key: { kty: 'OKP', crv: 'Ed25519', x, d: seed(name).toString('base64url') }, format: 'jwk' } as const
@@ -50,10 +65,7 @@ describe('a token', () => {
     expect(rightHeader).toBe(`{"alg":"EdDSA","typ":"mcp-service+jwt","kid":"${keys.active.kid}"}`)
   })
   test('is verified by others with the published key', () => {
-    const key = createPublicKey({ key: { ...keys.active.jwk }, format: 'jwk' })
-    expect(verifySignature(null, Buffer.from(`${header}.${payload}`), key, Buffer.from(signature, 'base64url'))).toBe(
-      true,
-    )
+    expect(verifiedByOthers(good)).toBe(true)
   })
   test('of a key that verifies but no longer signs is accepted', () => {
     const [next, , retired] = keys.all
@@ -73,6 +85,16 @@ describe('a token', () => {
       const signed = `${header}.${base64url(one)}`
       const token = `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`
       if ('refused' in check(token)) throw new Error(`token ${i} was refused`)
+    }
+  })
+  test('is accepted exactly when a verifier with the published key accepts its signature', () => {
+    const chance = random(7)
+    for (let i = 0; i < 300; i += 1) {
+      const text = resign(rightHeader, { ...claims, sub: `user-${i}` })
+      const [signed, by] = [text.slice(0, -86), Buffer.from(text.slice(-86), 'base64url')]
+      if (i % 2 === 1) by[chance.int(64)] = chance.int(256)
+      const token = signed + by.toString('base64url')
+      expect({ i, ok: 'claims' in check(token) }).toEqual({ i, ok: verifiedByOthers(token) })
     }
   })
   test('the runtime and tweetnacl make the same signature', () => expect(resign(rightHeader, claims)).toBe(good))
@@ -105,7 +127,6 @@ describe('time', () => {
 })
 
 describe('confusion', () => {
-  const { publicKey } = keys.active
   const publicPem = publicKey.export({ type: 'spki', format: 'pem' }).toString()
   const withHeader = (fields: object) => resign(JSON.stringify(fields), claims)
   const right = JSON.parse(rightHeader)
@@ -171,6 +192,11 @@ describe('confusion', () => {
         .replace(signature, `${Buffer.from(signature, 'base64url').toString('base64')}`),
     ],
     ['a signature of other bytes', `${header}.${base64url({ ...claims, sub: 'eve' })}.${signature}`],
+    ['a signature with the order of the group added', `${header}.${payload}.${malleated(signature)}`],
+    [
+      'a last character that is the right one in its low byte only',
+      good.slice(0, -1) + String.fromCharCode(good.charCodeAt(good.length - 1) + 0x100),
+    ],
     ['a short signature', `${header}.${payload}.${signature.slice(0, -2)}`],
     ['a long signature', `${header}.${payload}.${signature}AAAA`],
     ['JSON serialization', JSON.stringify({ protected: header, payload, signature })],
@@ -207,6 +233,7 @@ describe('confusion', () => {
 
 const vectors = process.env['POSTERN_VECTORS'] ?? resolve(import.meta.dir, '../../../shared/vectors')
 describe.if(existsSync(vectors))('vectors of Wycheproof', () => {
+  // It is what `verifiedByOthers` goes by.
   test('the runtime agrees with all 151 Ed25519 cases', () => {
     const file = JSON.parse(readFileSync(join(vectors, 'wycheproof-ed25519.json'), 'utf8'))
     let count = 0
