@@ -13,8 +13,8 @@ import { createGenerations } from '../storage/generation.ts'
 import { connectionKey, connectionsOf, idAfter, pageGenerationKey, under } from '../storage/keys.ts'
 import { type Joined, joinValues, type Key, type Store } from '../storage/store.ts'
 import { createCursors } from './cursor.ts'
-import { afterId, type IdStream, type Spending } from './id-stream.ts'
-import { inScope, planOf, type RowScope } from './plan.ts'
+import { afterId, type Spending } from './id-stream.ts'
+import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
 import { type ListQuery, spelling } from './query.ts'
 
 export interface Page {
@@ -29,6 +29,8 @@ export interface Page {
 /** A page that may be asked for, with all that is the same each time. */
 export interface ListRequest {
   readonly scope: RowScope
+  /** To less than the whole namespace. */
+  readonly isNarrowed: boolean
   readonly limit: number
   /** The least id of the page. */
   readonly from: string
@@ -126,6 +128,7 @@ export function createConnectionLists(
       const prefix = connectionsOf(scope.namespace)
       return {
         scope,
+        isNarrowed: isNarrowed(scope),
         limit: query.limit,
         from,
         prefix,
@@ -152,9 +155,7 @@ function readRows<T>(
   unchanged: () => Promise<boolean>,
   use: (rows: Rows) => T,
 ): Soon<T> {
-  const spending: Spending = { examined: 0, turnStarted: performance.now() }
-  const plan = planOf(store, request.scope, spending)
-  if (plan !== undefined) return readPlanned(store, request, plan, spending, unchanged, use)
+  if (request.isNarrowed) return readPlanned(store, request, unchanged, use)
   // One snapshot: what it holds is right, whether or not the generation has moved on.
   return store.join(request, (json) => {
     const resumeFrom = json.moreAfter === undefined ? undefined : afterId(idAfter(request.prefix, json.moreAfter))
@@ -166,12 +167,12 @@ function readRows<T>(
 async function readPlanned<T>(
   store: Store,
   { scope, limit, from }: ListRequest,
-  plan: IdStream,
-  spending: Spending,
   unchanged: () => Promise<boolean>,
   use: (rows: Rows) => T,
 ): Promise<T> {
   const { namespace } = scope
+  const spending: Spending = { examined: 0, turnStarted: performance.now() }
+  const plan = planOf(store, scope, spending)
   const rows: Uint8Array[] = []
   const result = (resumeFrom: string | undefined, settled: boolean): T => {
     return use({ json: joinValues(rows, undefined), resumeFrom, settled })

@@ -18,8 +18,13 @@ export interface RowScope {
   readonly blocks: readonly Block[]
 }
 
-/** The stream of a scope's ids, or undefined when the scope is the whole namespace. */
-export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: Spending): IdStream | undefined {
+/** Does anything but the namespace narrow it? */
+export function isNarrowed({ filters, blocks }: RowScope): boolean {
+  return filters.length > 0 || metadataOf(blocks).length > 0
+}
+
+/** The stream of a narrowed scope's ids. */
+export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: Spending): IdStream {
   const term = (digest: Uint8Array) => indexStream(store, termEntries(scope.namespace, digest), spending)
   const parts = [
     ...scope.filters.map((filter) => anyOf(filterTerms(filter).map(term))),
@@ -27,7 +32,7 @@ export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: Sp
       anyOf(sets.map((set) => allOf(set.map((pair) => pairStream(pair, term))))),
     ),
   ]
-  return parts.length === 0 ? undefined : allOf(parts)
+  return allOf(parts)
 }
 
 /** Whether a record is in the scope: for records that changed while a page was made, and to check the plan against. */

@@ -51,16 +51,9 @@ export class Run {
     return Uint8Array.prototype.slice.call(this.#bytes, ...this.#valueSpan(index, index + 1))
   }
 
-  /** Bytes that `copyValues` writes. */
-  valuesLength(start: number, end: number): number {
-    const [from, to] = this.#valueSpan(start, end)
-    return to - from
-  }
-
-  /** Writes the values from `start` to before `end`, with commas between them, in one piece. */
-  copyValues(start: number, end: number, target: Buffer, at: number): void {
-    const [from, to] = this.#valueSpan(start, end)
-    this.#bytes.copy(target, at, from, to)
+  /** The values from `start` to before `end`, with commas between them, in one piece: a view, valid as the run is. */
+  values(start: number, end: number): Buffer {
+    return this.#bytes.subarray(...this.#valueSpan(start, end))
   }
 
   /** Below zero when the entry's key comes before `key`, zero when it is the same. */
