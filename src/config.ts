@@ -45,13 +45,20 @@ export interface ServeConfig {
 /** Throws CommandError (2, wrong usage) that lists every complaint. */
 export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, string | undefined>>): ServeConfig {
   const complaints: string[] = []
+  /** The flag with its value, or the variable that it came from. */
+  const given = (flag: string, value: string | undefined) => {
+    const variable = `POSTERN_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`
+    return `${env[variable] === value ? variable : flag} ${value}`
+  }
   const host = flags.host.replace(/^\[(.*)\]$/, '$1')
   const port = /^\d{1,5}$/.test(flags.port) ? Number(flags.port) : Number.NaN
-  if (!(port <= 65_535)) complaints.push(`--port ${flags.port}: must be a number from 0 to 65535`)
-  if (!/^[A-Za-z0-9.:_-]+$/.test(host)) complaints.push(`--host ${flags.host}: must be an address or a name`)
+  if (!(port <= 65_535)) complaints.push(`${given('--port', flags.port)}: must be a number from 0 to 65535`)
+  if (!/^[A-Za-z0-9.:_-]+$/.test(host)) complaints.push(`${given('--host', flags.host)}: must be an address or a name`)
   const baseUrl = flags.baseUrl?.replace(/\/+$/, '')
   if (baseUrl !== undefined && !isPlainUrl(baseUrl)) {
-    complaints.push(`--base-url ${flags.baseUrl}: must be an http or https URL without user, query or fragment`)
+    complaints.push(
+      `${given('--base-url', flags.baseUrl)}: must be an http or https URL without user, query or fragment`,
+    )
   }
   for (const origin of flags.corsOrigin) {
     if (!isPlainUrl(origin) || new URL(origin).origin !== origin) {
@@ -60,12 +67,13 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   }
   const metrics = flags.metricsListen === undefined ? undefined : readListen(flags.metricsListen)
   if (metrics === undefined && flags.metricsListen !== undefined) {
-    complaints.push(`--metrics-listen ${flags.metricsListen}: must be HOST:PORT, like 127.0.0.1:9464`)
+    complaints.push(`${given('--metrics-listen', flags.metricsListen)}: must be HOST:PORT, like 127.0.0.1:9464`)
   }
   const rates = { mints: readRate(flags.mintRate), failures: readRate(flags.failureRate) }
-  if (Number.isNaN(rates.mints)) complaints.push(`--mint-rate ${flags.mintRate}: must be a number from 0 to 10000`)
+  if (Number.isNaN(rates.mints))
+    complaints.push(`${given('--mint-rate', flags.mintRate)}: must be a number from 0 to 10000`)
   if (Number.isNaN(rates.failures)) {
-    complaints.push(`--failure-rate ${flags.failureRate}: must be a number from 0 to 10000`)
+    complaints.push(`${given('--failure-rate', flags.failureRate)}: must be a number from 0 to 10000`)
   }
   const allowed: AllowedUpstream[] = []
   for (const text of flags.allowUpstream.flatMap((given) => given.split(','))) {
@@ -77,7 +85,9 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   const patience = /^\d{1,6}[smh]$/.test(flags.upstreamTimeout) ? readTtl(flags.upstreamTimeout) : { seconds: 0 }
   const patienceSeconds = 'seconds' in patience ? patience.seconds : 0
   if (patienceSeconds < 1 || patienceSeconds > upstreamPatienceMaxSeconds) {
-    complaints.push(`--upstream-timeout ${flags.upstreamTimeout}: must be a duration from 1s to 10m, like 60s`)
+    complaints.push(
+      `${given('--upstream-timeout', flags.upstreamTimeout)}: must be a duration from 1s to 10m, like 60s`,
+    )
   }
   const upstream = { allowed, isPublicAllowed: flags.publicUpstream, patience: patienceSeconds * 1000 }
   const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']

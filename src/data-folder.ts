@@ -48,11 +48,11 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
-    throw new CommandError(
-      `cannot use the data folder ${path}: ${(error as Error).message}; choose another with --data`,
-      1,
-      { cause: error },
-    )
+    const { code, message } = error as NodeJS.ErrnoException
+    const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'it is a file, or in one' : message
+    throw new CommandError(`cannot use the data folder ${path}: ${why}; choose another with --data`, 1, {
+      cause: error,
+    })
   }
   if ((statSync(path).mode & 0o077) !== 0) {
     throw new CommandError(`the data folder ${path} is open to others: run  chmod 700 ${path}`)

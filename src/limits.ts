@@ -105,6 +105,8 @@ export const turnMaxMs = 2
 export const requestBodyBytesMax = 64 * kB
 /** Ours: deeper JSON is an attack on whoever reads it next. Past it: 400. */
 export const jsonDepthMax = 32
+/** Ours: a text that is no JSON is read once more, at 40 MB a second, to say where it fails. Past it: it is not said where. */
+export const jsonPlaceCharsMax = 256 * kB
 /** Ours: tokens a second that one API key may mint; signing holds the process for 2 ms each. `--mint-rate`. Past it: 429. */
 export const mintsPerSecondDefault = 50
 /** Ours: bad credentials a second from one address; an office with an expired token stays under it. `--failure-rate`. Past it: 429. */

@@ -82,6 +82,7 @@ function program(exit: (code: number) => void): Command {
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
     .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
+    .showHelpAfterError('(--help tells what there is)')
     .exitOverride()
 
   withServeOptions(postern.command('serve').description('serve the platform from a data folder'))
@@ -105,7 +106,9 @@ function program(exit: (code: number) => void): Command {
       exit(await dev(config, terminal))
     })
 
-  const keys = postern.command('keys').description('create, list and revoke API keys, while the server runs or not')
+  const group = (name: string) => postern.command(name).helpCommand('help [command]', 'print the help of a command')
+
+  const keys = group('keys').description('create, list and revoke API keys, while the server runs or not')
   keys
     .command('create')
     .description('make a key and print it once, alone, on stdout')
@@ -133,7 +136,7 @@ function program(exit: (code: number) => void): Command {
     .description('check fixtures and print every problem as file: path: what is wrong')
     .action(async (folders: string[]) => (await import('./commands/check.ts')).check(folders, terminal))
 
-  const token = postern.command('token').description('look at service tokens, and revoke them')
+  const token = group('token').description('look at service tokens, and revoke them')
   token
     .command('explain')
     .argument('<token>', 'the token')
@@ -157,8 +160,7 @@ function program(exit: (code: number) => void): Command {
       (await import('./commands/token-revoke.ts')).revokeTokenCommand(token, flags, new Date(), terminal),
     )
 
-  postern
-    .command('audit')
+  group('audit')
     .description('look at the audit log')
     .command('verify')
     .argument('[file]', 'the log (default: audit.jsonl in the data folder)')
@@ -204,9 +206,9 @@ function program(exit: (code: number) => void): Command {
     .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./commands/verify.ts')).verify(flags, terminal))
 
-  const signingKey = postern
-    .command('signing-key')
-    .description('list, rotate and revoke the keys that sign tokens, while the server runs or not')
+  const signingKey = group('signing-key').description(
+    'list, rotate and revoke the keys that sign tokens, while the server runs or not',
+  )
   signingKey
     .command('list')
     .description('list the keys that are published, and what each is for')
@@ -255,7 +257,9 @@ Example:
 const devHelp = `
 Examples:
   postern dev
-  postern dev --fixtures ./fixtures --port 0`
+  postern dev --fixtures ./fixtures --port 0
+
+Connections may point to this machine, so that a server under development can be tried.`
 
 const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
@@ -280,10 +284,18 @@ async function main(argv: readonly string[]): Promise<number> {
       terminal.stderr(`${error.message}\n`)
       return error.exitCode
     }
-    terminal.stderr(`postern failed: ${error instanceof Error ? error.message : String(error)}\n`)
+    const message = error instanceof Error ? error.message : String(error)
+    terminal.stderr(`postern failed: ${isUnpacking(message) ? unpackingHelp : message}\n`)
     return 1
   }
 }
+
+/** LMDB's library stands inside the executable, and the system loads libraries from files only. */
+function isUnpacking(message: string): boolean {
+  return message.includes('.node: cannot open shared object file')
+}
+const unpackingHelp =
+  'cannot unpack the library of LMDB: make the folder for temporary files writable, or name one with TMPDIR'
 
 /** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */
 function helpCode(error: CommanderError): number {

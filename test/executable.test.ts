@@ -553,9 +553,30 @@ describe('one clear line and an exit code', () => {
     env?: Record<string, string>,
   ][] = [
     ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
-    ['an unknown flag', 2, /unknown option '--nope'/, () => ['serve', '--nope']],
+    ['an unknown flag', 2, /unknown option '--nope'\n.*--help tells/, () => ['serve', '--nope']],
     ['no command', 2, /Usage: postern/, () => []],
     ['a port that is none', 2, /--port http: must be a number from 0 to 65535/, () => ['serve', '--port', 'http']],
+    [
+      'a port from the environment that is none',
+      2,
+      /^POSTERN_PORT http: must be a number/,
+      () => ['serve'],
+      { POSTERN_PORT: 'http' },
+    ],
+    [
+      'a host that is none of this machine',
+      1,
+      /cannot listen on 192\.0\.2\.1:\d+: this machine has no such address; choose with --host/,
+      () => ['serve', '--host', '192.0.2.1'],
+    ],
+    [
+      'a folder for temporary files that is not there',
+      1,
+      /cannot unpack the library of LMDB: .* TMPDIR/,
+      () => ['keys', 'create', '--user', 'ada'],
+      { TMPDIR: '/nowhere' },
+    ],
+    ['a log that is none', 1, /is no audit log/, () => ['audit', 'verify', '/etc/hostname']],
     ['a port out of range', 2, /--port 65536/, () => ['serve', '--port', '65536']],
     [
       'a base URL that is none',
@@ -579,13 +600,19 @@ describe('one clear line and an exit code', () => {
       /there is no data folder at .*nowhere/,
       () => ['keys', 'list', '--data', 'nowhere'],
     ],
-    ['a data folder that is a file', 1, /cannot use the data folder .*--data/, () => ['serve', '--data', executable]],
+    [
+      'a data folder that is a file',
+      1,
+      /cannot use the data folder .*: it is a file.*--data/,
+      () => ['serve', '--data', executable],
+    ],
     [
       'a fixtures folder that is not there',
       1,
-      /cannot read the fixtures folder "nowhere"/,
+      /cannot read the fixtures folder "nowhere": it is not there/,
       () => ['serve', '--port', '0', '--fixtures', 'nowhere'],
     ],
+    ['a file to check', 1, /: it is a file: name the folder/, () => ['check', executable]],
     ['a folder to check without files', 1, /there is no \*\.json file/, (place) => ['check', place.folder]],
     ['a command whose help is not there', 2, /unknown command 'keys nope'/, () => ['help', 'keys', 'nope']],
     ['a token that is none', 1, /this is not a service token/, () => ['token', 'explain', 'nope']],
@@ -678,8 +705,8 @@ describe('one clear line and an exit code', () => {
     const ran = await run(place, ['serve', '--data', place.data, '--port', '0', '--fixtures', broken])
     expect(ran).toMatchObject({ code: 1, stdout: '' })
     expect(ran.stderr.trim().split('\n')).toEqual([
-      expect.stringMatching(/a\.json: unknown field "x"/),
-      expect.stringMatching(/b\.json: is not JSON/),
+      expect.stringMatching(/a\.json: has the unknown field "x"/),
+      expect.stringMatching(/b\.json: is not JSON: .* \(line 1, column 48\)/),
       expect.stringMatching(/a\.json: namespaces\[0\]\.organizationId: names the organization "o"/),
       '3 problems: these fixtures are not loaded',
     ])
@@ -765,6 +792,10 @@ describe('commands', () => {
     const without = await explain('--namespace', 'northwind', '--operation', 'execute')
     expect(without.stdout).toContain('policy[0].rpcReqMatch depends on the request')
     expect((await explain('--resource', 'tools', '--namespace', 'x')).code).toBe(2)
+    const call = ['--namespace', 'northwind', '--rpc', '{"method":"call","params":{"name":"issues.list"}}']
+    expect((await explain(...call)).stdout).toContain('Allowed by the token')
+    await run(place, ['token', 'revoke', token, '--data', place.data])
+    expect((await explain(...call)).stdout).toContain('Refused: the token is revoked, 401.')
   })
 
   test('what a token or a name says is printed as text, never acted on by the terminal', async () => {

@@ -18,6 +18,9 @@ export async function recordAct(data: string, event: string, fields: AuditFields
   }
 }
 
+/** More than anybody reads at once. */
+const problemsShownMax = 100
+
 export async function verifyAudit(
   file: string | undefined,
   { data, hash }: { readonly data: string; readonly hash?: string },
@@ -36,7 +39,12 @@ export async function verifyAudit(
     throw new CommandError(`${path} has no entry with the hash ${hash}: it was cut off, or written anew`)
   }
   for (const line of torn) stderr(`${path}:${line}: was cut short by a crash; nothing is missing after it\n`)
-  if (problems.length > 0) throw new CommandError(problems.map((problem) => `${path}:${problem}`).join('\n'))
+  if (problems.length > 0) {
+    if (entries === 0) throw new CommandError(`${path} is no audit log: none of its lines is an entry`)
+    const lines = problems.slice(0, problemsShownMax).map((problem) => `${path}:${problem}`)
+    if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} lines more`)
+    throw new CommandError(lines.join('\n'))
+  }
   stdout(`${entries} entries, none changed, none missing between them. The last has the hash\n${lastHash}\n`)
   stdout('Keep it elsewhere: with --hash, a log that was cut off before it can be told.\n')
 }

@@ -152,10 +152,11 @@ function listen({ host, port }: ServeConfig) {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     const busy = code === 'EADDRINUSE'
+    const why = code === 'ENOENT' || code === 'EADDRNOTAVAIL' ? 'this machine has no such address' : message
     throw new CommandError(
       busy
         ? `port ${port} on ${host} is taken: stop what uses it, or choose another with --port (0 picks a free one)`
-        : `cannot listen on ${host}:${port}: ${message}; choose with --host and --port`,
+        : `cannot listen on ${host}:${port}: ${why}; choose with --host and --port`,
       1,
       { cause: error },
     )

@@ -31,7 +31,7 @@ export interface ExplainFlags {
 export async function explainToken(token: string, flags: ExplainFlags, now: Date, { stdout }: Terminal): Promise<void> {
   const claims = unverifiedClaims(token.trim())
   if (claims === undefined)
-    throw new CommandError('this is not a service token of postern: expected three parts with dots between them')
+    throw new CommandError('this is not a service token of postern: give all of what POST /tokens answered as `token`')
   const blocks = claims.policy.map((constraint, index) => {
     const read = readConstraint(constraint)
     if ('problem' in read)
@@ -52,7 +52,10 @@ export async function explainToken(token: string, flags: ExplainFlags, now: Date
   const asked = [flags.namespace, flags.resource, flags.operation, flags.metadata, flags.rpc].some(
     (flag) => flag !== undefined,
   )
-  if (asked) lines.push('', ...requestLines(blocks, readAccess(flags), flags.namespace, isExpired(claims, now)))
+  if (asked) {
+    const over = isExpired(claims, now) ? 'has expired' : (known?.revoked.length ?? 0) > 0 ? 'is revoked' : undefined
+    lines.push('', ...requestLines(blocks, readAccess(flags), flags.namespace, over))
+  }
   stdout(`${lines.map(printable).join('\n')}\n`)
 }
 
@@ -121,11 +124,12 @@ function blockLines(block: Block, index: number): string[] {
   return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
 }
 
+/** `over` says why the token is refused whatever is asked. */
 function requestLines(
   given: readonly Block[],
   access: Access,
   namespace: string | undefined,
-  expired: boolean,
+  over: string | undefined,
 ): string[] {
   const { resource, operation } = access
   // Without a namespace nothing is said of namespaces.
@@ -145,7 +149,7 @@ function requestLines(
   }
   const decision = decide(blocks, access)
   const isList = resource === 'connections' && operation === 'read'
-  if (expired) lines.push('Refused: the token has expired, 401.')
+  if (over !== undefined) lines.push(`Refused: the token ${over}, 401.`)
   else if (decision.allowed) {
     lines.push('Allowed by the token; whether its key stands and its user reaches the namespace is not asked here.')
     if (access.metadata === 'narrowed' && blocks.some(({ metadata }) => metadata)) {

@@ -1,5 +1,7 @@
 /** What a mock could not do with its fixtures: nothing that keeps them from being loaded, and nothing that is right. */
 
+import { specTypeSchemas } from '@modelcontextprotocol/server'
+import { placeOf } from '../model/check.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail } from '../model/server.ts'
 import { type Check, checkOf, type JsonSchema } from './schema.ts'
@@ -39,8 +41,19 @@ export function mockAdvice(servers: readonly ServerDetail[], mocks: readonly Rec
     if (content === undefined && structuredContent === undefined) say('has neither content nor structuredContent')
     const odd = Array.isArray(content) && content.find((block) => !contentTypes.has(String(block?.type)))
     if (odd) say(`content has a block of type ${JSON.stringify(odd.type)}; MCP knows ${[...contentTypes].join(', ')}`)
+    else for (const place of strangeIn(result)) say(`${place} is not as MCP has it`)
   }
   return advice
+}
+
+/** Where a result is not one that MCP clients would take. */
+function strangeIn(result: object): string[] {
+  const checked = specTypeSchemas.CallToolResult['~standard'].validate(result)
+  // The package answers at once; its interface leaves room for others.
+  if (checked instanceof Promise || checked.issues === undefined) return []
+  return checked.issues.map(({ path = [] }) =>
+    placeOf(path.map((part) => (typeof part === 'object' ? part.key : part)) as (string | number)[]),
+  )
 }
 
 function tryCheck(

@@ -1,6 +1,6 @@
 /** The protocol around a mocked server, spoken by the official package: handshake, lists, resources and prompts. */
 
-import { createMcpHandler, ProtocolError, Server } from '@modelcontextprotocol/server'
+import { createMcpHandler, isInitializeRequest, ProtocolError, Server } from '@modelcontextprotocol/server'
 import { rpcCodes } from '../model/mcp.ts'
 import type { ServerDetail } from '../model/server.ts'
 import type { Arguments, MockAnswer } from './answer.ts'
@@ -12,6 +12,7 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
   const { message, request } = call
   // A mock's lists never change: whoever subscribes to changes is told so, instead of being held.
   if (message.method === 'subscriptions/listen') return notHere(message)
+  if (message.method === 'initialize' && !isInitializeRequest(message.body)) return notWhole(message)
   const handler = createMcpHandler(() => serverOf(detail, call.scenario, callTool))
   const headers = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
   call.headers.forEach((value, name) => {
@@ -22,8 +23,18 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
   return handler.fetch(asked, { parsedBody: message.body })
 }
 
-function notHere({ id, method }: MockCall['message']): Response {
-  const error = { code: rpcCodes.methodNotFound, message: `a mock does not answer ${method}` }
+function notHere(message: MockCall['message']): Response {
+  return refused(message, rpcCodes.methodNotFound, `a mock does not answer ${message.method}`)
+}
+
+/** The package would answer with all that its checker has to say. */
+function notWhole(message: MockCall['message']): Response {
+  const needed = 'params needs protocolVersion, capabilities and clientInfo (name, version)'
+  return refused(message, rpcCodes.invalidParams, needed)
+}
+
+function refused({ id }: MockCall['message'], code: number, message: string): Response {
+  const error = { code, message }
   return Response.json({ jsonrpc: '2.0', id, error }, { headers: { 'cache-control': 'no-store' } })
 }
 

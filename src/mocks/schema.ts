@@ -42,8 +42,9 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isSt
   const { $schema: _, $id: __, ...own } = schema
   const unknown = new Set<string>()
   const instance = ajv((pattern) => unknown.add(pattern))
-  if (isStrict && instance.validateSchema(own) !== true)
-    throw new Error(instance.errorsText(instance.errors, { dataVar: 'schema' }))
+  // The first says it; the others say it again for each form that a keyword may have.
+  const [wrong] = isStrict && instance.validateSchema(own) !== true ? (instance.errors ?? []) : []
+  if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
   const validate = instance.compile(own)
   if (name === 'result' && unknown.size > 0) throw new Error(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
   return (value) =>

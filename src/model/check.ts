@@ -128,7 +128,10 @@ function inWords(error: ValueError): Problem {
   if (type === ValueErrorType.ObjectAdditionalProperties) {
     if (schema['keyMessage'] !== undefined) return { place: placeOf(parts), message: schema['keyMessage'] }
     const known = Object.keys(schema['properties'] ?? {}).join(', ')
-    return { place: placeOf(parts.slice(0, -1)), message: `unknown field ${JSON.stringify(name)}; known are ${known}` }
+    return {
+      place: placeOf(parts.slice(0, -1)),
+      message: `has the unknown field ${JSON.stringify(name)}; known are ${known}`,
+    }
   }
   return { place: placeOf(parts), message: complaint(error) }
 }

@@ -5,6 +5,7 @@
  */
 
 import { type Problem, placeOf } from './check.ts'
+import { whereItFails } from './json-error.ts'
 
 export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
 
@@ -33,7 +34,7 @@ export function readJson(text: string, depthMax: number): JsonResult {
     value = JSON.parse(text)
   } catch (error) {
     const detail = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
-    return { problem: { place: '', message: `is not JSON: ${detail}` } }
+    return { problem: { place: '', message: `is not JSON: ${detail}${whereItFails(text)}` } }
   }
   if (isPlain(text, value, depthMax)) return { value }
   const problem = scan(text, depthMax)

@@ -34,7 +34,7 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
     'a type that is none',
     { inputSchema: { type: 'object', properties: { a: { type: 'strng' } } } },
     undefined,
-    'inputSchema cannot be used',
+    'inputSchema cannot be used: schema.properties.a.type must be one of ["array",',
   ],
   [
     'a reference elsewhere',
@@ -66,6 +66,12 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
     { inputSchema: plain },
     { content: [{ type: 'txt' }] },
     'content has a block of type "txt"',
+  ],
+  [
+    'content that lacks what its kind has',
+    { inputSchema: plain },
+    { content: [...text, { type: 'text', text: 5 }] },
+    'recorded answer 1: content[1] is not as MCP has it',
   ],
 ]
 for (const [what, tool, result, advice] of rows) {

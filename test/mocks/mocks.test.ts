@@ -293,6 +293,12 @@ describe('a mocked connection', () => {
     expect((await callTool(platform, place, 'get_forecast', {}, sampleKeys.jonas)).status).toBe(404)
   })
 
+  test('says what an initialize lacks', async () => {
+    const platform = await createTestPlatform()
+    const { body } = await rpc(platform, 'northwind/weather-ada', 'initialize', {})
+    expect(body).toMatchObject({ error: { code: -32_602, message: expect.stringContaining('protocolVersion') } })
+  })
+
   test('has resources and prompts, and says what it does not have', async () => {
     const platform = await createTestPlatform()
     const place = 'northwind/weather-ada'

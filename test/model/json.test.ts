@@ -29,7 +29,10 @@ describe('readJson()', () => {
   const problems: [text: string, place: string, message: RegExp][] = [
     ['', '', /is not JSON/],
     ['{} {}', '', /is not JSON/],
-    ['{"a":1,}', '', /is not JSON/],
+    ['{"a":1,}', '', /is not JSON: .* \(line 1, column 8\)$/],
+    ['{\n  "a": [1\n}', '', /is not JSON: .* \(line 3, column 1\)$/],
+    ['['.repeat(100_000), '', /is not JSON: [^(]*$/],
+    [`${' '.repeat(300_000)}x`, '', /is not JSON: [^(]*$/],
     ["{'a':1}", '', /is not JSON/],
     ['[NaN]', '', /is not JSON/],
     ['{"a":1,"a":1}', 'a', /given twice/],
