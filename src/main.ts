@@ -81,8 +81,12 @@ function program(exit: (code: number) => void): Command {
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
-    .configureOutput({ writeOut: terminal.stdout, writeErr: terminal.stderr })
-    .showHelpAfterError('(--help tells what there is)')
+    .configureOutput({
+      writeOut: terminal.stdout,
+      writeErr: terminal.stderr,
+      // One line, a guess at what was meant with it.
+      outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}; --help tells what there is\n`),
+    })
     .exitOverride()
 
   withServeOptions(postern.command('serve').description('serve the platform from a data folder'))

@@ -553,7 +553,7 @@ describe('one clear line and an exit code', () => {
     env?: Record<string, string>,
   ][] = [
     ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
-    ['an unknown flag', 2, /unknown option '--nope'\n.*--help tells/, () => ['serve', '--nope']],
+    ['an unknown flag', 2, /^error: unknown option '--nope'; --help tells what there is\n$/, () => ['serve', '--nope']],
     ['no command', 2, /Usage: postern/, () => []],
     ['a port that is none', 2, /--port http: must be a number from 0 to 65535/, () => ['serve', '--port', 'http']],
     [
@@ -897,6 +897,31 @@ describe('on the wire', () => {
       /^HTTP\/1\.1 404[^]*"Server not found"/,
     ],
     [
+      'a backslash in a call',
+      'POST /connect/ada/a\\b/mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Length: 0\r\n\r\n',
+      /^HTTP\/1\.1 404[^]*"jsonrpc":"2\.0"[^]*-32000/,
+    ],
+    [
+      'an encoded backslash in a call without a credential',
+      'POST /connect/ada/a%5Cb/mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n',
+      /^HTTP\/1\.1 401[^]*-32001/,
+    ],
+    [
+      'a backslash in a connection that is to be written',
+      'PUT /connect/ada/a\\b HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Length: 0\r\n\r\n',
+      /^HTTP\/1\.1 404[^]*"not_found"/,
+    ],
+    [
+      'a backslash, and dots that would lead away from it',
+      'GET /connect/x\\y/../ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404/,
+    ],
+    [
+      'a server, and a Host that no URL can have',
+      'GET /servers/northwind%2Fcalendar HTTP/1.1\r\nHost: a b\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 403[^]*\r\n\r\n\{"error":"[^"]*"\}$/,
+    ],
+    [
       'backslashes without a credential',
       'GET /connect/x\\..\\ada HTTP/1.1\r\nHost: localhost\r\n\r\n',
       /^HTTP\/1\.1 401/,
@@ -953,6 +978,15 @@ describe('on the wire', () => {
       /^HTTP\/1\.1 200[^]*\r\n\r\n$/,
     ],
   ]
+  test('bad credentials count for their address, backslashes or not', async () => {
+    using place = workplace()
+    await using server = await startServer(place, ['--failure-rate', '0.05'])
+    const guess = (path: string) =>
+      exchange(server, `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer nope\r\n\r\n`)
+    expect(await guess('/connect/x')).toStartWith('HTTP/1.1 401')
+    expect(await guess('/connect/a\\b')).toStartWith('HTTP/1.1 429')
+  })
+
   for (const [what, request, status] of raw) {
     test(what, async () => {
       using place = workplace()

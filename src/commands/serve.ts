@@ -18,7 +18,7 @@ import {
   sourceFile,
 } from '../fixtures/read.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
-import { rawPathRoutes } from '../http/raw-path.ts'
+import { asArrived, rawPathRoutes } from '../http/raw-path.ts'
 import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
@@ -97,10 +97,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     upstream: createUpstream(addresses, metrics?.observer.upstreamAnswered),
     upstreamPatience: config.upstream.patience,
     wait: (milliseconds, request) => {
-      server.timeout(request, 0)
+      server.timeout(asArrived(request), 0)
       return wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
     },
-    takeTime: (request) => server.timeout(request, 0),
+    takeTime: (request) => server.timeout(asArrived(request), 0),
     store,
     secrets,
     issuer: url,
@@ -109,7 +109,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     rates: config.rates,
     now: Date.now,
     monotonic: () => performance.now(),
-    addressOf: (request) => server.requestIP(request)?.address ?? 'unknown',
+    addressOf: (request) => server.requestIP(asArrived(request))?.address ?? 'unknown',
     log,
     ...(metrics && { observer: metrics.observer }),
   })

@@ -76,6 +76,8 @@ export function singleStream(id: string): IdStream {
   return { seek: (from) => (id >= from ? { at: id, found: true } : undefined) }
 }
 
+export const emptyStream: IdStream = { seek: () => undefined }
+
 /** Ids that are in every stream. A step is one round: each stream leaps to where the one before it stands. */
 export function allOf(streams: readonly IdStream[]): IdStream {
   const [only] = streams

@@ -20,8 +20,8 @@ import { type ListQuery, spelling } from './query.ts'
 export interface Page {
   /** Bytes are lent for the time of one call; a page that is kept is a Blob, which a response does not copy. */
   readonly body: Uint8Array<ArrayBuffer> | Blob
-  /** Quoted; the same as long as the page would be the same bytes. */
-  readonly etag: string
+  /** Quoted, the same as long as the page is the same bytes; undefined for a page that overtook a change. */
+  readonly etag: string | undefined
   /** Of the answer that carries the page; lent too. */
   readonly headers: Headers
 }
@@ -63,7 +63,7 @@ interface Rows {
   readonly json: Joined
   /** Where the walk goes on: past the last row or, on a page cut short, where the plan stood. Undefined at the end. */
   readonly resumeFrom: string | undefined
-  /** Made from one state of the namespace. */
+  /** Made from one state of the namespace, as far as was looked. */
   readonly settled: boolean
 }
 
@@ -83,6 +83,7 @@ export function createConnectionLists(
    */
   const asked = new Map<string, string>()
   const lentHeaders = new Headers(privateJson)
+  const headersWithoutTag = new Headers(privateJson)
   const generations = createGenerations(store, pageGenerationKey)
   const cursors = createCursors(cursorKey)
 
@@ -103,10 +104,14 @@ export function createConnectionLists(
     const unchanged = async () => (await generations.current(request.scope.namespace)) === generation
     return readRows(store, request, unchanged, ({ json, resumeFrom, settled }) => {
       const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
-      const etag = `"${btoa(generation)}.${nameDigest}"`
       const body = json.between('{"connections":[', `],"nextCursor":${cursor}}`)
-      // A page that overtook a change is right, but it is not the page of this generation.
-      if (settled && asked.get(name) === generation) {
+      // A page that overtook a change is right, but it is not the page of this generation. Where the generation must be
+      // waited for nobody knows, and it is taken for changed.
+      if (!settled || generations.current(request.scope.namespace) !== generation) {
+        return use({ body, etag: undefined, headers: headersWithoutTag })
+      }
+      const etag = `"${btoa(generation)}.${nameDigest}"`
+      if (asked.get(name) === generation) {
         const page = { body: new Blob([body]), etag, headers: new Headers({ ...privateJson, etag }) }
         pages.set(name, { generation, page, bytes: body.length })
         return use(page)

@@ -205,7 +205,7 @@ async function grant(asking: Asking, lists: ConnectionLists): Promise<ListReques
 }
 
 /** RFC 9110, 13.1.2: a list of tags, compared weakly. */
-function isUnchanged(request: Request, etag: string): boolean {
+function isUnchanged(request: Request, etag: string | undefined): boolean {
   const known = request.headers.get('if-none-match')
-  return known !== null && (known === '*' || known.includes(etag))
+  return known !== null && etag !== undefined && (known === '*' || known.includes(etag))
 }

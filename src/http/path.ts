@@ -17,7 +17,8 @@ export function nameAfter(prefix: string, url: string): string | undefined {
 }
 
 export function pathOf(url: string): string {
-  const start = url.indexOf('/', url.indexOf('//') + 2)
+  // A path alone comes with a Host that no URL can have.
+  const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2)
   const query = url.indexOf('?', start)
   return query < 0 ? url.slice(start) : url.slice(start, query)
 }

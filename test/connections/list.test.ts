@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { planOf } from '../../src/connections/plan.ts'
 import type { Connection } from '../../src/model/connection.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -256,4 +257,36 @@ describe('ETag', () => {
     await write(platform.store, new Map([['b', pickConnection(chance, 'b')]]), rows)
     expect((await get(platform, key, etag)).status).toBe(200)
   })
+
+  test('none for a page that overtook a change: its tag would be that of another page', async () => {
+    const store = openMemoryStore()
+    let meanwhile = () => {}
+    const racing: Store = {
+      ...store,
+      join: (range, use) =>
+        store.join(range, (joined) => {
+          meanwhile()
+          return use(joined)
+        }),
+    }
+    const platform = await createTestPlatform({ store: racing, sources: [skeleton] })
+    const rows = new Map<string, Connection>()
+    const chance = random(6)
+    await write(store, new Map([['a', pickConnection(chance, 'a')]]), rows)
+    meanwhile = () => void write(store, new Map([['b', pickConnection(chance, 'b')]]), rows)
+    const overtaken = await get(platform, key)
+    expect([overtaken.status, overtaken.headers.get('etag')]).toEqual([200, null])
+    meanwhile = () => {}
+    const settled = await get(platform, key)
+    expect(settled.headers.get('etag')).not.toBeNull()
+    const { connections } = (await settled.json()) as { connections: Connection[] }
+    expect(connections.map(({ connectionId }) => connectionId)).toEqual(['a', 'b'])
+  })
+})
+
+test('a constraint on an id that cannot be is of no row, wherever a walk stands', async () => {
+  const store = openMemoryStore()
+  const spending = { examined: 0, turnStarted: performance.now() }
+  const scope = { namespace: 'acme', filters: [], blocks: [{ metadata: [[['connectionId', '\u0100zz']]] }] } as const
+  expect(await planOf(store, scope, spending).seek('')).toBeUndefined()
 })
