@@ -20,10 +20,22 @@ export interface DataFolder {
 
 /** For commands that have nothing to say of an empty folder. Throws CommandError. */
 export function expectDataFolder(path: string): void {
+  if (existsSync(path)) expectReadable(path)
   if (!existsSync(join(path, 'store', 'data.mdb'))) {
     throw new CommandError(`there is no data folder at ${path}: name it with --data, or run postern serve first`)
   }
   expectSecret(path)
+}
+
+/** What is in a folder of somebody else's looks like nothing. */
+function expectReadable(path: string): void {
+  try {
+    accessSync(path, constants.R_OK | constants.X_OK)
+  } catch (error) {
+    throw new CommandError(`the data folder ${path} cannot be read: run this as the user that it belongs to`, 1, {
+      cause: error,
+    })
+  }
 }
 
 /** Made anew beside data that needs the old one, it would lock everybody out without a word. */

@@ -687,6 +687,23 @@ describe('one clear line and an exit code', () => {
     expect(ran.stderr).toMatch(/a\.json: brings a key that was made at run time \(key_\S+\): choose another\n$/)
   })
 
+  test('a data folder of somebody else', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    // Root reads everything: it becomes somebody else. Anybody else takes its own right away.
+    const isRoot = process.getuid?.() === 0
+    chmodSync(place.folder, 0o711)
+    if (!isRoot) chmodSync(place.data, 0)
+    const somebody = isRoot ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
+    const { exitCode, stderr } = Bun.spawnSync([...somebody, executable, 'keys', 'list', '--data', place.data], {
+      cwd: '/',
+      env: {},
+    })
+    chmodSync(place.data, 0o700)
+    expect(exitCode).toBe(1)
+    expect(stderr.toString()).toMatch(/^the data folder \S+ cannot be read: run this as the user that it belongs to\n$/)
+  })
+
   test('a secret that others can read', async () => {
     using place = workplace()
     await (await startServer(place)).kill('SIGTERM')

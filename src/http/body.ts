@@ -30,7 +30,7 @@ export async function readJsonBody(
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
-  const read = readJsonBytes(bytes, depthMax)
+  const read = readJsonBytes(bytes, depthMax, 'exact')
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(bodyProblemText(problem))

@@ -30,11 +30,12 @@ export function shapeOf<S extends TSchema>(schema: S): Shape<Static<S>> {
     return compiled
   }
   return {
-    accepts: (value): value is Static<S> => check().Check(value),
+    accepts: (value): value is Static<S> => check().Check(value) || isOnlyWide(check().Errors(value)),
     problems(value, limit = 20) {
       const problems: Problem[] = []
       const seen = new Set<string>()
       for (const error of check().Errors(value)) {
+        if (isWide(error)) continue
         const problem = inWords(narrowest(error))
         // A missing field is also reported as a field of the wrong type; the first report says it best.
         if (!seen.has(problem.place)) problems.push(problem)
@@ -44,6 +45,21 @@ export function shapeOf<S extends TSchema>(schema: S): Shape<Static<S>> {
       return problems
     },
   }
+}
+
+/** A bound of characters counts code points, as JSON Schema has it; TypeBox counts halves of some. */
+function isWide({ type, value, schema }: ValueError): boolean {
+  return type === ValueErrorType.StringMaxLength && [...String(value)].length <= schema['maxLength']
+}
+
+function isOnlyWide(errors: Iterable<ValueError>): boolean {
+  let count = 0
+  for (const error of errors) {
+    if (!isWide(error)) return false
+    count += 1
+  }
+  // What was refused without a word stays refused.
+  return count > 0
 }
 
 /** One line for one problem: `policy[0].ttl: at most 24 hours`. */

@@ -61,7 +61,8 @@ export const Constraint = Type.Object(
     ),
     rpcReqMatch: Type.Optional(
       Type.Record(
-        Type.String({ pattern: `^[^]{1,${rpcKeyCharsMax}}$` }),
+        // Characters, not halves of them.
+        Type.String({ pattern: `^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,${rpcKeyCharsMax}}$` }),
         Type.String({ minLength: 1, maxLength: rpcPatternCharsMax }),
         {
           additionalProperties: false,

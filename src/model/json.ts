@@ -21,14 +21,20 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The same from bytes, which must be UTF-8. */
-export function readJsonBytes(bytes: Uint8Array, depthMax: number): JsonResult {
+/**
+ * 'exact' refuses a number that would not come out as it was written, 20 digits say: for what is kept or sent on as
+ * something else than its own text.
+ */
+export type Numbers = 'any' | 'exact'
+
+/** From bytes, which must be UTF-8. */
+export function readJsonBytes(bytes: Uint8Array, depthMax: number, numbers: Numbers = 'any'): JsonResult {
   const text = decodeUtf8(bytes)
   if (text === undefined) return { problem: { place: '', message: 'is not UTF-8, or begins with a byte order mark' } }
-  return readJson(text, depthMax)
+  return readJson(text, depthMax, numbers)
 }
 
-export function readJson(text: string, depthMax: number): JsonResult {
+export function readJson(text: string, depthMax: number, numbers: Numbers = 'any'): JsonResult {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -36,8 +42,10 @@ export function readJson(text: string, depthMax: number): JsonResult {
     const detail = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
     return { problem: { place: '', message: `is not JSON: ${detail}${whereItFails(text)}` } }
   }
-  if (isPlain(text, value, depthMax)) return { value }
-  const problem = scan(text, depthMax)
+  // Shorter ones always come out as they were.
+  const areNumbersAtRisk = numbers === 'exact' && /[\d.]{16}|\d[eE]/.test(text)
+  if (!areNumbersAtRisk && isPlain(text, value, depthMax)) return { value }
+  const problem = scan(text, depthMax, areNumbersAtRisk)
   return problem === undefined ? { value } : { problem }
 }
 
@@ -74,7 +82,7 @@ interface Open {
 }
 
 /** Walks text that the parser has accepted, so only strings and brackets need a look. */
-function scan(text: string, depthMax: number): Problem | undefined {
+function scan(text: string, depthMax: number, looksAtNumbers: boolean): Problem | undefined {
   const stack: Open[] = []
   let keyNext = false
   const unicodeEscapes = text.includes('\\u')
@@ -104,6 +112,14 @@ function scan(text: string, depthMax: number): Problem | undefined {
     } else if (c === 0x7d || c === 0x5d) {
       stack.pop()
       keyNext = false
+    } else if (looksAtNumbers && (c === 0x2d || (c >= 0x30 && c <= 0x39))) {
+      const end = numberEnd(text, i)
+      const number = text.slice(i, end)
+      if (decimal(number) !== decimal(String(Number(number)))) {
+        const message = `is a number that cannot be kept as it is written (${number.slice(0, 40)}): write it as a string`
+        return { place: here(), message }
+      }
+      i = end - 1
     } else if (c === 0x2c && open !== undefined) {
       if (open.keys === undefined) open.at = (open.at as number) + 1
       else keyNext = true
@@ -125,6 +141,23 @@ function addKey(open: Open, key: string): boolean {
   if (open.keys?.has(key) === true) return false
   open.keys?.add(key)
   return true
+}
+
+function numberEnd(text: string, start: number): number {
+  let end = start + 1
+  while (end < text.length && '0123456789.eE+-'.includes(text[end] as string)) end += 1
+  return end
+}
+
+/** The same for two spellings of one decimal number: its digits and the power of ten of the last one. */
+function decimal(number: string): string {
+  const [, sign = '', whole = '', part = '', power = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(number) ?? []
+  const digits = `${whole}${part}`.replace(/^0+/, '')
+  const significant = digits.replace(/0+$/, '')
+  return significant === ''
+    ? '0'
+    : `${sign}${significant}e${Number(power) - part.length + digits.length - significant.length}`
 }
 
 function stringEnd(text: string, start: number): number {

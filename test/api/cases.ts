@@ -100,7 +100,7 @@ function bodyOf(one: Case): string | Buffer | undefined {
 
 /** `REPEAT(x,3)` stands for `xxx`, so that long cases stay readable. */
 function repeat(text: string): string {
-  return text.replace(/REPEAT\((.),(\d+)\)/g, (_, c: string, count: string) => c.repeat(Number(count)))
+  return text.replace(/REPEAT\((.),(\d+)\)/gu, (_, c: string, count: string) => c.repeat(Number(count)))
 }
 
 async function authorizations(as: As | undefined, send: Send): Promise<readonly string[]> {

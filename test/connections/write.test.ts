@@ -229,6 +229,11 @@ describe('what cannot be written is told, and nothing is', () => {
       'metadata.connectionId: is the connection',
     ],
     ['metadata.namespace', { mcpUrl: url, metadata: { namespace: 'x' } }, 'metadata.namespace: is the connection'],
+    [
+      'a number with more digits than a number keeps',
+      `{"mcpUrl":"${url}","metadata":{"id":12345678901234567890}}`,
+      'metadata.id: is a number that cannot be kept as it is written',
+    ],
     ['an empty key', { mcpUrl: url, metadata: { '': 'x' } }, 'metadata[""]: is not a metadata key'],
     ['a Host header', { mcpUrl: url, headers: { HOST: 'x' } }, 'headers["HOST"]: cannot be set here'],
     ['a hop-by-hop header', { mcpUrl: url, headers: { 'Transfer-Encoding': 'chunked' } }, 'cannot be set here'],

@@ -99,6 +99,7 @@ describe('.tools', () => {
       ['[]', 400, 'the body must be an object'],
       ['{"id":"a","id":"b"}', 400, 'id: is given twice'],
       ['{', 400, 'is not JSON'],
+      ['{"id":12345678901234567890}', 400, 'id: is a number that cannot be kept as it is written'],
       [`{"a":"${'x'.repeat(1_100_000)}"}`, 413, 'too large'],
     ]
     for (const [given, code, message] of rows) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { placeOf } from '../../src/model/check.ts'
 import { decodeUtf8, readJson } from '../../src/model/json.ts'
 
 describe('readJson()', () => {
@@ -23,6 +24,41 @@ describe('readJson()', () => {
         }
       }),
       { numRuns: 1000 },
+    )
+  })
+
+  const numbers: [text: string, isExact: boolean][] = [
+    ['9007199254740991', true],
+    ['9007199254740993', false],
+    ['12345678901234567890', false],
+    ['18446744073709551616', false],
+    ['-1.50e3', true],
+    ['0.10000000000000000000000', true],
+    ['3.14159265358979323846', false],
+    ['1e400', false],
+    ['1e-400', false],
+    ['0e999', true],
+    ['1e21', true],
+    ['100000000000000000000000', true],
+  ]
+  for (const [text, isExact] of numbers) {
+    test(`${isExact ? 'keeps' : 'tells of'} the number ${text}`, () => {
+      const read = readJson(`{"a":{"${text}":["x",${text}]}}`, 32, 'exact')
+      if (isExact) expect(read).toHaveProperty('value')
+      else {
+        const message = `is a number that cannot be kept as it is written (${text}): write it as a string`
+        expect(read).toEqual({ problem: { place: placeOf(['a', text, 1]), message } })
+      }
+      expect(readJson(`[${text}]`, 32)).toHaveProperty('value')
+    })
+  }
+
+  test('keeps every number that JSON.stringify writes', () => {
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
+        expect(readJson(JSON.stringify([number]), 32, 'exact')).toEqual({ value: [JSON.parse(JSON.stringify(number))] })
+      }),
+      { numRuns: 5000 },
     )
   })
 
