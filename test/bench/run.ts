@@ -27,7 +27,9 @@ import { startJsonServer, startPrism } from './peers.ts'
 
 const count = Number(process.argv[2] ?? 1_000_000)
 const rounds = Number(process.argv[3] ?? 5)
-const roundSeconds = 1.5
+/** Each subject in each round, in turns with its yardstick. */
+const slicesOfRound = 3
+const sliceSeconds = 0.5
 /** Until everything that is hot has been compiled. */
 const warmUpSeconds = 5
 const folder = mkdtempSync(join(tmpdir(), 'postern-bench-'))
@@ -173,14 +175,16 @@ async function overHttp(): Promise<void> {
   }
   const results = new Map<string, { served: Served; yardstick: Served | undefined }[]>()
   for (let round = 0; round <= rounds; round += 1) {
-    const seconds = round === 0 ? warmUpSeconds : roundSeconds
+    const isWarmUp = round === 0
+    const seconds = isWarmUp ? warmUpSeconds : sliceSeconds
     const measure = ({ pid, port, requests, status }: Subject) =>
       serve(pid, { port, seconds, connections: 32, requests }, status)
     for (const [name, subject] of Object.entries(subjects)) {
-      const yardstick = subject.yardstick === undefined ? undefined : await measure(subject.yardstick)
-      const served = await measure(subject)
-      // The first round warms up.
-      if (round > 0) results.set(name, [...(results.get(name) ?? []), { served, yardstick }])
+      for (let slice = 0; slice < (isWarmUp ? 1 : slicesOfRound); slice += 1) {
+        const yardstick = subject.yardstick === undefined ? undefined : await measure(subject.yardstick)
+        const served = await measure(subject)
+        if (!isWarmUp) results.set(name, [...(results.get(name) ?? []), { served, yardstick }])
+      }
     }
   }
   yard.stop()
