@@ -76,8 +76,6 @@ export function singleStream(id: string): IdStream {
   return { seek: (from) => (id >= from ? { at: id, found: true } : undefined) }
 }
 
-export const emptyStream: IdStream = { seek: () => undefined }
-
 /** Ids that are in every stream. A step is one round: each stream leaps to where the one before it stands. */
 export function allOf(streams: readonly IdStream[]): IdStream {
   const [only] = streams
@@ -98,7 +96,7 @@ export function allOf(streams: readonly IdStream[]): IdStream {
   }
 }
 
-/** Ids that are in any stream, each once. The stream that is furthest behind sets the pace. */
+/** Ids that are in any stream, each once; of no streams, none. The stream that is furthest behind sets the pace. */
 export function anyOf(streams: readonly IdStream[]): IdStream {
   const [only] = streams
   if (only !== undefined && streams.length === 1) return only

@@ -63,8 +63,6 @@ interface Rows {
   readonly json: Joined
   /** Where the walk goes on: past the last row or, on a page cut short, where the plan stood. Undefined at the end. */
   readonly resumeFrom: string | undefined
-  /** Made from one state of the namespace, as far as was looked. */
-  readonly settled: boolean
 }
 
 /** `cacheBytesMax` is what the ready pages that are kept may take. */
@@ -102,12 +100,12 @@ export function createConnectionLists(
     misses += 1
     const { name, nameDigest, binding } = request
     const unchanged = async () => (await generations.current(request.scope.namespace)) === generation
-    return readRows(store, request, unchanged, ({ json, resumeFrom, settled }) => {
+    return readRows(store, request, unchanged, ({ json, resumeFrom }) => {
       const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
       const body = json.between('{"connections":[', `],"nextCursor":${cursor}}`)
       // A page that overtook a change is right, but it is not the page of this generation. Where the generation must be
       // waited for nobody knows, and it is taken for changed.
-      if (!settled || generations.current(request.scope.namespace) !== generation) {
+      if (generations.current(request.scope.namespace) !== generation) {
         return use({ body, etag: undefined, headers: headersWithoutTag })
       }
       const etag = `"${btoa(generation)}.${nameDigest}"`
@@ -164,7 +162,7 @@ function readRows<T>(
   // One snapshot: what it holds is right, whether or not the generation has moved on.
   return store.join(request, (json) => {
     const resumeFrom = json.moreAfter === undefined ? undefined : afterId(idAfter(request.prefix, json.moreAfter))
-    return use({ json, resumeFrom, settled: true })
+    return use({ json, resumeFrom })
   })
 }
 
@@ -179,9 +177,7 @@ async function readPlanned<T>(
   const spending: Spending = { examined: 0, turnStarted: performance.now() }
   const plan = planOf(store, scope, spending)
   const rows: Uint8Array[] = []
-  const result = (resumeFrom: string | undefined, settled: boolean): T => {
-    return use({ json: joinValues(rows, undefined), resumeFrom, settled })
-  }
+  const result = (resumeFrom: string | undefined): T => use({ json: joinValues(rows, undefined), resumeFrom })
   let settled = true
   let position = from
   let pastLast = from
@@ -202,11 +198,11 @@ async function readPlanned<T>(
     settled = settled && (await unchanged())
     for (const [index, value] of values.entries()) {
       if (value === undefined || (!settled && !inScope(readConnection(value), scope))) continue
-      if (rows.length === limit) return result(pastLast, settled)
+      if (rows.length === limit) return result(pastLast)
       rows.push(value)
       pastLast = afterId(ids[index] as string)
     }
-    if (ended) return result(undefined, settled)
-    if (spending.examined >= indexEntriesExaminedMax) return result(position, settled)
+    if (ended) return result(undefined)
+    if (spending.examined >= indexEntriesExaminedMax) return result(position)
   }
 }

@@ -10,7 +10,7 @@ import type { Block, MetadataSet } from '../policy/block.ts'
 import { connectionIdFact, constraintAllows, filterAllows } from '../policy/metadata.ts'
 import { termDigest, termEntries } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
-import { allOf, anyOf, emptyStream, type IdStream, indexStream, type Spending, singleStream } from './id-stream.ts'
+import { allOf, anyOf, type IdStream, indexStream, type Spending, singleStream } from './id-stream.ts'
 import type { Filter } from './query.ts'
 
 export interface RowScope {
@@ -51,7 +51,7 @@ function metadataOf(blocks: readonly Block[]): (readonly MetadataSet[])[] {
 
 function pairStream([key, value]: readonly [string, string], term: (digest: Uint8Array) => IdStream): IdStream {
   if (key !== connectionIdFact) return term(termDigest('string', key, value))
-  return isConnectionId(value) ? singleStream(value) : emptyStream
+  return isConnectionId(value) ? singleStream(value) : anyOf([])
 }
 
 /** A filter compares other values by their JSON text, so `5` asks for the string and for the number. */

@@ -239,8 +239,8 @@ async function inProcess(): Promise<void> {
     const scope = { namespace, filters, blocks }
     const { binding } = lists.request(scope, { limit: 100, filters, cursor: undefined }, '')
     const cursor = from === undefined ? undefined : createCursors(secrets.cursorKey).seal(binding, from)
-    const request = lists.request(scope, { limit: 100, filters, cursor }, '')
-    return async () => lists.page(request, ({ etag }) => etag)
+    // Made each time, its cursor opened, as for a URL that nobody has asked before.
+    return async () => lists.page(lists.request(scope, { limit: 100, filters, cursor }, ''), ({ etag }) => etag)
   }
   const at = (share: number) => `connection-${String(Math.floor(count * share)).padStart(8, '0')}`
 
