@@ -130,6 +130,7 @@ export function createApp(deps: AppDeps): App {
     .use(
       connectionRoutes({
         authenticator,
+        ready: edge.ready,
         lists,
         refusals,
         audit,
@@ -142,7 +143,7 @@ export function createApp(deps: AppDeps): App {
     )
     .use(gatewayRoutes(gateway))
     .use(toolRoutes(gateway))
-    .use(serverRoutes({ authenticator, refusals }))
+    .use(serverRoutes({ authenticator, refusals, ready: edge.ready }))
     .use(openApiRoutes(issuer))
     .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
     // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.

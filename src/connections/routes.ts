@@ -15,7 +15,9 @@ import type { Audit } from '../audit/audit-log.ts'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { invalidRequest, notFound } from '../errors.ts'
+import { atOnce } from '../http/at-once.ts'
 import { readJsonBody } from '../http/body.ts'
+import type { Edge } from '../http/edge.ts'
 import { refuseQuery } from '../http/query.ts'
 import { privateJson } from '../http/respond.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
@@ -34,6 +36,7 @@ import { type Draft, draftChanged, draftNew, expectWritable, readWrite, type Wri
 
 export interface ConnectionDeps {
   readonly authenticator: Authenticator
+  readonly ready: Edge['ready']
   readonly lists: ConnectionLists
   readonly refusals: Refusals
   readonly audit: Audit
@@ -46,17 +49,20 @@ export interface ConnectionDeps {
 }
 
 export function connectionRoutes(deps: ConnectionDeps) {
-  const { lists, audit, store, connections } = deps
+  const { ready, lists, audit, store, connections } = deps
 
   const recordWrite = (event: string, { caller }: Asking, { namespace, connectionId }: Place) =>
     audit.record(event, { userId: caller.userId, keyId: caller.keyId, jti: caller.token?.jti, namespace, connectionId })
 
   return new Elysia({ name: 'connections' })
-    .get('/connect/:namespace', ({ request }) => {
-      const asking = ask(deps, request) // 401
-      const list = then(asking, (asking) => granted(asking) ?? grant(asking, lists)) // 404, 403, 400
-      return then(list, (list) => lists.page(list, (page) => answeredPage(page, request)))
-    })
+    .get(
+      '/connect/:namespace',
+      atOnce(({ request }) => {
+        const asking = ask(deps, request) // 401
+        const list = then(asking, (asking) => granted(asking) ?? grant(asking, lists)) // 404, 403, 400
+        return then(list, (list) => lists.page(list, (page) => answeredPage(page, request)))
+      }),
+    )
 
     .get('/connect/:namespace/:connectionId', async ({ request }) => {
       const { stored } = await enterConnection(await ask(deps, request), connections, 'read') // 404, 403
@@ -115,6 +121,10 @@ export function connectionRoutes(deps: ConnectionDeps) {
       },
       { parse: 'none' },
     )
+
+  function answeredPage({ body, etag, headers }: Page, request: Request): Response {
+    return isUnchanged(request, etag) ? ready(request, null, headers, 304) : ready(request, body, headers)
+  }
 
   /** Makes the connection, durable when this resolves. 'taken' where there is one of this id by now. Throws 400, 403. */
   async function create(write: ConnectionWrite, place: Place, request: Request): Promise<Uint8Array | 'taken'> {
@@ -188,10 +198,6 @@ const grants = new LRUCache<string, ListRequest>({ max: grantsKeptMax })
 
 function granted({ caller, request }: Asking): ListRequest | undefined {
   return grants.get(`${caller.serial} ${request.url}`)
-}
-
-function answeredPage({ body, etag, headers }: Page, request: Request): Response {
-  return isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers })
 }
 
 /** What the caller asks for, once it is clear that it may. Throws 404, 403 and 400, in this order. */

@@ -19,6 +19,11 @@ export interface EdgeOptions {
 }
 
 export interface Edge {
+  /**
+   * An answer of what is ready; its id is put among `headers`, which are lent. Set on the answer afterwards, it would
+   * cost a busy server two microseconds.
+   */
+  ready(request: Request, body: Uint8Array<ArrayBuffer> | Blob | null, headers: Headers, status?: number): Response
   /** Around the routes; `refuse` answers what the guard or a route throws. */
   around(handle: Fetch, refuse: (request: Request, thrown: unknown) => Response): Fetch
   /** The id of a request that is being answered. */
@@ -36,6 +41,8 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
   const prefix = Math.random().toString(36).slice(2, 10)
   let count = 0
   let quietUntil = 0
+  /** The last answer that had its id when it was made. */
+  let named: Response | undefined
 
   function newId(request: Request): string {
     const given = request.headers.get('x-request-id')
@@ -44,15 +51,20 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
     return `${prefix}-${count.toString(36)}`
   }
 
+  const idOf = (request: Request): string => ids.get(request) ?? newId(request)
+
   function requestId(request: Request): string {
-    const known = ids.get(request)
-    if (known !== undefined) return known
-    const id = newId(request)
+    const id = idOf(request)
     ids.set(request, id)
     return id
   }
 
   return {
+    ready(request, body, headers, status = 200) {
+      headers.set('x-request-id', idOf(request))
+      named = new Response(body, { status, headers })
+      return named
+    },
     requestId,
     fault: (request, thrown) => void faults.set(request, thrown),
     around: (handle, refuse) => (request) => {
@@ -78,14 +90,13 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
     corsHeaders: Record<string, string> | undefined,
     started: number,
   ): Response {
-    const id = ids.get(request) ?? newId(request)
-    response.headers.set('x-request-id', id)
+    if (response !== named) response.headers.set('x-request-id', idOf(request))
     if (corsHeaders !== undefined) addHeaders(response.headers, corsHeaders)
     // 502 and 504 are an upstream's: the connection's state and the metrics tell of them.
     if (response.status === 500 || (response.status === 503 && started >= quietUntil)) {
       if (response.status === 503) quietUntil = started + unavailableLoggedEveryMs
       log.error('request failed', {
-        requestId: id,
+        requestId: response.headers.get('x-request-id'),
         method: request.method,
         route: `/${areaOf(request)}`,
         status: response.status,

@@ -4,6 +4,8 @@ import { Elysia } from 'elysia'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { forbidden, notFound } from '../errors.ts'
+import { atOnce } from '../http/at-once.ts'
+import type { Edge } from '../http/edge.ts'
 import { nameAfter } from '../http/path.ts'
 import { refuseQuery } from '../http/query.ts'
 import { privateJson } from '../http/respond.ts'
@@ -14,14 +16,14 @@ import { type Access, decide } from '../policy/decide.ts'
 export interface ServerDeps {
   readonly authenticator: Authenticator
   readonly refusals: Refusals
+  readonly ready: Edge['ready']
 }
 
-/** The same for every answer, and made once: a response copies them. */
+/** Lent to every answer, which copies them. */
 const headers = new Headers(privateJson)
 
-export function serverRoutes({ authenticator, refusals }: ServerDeps) {
-  // A wildcard: the slash of a qualifiedName may come encoded or plain.
-  return new Elysia({ name: 'servers' }).get('/servers/*', ({ request }) => {
+export function serverRoutes({ authenticator, refusals, ready }: ServerDeps) {
+  const answer = atOnce(({ request }) => {
     const authenticated = authenticator.authenticate(request) // 401
     return then(authenticated, ({ caller, registry }) => {
       const qualifiedName = readQualifiedName(request.url)
@@ -36,10 +38,12 @@ export function serverRoutes({ authenticator, refusals }: ServerDeps) {
         if (json === undefined) throw notFound()
         if (!decision.allowed) throw forbidden(decision) // 403
         refuseQuery(request.url) // 400
-        return new Response(json as Uint8Array<ArrayBuffer>, { headers })
+        return ready(request, json as Uint8Array<ArrayBuffer>, headers)
       })
     })
   })
+  // A wildcard: the slash of a qualifiedName may come encoded or plain.
+  return new Elysia({ name: 'servers' }).get('/servers/*', answer)
 }
 
 /** `ns/server`, or `ns` for a namespace-only server, which may keep its slash: `/servers/ns%2F`. */

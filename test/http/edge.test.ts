@@ -11,6 +11,16 @@ const bearer = (credential: string, headers: Record<string, string> = {}) => ({
   headers: { authorization: `Bearer ${credential}`, ...headers },
 })
 
+describe('what is known already', () => {
+  for (const path of ['/connect/ada', '/servers/lumen']) {
+    test(`is answered at once: ${path}`, async () => {
+      const platform = await createTestPlatform()
+      for (let i = 0; i < 2; i += 1) expect((await platform.fetch(path, bearer(sampleKeys.ada))).status).toBe(200)
+      expect(platform.answer(path, bearer(sampleKeys.ada))).toBeInstanceOf(Response)
+    })
+  }
+})
+
 describe('request ids', () => {
   test('are in every answer, each its own', async () => {
     const platform = await createTestPlatform()
@@ -42,6 +52,16 @@ describe('request ids', () => {
       expect(answer.headers.get('x-request-id') === id).toBe(kept)
     })
   }
+
+  test('belong to one answer, when a page is made while another is answered', async () => {
+    const platform = await createTestPlatform()
+    const ask = (path: string) => platform.answer(path, bearer(sampleKeys.ada))
+    const paths = ['/connect/ada', '/connect/ada?limit=1', '/servers/lumen', '/connect/ada?limit=2', '/connect/ada']
+    const answers = await Promise.all(paths.map(ask))
+    const ids = answers.map(({ headers }) => headers.get('x-request-id'))
+    expect(new Set(ids).size).toBe(paths.length)
+    expect(ids).not.toContain(null)
+  })
 
   test('are in the log line of what went wrong on our side, which the answer does not tell', async () => {
     const store = openMemoryStore()

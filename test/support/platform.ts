@@ -8,6 +8,7 @@ import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
 import { sampleSources } from '../../src/fixtures/sample.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import type { Log } from '../../src/log.ts'
+import type { Soon } from '../../src/model/soon.ts'
 import { signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -28,6 +29,8 @@ export interface TestPlatform {
   /** Milliseconds; move it by assigning. */
   now: number
   fetch(path: string, init?: RequestInit): Promise<Response>
+  /** The same, not waited for. */
+  answer(path: string, init?: RequestInit): Soon<Response>
 }
 
 export const silent: Log = { info() {}, warn() {}, error() {} }
@@ -76,7 +79,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     waited,
     setSigningKeys: (records) => changeSigningKeys(store, sealingKey, () => records),
     now: startOfTime,
-    async fetch(path, init = {}) {
+    fetch: async (path, init) => platform.answer(path, init),
+    answer(path, init = {}) {
       const headers = new Headers(init.headers)
       if (!headers.has('host')) headers.set('host', 'localhost:8787')
       return app.fetch(new Request(`${issuer}${path}`, { ...init, headers }))
