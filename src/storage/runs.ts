@@ -58,8 +58,15 @@ export class Run {
 
   /** Below zero when the entry's key comes before `key`, zero when it is the same. */
   compare(index: number, key: Key): number {
+    const bytes = this.#bytes
     const start = this.#keysStart + this.#keyEnd(index - 1)
-    return this.#bytes.compare(key, 0, key.length, start, this.#keysStart + this.#keyEnd(index))
+    const length = this.#keysStart + this.#keyEnd(index) - start
+    // Keys are short: a loop is through before a call of the runtime's own comparison has begun.
+    for (let at = 0; at < length && at < key.length; at += 1) {
+      const difference = (bytes[start + at] as number) - (key[at] as number)
+      if (difference !== 0) return difference
+    }
+    return length - key.length
   }
 
   /** The position of the first key that is `key` or comes after it; `count` when there is none. */
