@@ -82,9 +82,9 @@ export function openRunReader(root: Root): RunReader {
         const end = run.count === 0 || run.compare(run.count - 1, lt) < 0 ? run.count : run.seek(lt)
         const taken = Math.min(end - start, limit - count)
         if (taken > 0) {
-          const values = run.values(start, start + taken)
-          if (filled + values.length + 1 + joinedEdgeBytes > page.length) {
-            const larger = Buffer.allocUnsafe((filled + values.length + 1 + joinedEdgeBytes) * 2)
+          const length = run.valuesLength(start, start + taken)
+          if (filled + length + 1 + joinedEdgeBytes > page.length) {
+            const larger = Buffer.allocUnsafe((filled + length + 1 + joinedEdgeBytes) * 2)
             page.copy(larger, 0, 0, filled)
             page = larger
           }
@@ -92,8 +92,8 @@ export function openRunReader(root: Root): RunReader {
             page[filled] = comma
             filled += 1
           }
-          values.copy(page, filled)
-          filled += values.length
+          run.copyValues(start, start + taken, page, filled)
+          filled += length
           count += taken
           // Only the end of a full page can be where a next one begins; its bytes are gone with the next run.
           if (count === limit) moreAfter = run.key(start + taken - 1)

@@ -39,21 +39,22 @@ export class Run {
 
   /** A copy. */
   key(index: number): Key {
-    return Uint8Array.prototype.slice.call(
-      this.#bytes,
-      this.#keysStart + this.#keyEnd(index - 1),
-      this.#keysStart + this.#keyEnd(index),
-    )
+    return this.#copy(this.#keysStart + this.#keyEnd(index - 1), this.#keysStart + this.#keyEnd(index))
   }
 
   /** A copy. */
   value(index: number): Uint8Array {
-    return Uint8Array.prototype.slice.call(this.#bytes, ...this.#valueSpan(index, index + 1))
+    return this.#copy(this.#valueStart(index), this.#valueStart(index + 1) - 1)
   }
 
-  /** The values from `start` to before `end`, with commas between them, in one piece: a view, valid as the run is. */
-  values(start: number, end: number): Buffer {
-    return this.#bytes.subarray(...this.#valueSpan(start, end))
+  /** How many bytes the values from `start` to before `end` are, with commas between them. */
+  valuesLength(start: number, end: number): number {
+    return this.#valueStart(end) - 1 - this.#valueStart(start)
+  }
+
+  /** Copies them, in one piece. */
+  copyValues(start: number, end: number, target: Buffer, at: number): void {
+    this.#bytes.copy(target, at, this.#valueStart(start), this.#valueStart(end) - 1)
   }
 
   /** Below zero when the entry's key comes before `key`, zero when it is the same. */
@@ -85,10 +86,13 @@ export class Run {
     return index < 0 ? 0 : this.#bytes.readUInt32LE(headBytes + index * slotBytes)
   }
 
-  /** A value's end counts the comma after it. */
-  #valueSpan(start: number, end: number): [number, number] {
-    const valueEnd = (index: number) => (index < 0 ? 0 : this.#bytes.readUInt32LE(headBytes + index * slotBytes + 4))
-    return [this.#valuesStart + valueEnd(start - 1), this.#valuesStart + valueEnd(end - 1) - 1]
+  /** A comma stands before it, unless it is the first. */
+  #valueStart(index: number): number {
+    return this.#valuesStart + (index === 0 ? 0 : this.#bytes.readUInt32LE(headBytes + (index - 1) * slotBytes + 4))
+  }
+
+  #copy(start: number, end: number): Uint8Array {
+    return Uint8Array.prototype.slice.call(this.#bytes, start, end)
   }
 }
 
