@@ -79,8 +79,10 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
         answer = refuse(request, thrown)
       }
       if (!(answer instanceof Promise)) return finish(request, answer, corsHeaders, started)
-      const refused = (thrown: unknown) => refuse(request, thrown)
-      return answer.catch(refused).then((response) => finish(request, response, corsHeaders, started))
+      return answer.then(
+        (response) => finish(request, response, corsHeaders, started),
+        (thrown) => finish(request, refuse(request, thrown), corsHeaders, started),
+      )
     },
   }
 
