@@ -4,7 +4,7 @@
  * parts cannot run into each other.
  */
 
-import { asBuffer, type Key, type Range } from './store.ts'
+import { asBuffer, copyBytes, type Key, type Range } from './store.ts'
 
 function key(kind: string, ...parts: readonly string[]): Key {
   return Buffer.from(kind + parts.join('\0'))
@@ -23,7 +23,7 @@ export function under(prefix: Key): Omit<Range, 'limit'> {
   let end = prefix.length
   while (prefix[end - 1] === 0xff) end -= 1
   if (end === 0) throw new Error('a prefix of 0xff bytes has no end')
-  const lt = Uint8Array.prototype.slice.call(prefix, 0, end)
+  const lt = copyBytes(prefix, 0, end)
   lt[end - 1] = (prefix[end - 1] as number) + 1
   return { gte: prefix, lt }
 }
@@ -84,7 +84,7 @@ export function termDigest(kind: 'name' | 'mcpUrl' | 'string' | 'json', name: st
   const known = recentTerms.get(text)
   if (known !== undefined) return known
   Bun.SHA256.hash(text, digest)
-  const term = Uint8Array.prototype.slice.call(digest, 0, termBytes)
+  const term = copyBytes(digest, 0, termBytes)
   if (recentTerms.size >= recentTermsMax) recentTerms.clear()
   recentTerms.set(text, term)
   return term

@@ -1,7 +1,7 @@
 /** LMDB opened, by whoever does: one set of settings, because several processes share the file. */
 
 import { type Database, open, type RootDatabase } from 'lmdb'
-import type { Key } from './store.ts'
+import { copyBytes, type Key } from './store.ts'
 
 /** Keys are our own bytes. lmdb-js compares past the end of a key, so eight zero bytes follow each. */
 export const keyEncoder = {
@@ -11,9 +11,7 @@ export const keyEncoder = {
     target.fill(0, end, end + 8)
     return end
   },
-  readKey(source: Buffer, start: number, end: number): Key {
-    return Uint8Array.prototype.slice.call(source, start, end)
-  },
+  readKey: (source: Buffer, start: number, end: number): Key => copyBytes(source, start, end),
 }
 
 export type Root = RootDatabase

@@ -10,7 +10,8 @@ export type Take = (key: Key, value: Uint8Array) => void
 
 /** Reads in the snapshot that there is, or in the transaction that is being made. */
 export interface RunReader {
-  get(key: Key): Uint8Array | undefined
+  /** The values in the order of the keys; the faster the more of them are neighbours, one after the other. */
+  getMany(keys: readonly Key[]): (Uint8Array | undefined)[]
   /** Gives at most `limit` entries to `take`; returns whether the range holds more. */
   walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean
   /** The values with commas between them, in a buffer that the next join overwrites. */
@@ -46,14 +47,24 @@ export function openRunReader(root: Root): RunReader {
   }
 
   return {
-    get(key) {
-      let value: Uint8Array | undefined
-      eachFrom(key, (run) => {
-        const at = run.seek(key)
-        if (at < run.count && run.compare(at, key) === 0) value = run.value(at)
-        return 'stop'
-      })
-      return value
+    getMany(keys) {
+      const values: (Uint8Array | undefined)[] = []
+      while (values.length < keys.length) {
+        const known = values.length
+        const first = keys[known] as Key
+        eachFrom(first, (run) => {
+          // In this run or nowhere: it was searched for the first, and these are not before that nor past its last.
+          let key: Key | undefined = first
+          while (key !== undefined && Buffer.compare(first, key) <= 0 && run.compare(run.count - 1, key) >= 0) {
+            const at = run.seek(key)
+            values.push(run.compare(at, key) === 0 ? run.value(at) : undefined)
+            key = keys[values.length]
+          }
+          return 'stop'
+        })
+        if (values.length === known) values.push(undefined)
+      }
+      return values
     },
 
     walk({ gte, lt, limit }, kind, take) {

@@ -16,6 +16,7 @@ import { editRuns, inRunsByDefault, type Runs } from './runs.ts'
 import {
   type Committed,
   checkKey,
+  copyBytes,
   type Entry,
   joinValues,
   type Key,
@@ -61,10 +62,10 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
   const isInRuns = (key: Key) => runBytes.has(key[0] ?? 0)
 
   function find(key: Key): Uint8Array | undefined {
-    if (isInRuns(key)) return packed.get(key)
+    if (isInRuns(key)) return packed.getMany([key])[0]
     // Its own bytes, looked at where they lie; `get` would copy them first.
     const bytes = data.getBinaryFast(key)
-    return bytes === undefined ? undefined : Buffer.from(checked(key, bytes))
+    return bytes === undefined ? undefined : copyBytes(checked(key, bytes))
   }
 
   /** Gives the entries of a range to `take`, before, in and after the runs. Resolves whether there are more. */
@@ -175,7 +176,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
       return read(() => find(key))
     },
     getMany(keys) {
-      return read(() => keys.map(find))
+      return read(() => (keys.every(isInRuns) ? packed.getMany(keys) : keys.map(find)))
     },
     range(range) {
       return read(() => {

@@ -9,7 +9,7 @@
  * The values stand as a page shows them: a part of a run is copied into an answer in one piece.
  */
 
-import { asBuffer, comma, type Entry, type Key } from './store.ts'
+import { asBuffer, comma, copyBytes, type Entry, type Key } from './store.ts'
 
 /**
  * Entries whose keys begin with these letters are kept in runs, up to so many bytes. Connections
@@ -39,12 +39,12 @@ export class Run {
 
   /** A copy. */
   key(index: number): Key {
-    return this.#copy(this.#keysStart + this.#keyEnd(index - 1), this.#keysStart + this.#keyEnd(index))
+    return copyBytes(this.#bytes, this.#keysStart + this.#keyEnd(index - 1), this.#keysStart + this.#keyEnd(index))
   }
 
   /** A copy. */
   value(index: number): Uint8Array {
-    return this.#copy(this.#valueStart(index), this.#valueStart(index + 1) - 1)
+    return copyBytes(this.#bytes, this.#valueStart(index), this.#valueStart(index + 1) - 1)
   }
 
   /** How many bytes the values from `start` to before `end` are, with commas between them. */
@@ -89,10 +89,6 @@ export class Run {
   /** A comma stands before it, unless it is the first. */
   #valueStart(index: number): number {
     return this.#valuesStart + (index === 0 ? 0 : this.#bytes.readUInt32LE(headBytes + (index - 1) * slotBytes + 4))
-  }
-
-  #copy(start: number, end: number): Uint8Array {
-    return Uint8Array.prototype.slice.call(this.#bytes, start, end)
   }
 }
 

@@ -140,7 +140,9 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
-/** A copy that shares nothing: a Buffer's own `slice` would be a view of the same memory. */
-export function copyBytes(bytes: Uint8Array): Uint8Array {
-  return Uint8Array.prototype.slice.call(bytes)
+/** A copy that shares nothing. Not by `slice`: on a Buffer that is a view, and Uint8Array's is three times as slow. */
+export function copyBytes(bytes: Uint8Array, start = 0, end = bytes.length): Buffer<ArrayBuffer> {
+  const copy = Buffer.allocUnsafeSlow(end - start)
+  asBuffer(bytes).copy(copy, 0, start, end)
+  return copy
 }

@@ -284,6 +284,12 @@ async function inProcess(): Promise<void> {
     const took = await time(rounds, 1000, run)
     report(`One row of ${count.toLocaleString('en')} by ${what}`, micro(took), '1 ms', took < 1000)
   }
+  const common: [string, () => Promise<unknown>][] = [
+    ['one row of three', page('bench', [metadata('env', 'prod')])],
+    ['one row of a thousand', page('bench', [metadata('team', 'team-7')])],
+    ['one row of six, by two filters', page('bench', [metadata('env', 'prod'), metadata('half', 'even')])],
+  ]
+  for (const [what, run] of common) report(`A page of 100 that keeps ${what}`, micro(await time(rounds, 300, run)))
   const worst: [string, () => Promise<unknown>][] = [
     ['two thirds that never meet', page('bench', [], [set(['env', 'prod']), set(['env', 'staging'])])],
     [
