@@ -17,12 +17,17 @@ function checksumOf(key: Key, value: Uint8Array): bigint {
   return key.length === 0 ? ofValue : ofValue ^ Bun.hash.xxHash3(key)
 }
 
+/** What is stored, for a put inside a transaction, which copies it: the bytes are lent until the next call. */
 export function withChecksum(key: Key, value: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(value.length + checksumBytes)
+  const length = value.length + checksumBytes
+  if (length > room.length) room = Buffer.allocUnsafeSlow(length)
+  const bytes = room.subarray(0, length)
   bytes.set(value)
   bytes.writeBigUInt64LE(checksumOf(key, value), value.length)
   return bytes
 }
+
+let room = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** The same memory without the checksum. Throws StoreError `damaged`. */
 export function checked(key: Key, bytes: Uint8Array): Buffer {

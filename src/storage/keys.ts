@@ -80,19 +80,11 @@ export const termBytes = 16
  * keeps apart a string and the JSON text of another value, which compare alike to a filter only.
  */
 export function termDigest(kind: 'name' | 'mcpUrl' | 'string' | 'json', name: string, value: string): Uint8Array {
-  const text = `${kind}\0${name.length}\0${name}${value}`
-  const known = recentTerms.get(text)
-  if (known !== undefined) return known
-  Bun.SHA256.hash(text, digest)
-  const term = copyBytes(digest, 0, termBytes)
-  if (recentTerms.size >= recentTermsMax) recentTerms.clear()
-  recentTerms.set(text, term)
-  return term
+  // Not remembered: most facts of a load come once, and looking for those that do not costs more than the hash.
+  Bun.SHA256.hash(`${kind}\0${name.length}\0${name}${value}`, digest)
+  return digest.slice(0, termBytes)
 }
 const digest = new Uint8Array(32)
-/** Most facts of a load are the same few: teams, environments, regions. */
-const recentTerms = new Map<string, Uint8Array>()
-const recentTermsMax = 2000
 
 /** Before every entry of the index. */
 export const indexKind = key('x')
