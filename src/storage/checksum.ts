@@ -5,6 +5,7 @@
  * is kept out by it.
  */
 
+import { createRoom } from './room.ts'
 import { asBuffer, type Key, StoreError } from './store.ts'
 
 const checksumBytes = 8
@@ -19,15 +20,13 @@ function checksumOf(key: Key, value: Uint8Array): bigint {
 
 /** What is stored, for a put inside a transaction, which copies it: the bytes are lent until the next call. */
 export function withChecksum(key: Key, value: Uint8Array): Buffer {
-  const length = value.length + checksumBytes
-  if (length > room.length) room = Buffer.allocUnsafeSlow(length)
-  const bytes = room.subarray(0, length)
+  const bytes = stored(value.length + checksumBytes)
   bytes.set(value)
   bytes.writeBigUInt64LE(checksumOf(key, value), value.length)
   return bytes
 }
 
-let room = Buffer.allocUnsafeSlow(64 * 1024)
+const stored = createRoom()
 
 /** The same memory without the checksum. Throws StoreError `damaged`. */
 export function checked(key: Key, bytes: Uint8Array): Buffer {

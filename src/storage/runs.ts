@@ -9,6 +9,7 @@
  * The values stand as a page shows them: a part of a run is copied into an answer in one piece.
  */
 
+import { createRoom } from './room.ts'
 import { asBuffer, comma, copyBytes, type Entry, type Key } from './store.ts'
 
 /**
@@ -97,8 +98,7 @@ export function writeRun(entries: readonly Entry[]): Buffer {
   const keyBytes = entries.reduce((sum, { key }) => sum + key.length, 0)
   const valueBytes = entries.reduce((sum, { value }) => sum + value.length + 1, 0)
   const length = headBytes + entries.length * slotBytes + keyBytes + valueBytes
-  if (length > room.length) room = Buffer.allocUnsafeSlow(length)
-  const bytes = room.subarray(0, length)
+  const bytes = written(length)
   bytes.writeUInt32LE(entries.length, 0)
   const keysStart = headBytes + entries.length * slotBytes
   const valuesStart = keysStart + keyBytes
@@ -116,7 +116,7 @@ export function writeRun(entries: readonly Entry[]): Buffer {
   return bytes
 }
 
-let room = Buffer.allocUnsafeSlow(64 * 1024)
+const written = createRoom()
 
 /** Where runs are kept: keys are those of runs. All inside one transaction. */
 export interface RunStorage {
