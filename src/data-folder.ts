@@ -16,15 +16,21 @@ export interface DataFolder {
   readonly path: string
   readonly store: Store
   readonly secrets: Secrets
+  /** Did this opening make it? */
+  readonly isNew: boolean
 }
 
 /** For commands that have nothing to say of an empty folder. Throws CommandError. */
 export function expectDataFolder(path: string): void {
   if (existsSync(path)) expectReadable(path)
-  if (!existsSync(join(path, 'store', 'data.mdb'))) {
+  if (!hasStore(path)) {
     throw new CommandError(`there is no data folder at ${path}: name it with --data, or run postern serve first`)
   }
   expectSecret(path)
+}
+
+function hasStore(path: string): boolean {
+  return existsSync(join(path, 'store', 'data.mdb'))
 }
 
 /** What is in a folder of somebody else's looks like nothing. */
@@ -41,7 +47,7 @@ function expectReadable(path: string): void {
 /** Made anew beside data that needs the old one, it would lock everybody out without a word. */
 function expectSecret(path: string): void {
   const file = join(path, 'instance-secret')
-  if (existsSync(join(path, 'store', 'data.mdb')) && !existsSync(file)) {
+  if (hasStore(path) && !existsSync(file)) {
     throw new CommandError(`${file} is missing, and the store needs it: restore it from a backup`)
   }
 }
@@ -50,6 +56,25 @@ function expectSecret(path: string): void {
 export async function openExistingDataFolder(path: string): Promise<DataFolder> {
   expectDataFolder(path)
   return openDataFolder(path)
+}
+
+/**
+ * For a command that may make a data folder, and does so only where it was named: one that appears in whatever folder
+ * the command was run in would be that of no server, and what is made in it would be good for nothing.
+ */
+export function openNamedDataFolder({ data, isNamed }: NamedFolder): Promise<DataFolder> {
+  return isNamed ? openDataFolder(data) : openExistingDataFolder(data)
+}
+
+export interface NamedFolder {
+  readonly data: string
+  /** By the flag or the environment; false for the default. */
+  readonly isNamed: boolean
+}
+
+/** Whoever mistyped the name sees it. */
+export function madeFolder(path: string): string {
+  return `made a new data folder at ${path}\n`
 }
 
 /** Opens a data folder, making it when it is missing. Throws CommandError with one line that says what to do. */
@@ -69,6 +94,7 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
   if ((statSync(path).mode & 0o077) !== 0) {
     throw new CommandError(`the data folder ${path} is open to others: run  chmod 700 ${path}`)
   }
+  const isNew = !hasStore(path)
   expectSecret(path)
   const secrets = openSecrets(path)
   const store = openStore(join(path, 'store'))
@@ -78,7 +104,7 @@ export async function openDataFolder(path: string): Promise<DataFolder> {
     await store.close()
     throw error
   }
-  return { path, store, secrets }
+  return { path, store, secrets, isNew }
 }
 
 /** The first opening makes them. Earlier versions kept them in a file of their own, which moves into the store. */

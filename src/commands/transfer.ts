@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { openDataFolder, openExistingDataFolder } from '../data-folder.ts'
+import { madeFolder, type NamedFolder, openExistingDataFolder, openNamedDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { StoreError } from '../storage/store.ts'
 import { exportLines } from '../transfer/export.ts'
@@ -63,15 +63,17 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   if (file !== undefined) terminal.stdout(`${lines - 2} records are in ${file}\n`)
 }
 
-export async function importCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
+export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
+  const { data } = flags
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
-  const { store, secrets } = await openDataFolder(data)
+  const { store, secrets, isNew } = await openNamedDataFolder(flags)
   const progress = commandProgress(terminal)
   try {
     const { records, leftOut } = await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)
     progress.end()
     await recordAct(data, 'data.imported', { records })
     terminal.stdout(`${records} records are imported\n`)
+    if (isNew) terminal.stderr(madeFolder(data))
     if (leftOut > 0) {
       terminal.stderr(
         `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
