@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { openSecrets, type Secrets } from './auth/secrets.ts'
 import { changeSigningKeys, newSigningKeys, type SigningKeyRecord } from './auth/signing-keys.ts'
 import { CommandError } from './errors.ts'
+import type { Upgrading } from './storage/format.ts'
 import { openLmdbStore } from './storage/lmdb.ts'
 import { type Store, StoreError } from './storage/store.ts'
 
@@ -52,18 +53,31 @@ function expectSecret(path: string): void {
   }
 }
 
-/** Opens a data folder that must be there. */
-export async function openExistingDataFolder(path: string): Promise<DataFolder> {
+/** For a command: opens a data folder that must be there. */
+export async function openExistingDataFolder(path: string, stderr: Tell): Promise<DataFolder> {
   expectDataFolder(path)
-  return openDataFolder(path)
+  return openDataFolder(path, upgradingUnlessServed(path, stderr))
+}
+
+type Tell = (text: string) => void
+
+/**
+ * For a command: the store of an older version is upgraded only where nobody serves it, and that is told. A server of
+ * that version would answer nothing but errors from then on.
+ */
+export function upgradingUnlessServed(path: string, stderr: Tell): Upgrading {
+  return (from, to, upgrade) => {
+    using _lock = lock(path, 'an older postern serves this folder: stop it first, then start the new one')
+    if (upgrade()) stderr(`the store in ${path} is upgraded from version ${from} to version ${to}\n`)
+  }
 }
 
 /**
  * For a command that may make a data folder, and does so only where it was named: one that appears in whatever folder
  * the command was run in would be that of no server, and what is made in it would be good for nothing.
  */
-export function openNamedDataFolder({ data, isNamed }: NamedFolder): Promise<DataFolder> {
-  return isNamed ? openDataFolder(data) : openExistingDataFolder(data)
+export function openNamedDataFolder({ data, isNamed }: NamedFolder, stderr: Tell): Promise<DataFolder> {
+  return isNamed ? openDataFolder(data, upgradingUnlessServed(data, stderr)) : openExistingDataFolder(data, stderr)
 }
 
 export interface NamedFolder {
@@ -78,26 +92,12 @@ export function madeFolder(path: string): string {
 }
 
 /** Opens a data folder, making it when it is missing. Throws CommandError with one line that says what to do. */
-export async function openDataFolder(path: string): Promise<DataFolder> {
-  // Whatever is written from here on is for its owner only, the store's files included.
-  process.umask(0o077)
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
-    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'it is a file, or in one' : message
-    throw new CommandError(`cannot use the data folder ${path}: ${why}; choose another with --data`, 1, {
-      cause: error,
-    })
-  }
-  if ((statSync(path).mode & 0o077) !== 0) {
-    throw new CommandError(`the data folder ${path} is open to others: run  chmod 700 ${path}`)
-  }
+export async function openDataFolder(path: string, upgrading?: Upgrading): Promise<DataFolder> {
+  makeFolder(path)
   const isNew = !hasStore(path)
   expectSecret(path)
   const secrets = openSecrets(path)
-  const store = openStore(join(path, 'store'))
+  const store = openStore(join(path, 'store'), upgrading)
   try {
     await ensureSigningKeys(path, store, secrets)
   } catch (error) {
@@ -125,32 +125,52 @@ function seedsFrom(file: string, since: number): SigningKeyRecord[] {
   return [...newSigningKeys(since).filter(({ state }) => state === 'next'), ...old]
 }
 
-function openStore(path: string): Store {
+function openStore(path: string, upgrading: Upgrading | undefined): Store {
   try {
-    return openLmdbStore(path)
+    return openLmdbStore(path, undefined, upgrading)
   } catch (error) {
     if (error instanceof StoreError) throw new CommandError(error.message, 1, { cause: error })
     throw error
   }
 }
 
+/** Makes the folder when it is missing. Throws CommandError where it cannot be used. */
+function makeFolder(path: string): void {
+  // Whatever is written from here on is for its owner only, the store's files included.
+  process.umask(0o077)
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'it is a file, or in one' : message
+    throw new CommandError(`cannot use the data folder ${path}: ${why}; choose another with --data`, 1, {
+      cause: error,
+    })
+  }
+  if ((statSync(path).mode & 0o077) !== 0) {
+    throw new CommandError(`the data folder ${path} is open to others: run  chmod 700 ${path}`)
+  }
+}
+
 /**
- * Takes the folder for serving, until the process ends however it ends. Throws CommandError when another
- * server has it. An SQLite lock, because it is the one lock of the operating system that the runtime
- * offers: it needs no cleaning up after a crash.
+ * Takes the folder for serving, until the process ends however it ends, and makes it when it is missing. Throws
+ * CommandError when another server has it. To be called before the folder is opened: only who has it upgrades the store.
  */
 export function lockForServing(path: string): Disposable {
-  const lock = new Database(join(path, 'server.lock'))
+  makeFolder(path)
+  return lock(path, `another postern serves the data folder ${path}: stop it, or choose another folder with --data`)
+}
+
+/** An SQLite lock, because it is the one lock of the operating system that the runtime offers: it needs no cleaning up after a crash. */
+function lock(path: string, whenTaken: string): Disposable {
+  const held = new Database(join(path, 'server.lock'))
   try {
-    lock.run('PRAGMA locking_mode = EXCLUSIVE')
-    lock.run('BEGIN EXCLUSIVE')
+    held.run('PRAGMA locking_mode = EXCLUSIVE')
+    held.run('BEGIN EXCLUSIVE')
   } catch (error) {
-    lock.close()
-    throw new CommandError(
-      `another postern serves the data folder ${path}: stop it, or choose another folder with --data`,
-      1,
-      { cause: error },
-    )
+    held.close()
+    throw new CommandError(whenTaken, 1, { cause: error })
   }
-  return { [Symbol.dispose]: () => lock.close() }
+  return { [Symbol.dispose]: () => held.close() }
 }

@@ -29,7 +29,7 @@ export async function createKey(flags: CreateFlags, terminal: Terminal): Promise
     const [problem] = shape.accepts(value) ? [] : shape.problems(value, 1)
     if (problem !== undefined) throw new CommandError(`${flag}: ${problemText(problem)}`, 2)
   }
-  const { store, secrets, isNew } = await openNamedDataFolder(flags)
+  const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
   const { key, record } = await createApiKey(store, secrets.apiKeyPepper, {
     userId: user,
     name: name ?? null,
@@ -43,8 +43,8 @@ export async function createKey(flags: CreateFlags, terminal: Terminal): Promise
   terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. It is not shown again.\n`)
 }
 
-export async function listKeys({ data }: { readonly data: string }, { stdout }: Terminal): Promise<void> {
-  const { store } = await openExistingDataFolder(data)
+export async function listKeys({ data }: { readonly data: string }, { stdout, stderr }: Terminal): Promise<void> {
+  const { store } = await openExistingDataFolder(data, stderr)
   const keys = await listApiKeys(store)
   await store.close()
   const rows = keys.map(({ keyId, userId, name, operator, createdAt, revokedAt }) => [
@@ -61,9 +61,9 @@ export async function listKeys({ data }: { readonly data: string }, { stdout }: 
 export async function revokeKey(
   keyId: string,
   { data }: { readonly data: string },
-  { stdout }: Terminal,
+  { stdout, stderr }: Terminal,
 ): Promise<void> {
-  const { store } = await openExistingDataFolder(data)
+  const { store } = await openExistingDataFolder(data, stderr)
   const found = await revokeApiKey(store, keyId, new Date())
   await store.close()
   if (!found) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see  postern keys list`)

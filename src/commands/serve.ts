@@ -47,10 +47,12 @@ export interface Running {
 /** Starts a server that answers; throws CommandError with a line that says what to do. */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
   const log = createLog({ write: terminal.stderr, now: () => new Date() })
-  const folder = await openDataFolder(dataPath)
-  const { store, secrets } = folder
   using cleanup = new DisposableStack()
   cleanup.use(lockForServing(dataPath))
+  const folder = await openDataFolder(dataPath, (from, to, upgrade) => {
+    if (upgrade()) log.info('the store is upgraded', { from, to })
+  })
+  const { store, secrets } = folder
   const server = listen(config)
   cleanup.defer(() => void server.stop(true))
   const isPublic = !isLoopback(config.host)

@@ -36,7 +36,7 @@ export async function explainToken(
   given: string,
   flags: ExplainFlags,
   now: Date,
-  { stdout }: Terminal,
+  { stdout, stderr }: Terminal,
 ): Promise<0 | 1> {
   if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
   const token = readToken(given)
@@ -51,7 +51,7 @@ export async function explainToken(
       )
     return read.block
   })
-  const known = await lookUp(claims, flags.data)
+  const known = await lookUp(claims, flags.data, stderr)
   const lines = [...tokenLines(claims, standing(claims, token, flags.data, known), now), ...blocks.flatMap(blockLines)]
   if (blocks.length === 0)
     lines.push(
@@ -100,9 +100,13 @@ interface Known {
 }
 
 /** Only looks: a folder that is not there is not made. */
-async function lookUp({ jti, par = [], key }: ServiceTokenClaims, data: string): Promise<Known | undefined> {
+async function lookUp(
+  { jti, par = [], key }: ServiceTokenClaims,
+  data: string,
+  stderr: Terminal['stderr'],
+): Promise<Known | undefined> {
   if (!existsSync(join(data, 'store'))) return undefined
-  const { store, secrets } = await openExistingDataFolder(data)
+  const { store, secrets } = await openExistingDataFolder(data, stderr)
   try {
     const registry = await createRegistry(store).current()
     const revoked: string[] = []

@@ -15,14 +15,14 @@ export async function revokeTokenCommand(
   named: string,
   { data }: { readonly data: string },
   now: Date,
-  { stdout }: Terminal,
+  { stdout, stderr }: Terminal,
 ): Promise<void> {
   const token = readToken(named)
   const claims = unverifiedClaims(token)
   if (claims === undefined && !tokenIdShape.test(token)) {
     throw new CommandError('this is neither a service token of postern nor the id of one, which begins with tok_', 2)
   }
-  const { store, secrets } = await openExistingDataFolder(data)
+  const { store, secrets } = await openExistingDataFolder(data, stderr)
   try {
     if (claims !== undefined) {
       const keys = await readKeyRing(store, secrets.sealingKey)

@@ -21,7 +21,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   if (file !== undefined && existsSync(file)) {
     throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
   }
-  const { store, secrets } = await openExistingDataFolder(data)
+  const { store, secrets } = await openExistingDataFolder(data, terminal.stderr)
   await store.close()
   const draft = `${file}.part`
   const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
@@ -66,7 +66,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
 export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
   const { data } = flags
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
-  const { store, secrets, isNew } = await openNamedDataFolder(flags)
+  const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
   const progress = commandProgress(terminal)
   try {
     const { records, leftOut } = await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)
