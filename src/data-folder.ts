@@ -4,11 +4,12 @@
  */
 
 import { Database } from 'bun:sqlite'
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSecrets, type Secrets } from './auth/secrets.ts'
-import { changeSigningKeys, newSigningKeys, type SigningKeyRecord } from './auth/signing-keys.ts'
+import { changeSigningKeys, newSigningKeys } from './auth/signing-keys.ts'
 import { CommandError } from './errors.ts'
+import { expectOwn, expectPrivate } from './private-file.ts'
 import type { Upgrading } from './storage/format.ts'
 import { openLmdbStore } from './storage/lmdb.ts'
 import { type Store, StoreError } from './storage/store.ts'
@@ -23,7 +24,10 @@ export interface DataFolder {
 
 /** For commands that have nothing to say of an empty folder. Throws CommandError. */
 export function expectDataFolder(path: string): void {
-  if (existsSync(path)) expectReadable(path)
+  if (existsSync(path)) {
+    expectReadable(path)
+    expectPrivateFolder(path)
+  }
   if (!hasStore(path)) {
     throw new CommandError(`there is no data folder at ${path}: name it with --data, or run postern serve first`)
   }
@@ -99,7 +103,7 @@ export async function openDataFolder(path: string, upgrading?: Upgrading): Promi
   const secrets = openSecrets(path)
   const store = openStore(join(path, 'store'), upgrading)
   try {
-    await ensureSigningKeys(path, store, secrets)
+    await ensureSigningKeys(store, secrets)
   } catch (error) {
     await store.close()
     throw error
@@ -107,22 +111,11 @@ export async function openDataFolder(path: string, upgrading?: Upgrading): Promi
   return { path, store, secrets, isNew }
 }
 
-/** The first opening makes them. Earlier versions kept them in a file of their own, which moves into the store. */
-async function ensureSigningKeys(path: string, store: Store, secrets: Secrets): Promise<void> {
-  const nowSeconds = Math.floor(Date.now() / 1000)
-  const file = join(path, 'signing-keys.json')
-  const first = existsSync(file) ? seedsFrom(file, nowSeconds) : undefined
+/** The first opening makes them. */
+async function ensureSigningKeys(store: Store, secrets: Secrets): Promise<void> {
   await changeSigningKeys(store, secrets.sealingKey, (records) =>
-    records === undefined ? (first ?? newSigningKeys(nowSeconds)) : undefined,
+    records === undefined ? newSigningKeys(Math.floor(Date.now() / 1000)) : undefined,
   )
-  rmSync(file, { force: true })
-}
-
-function seedsFrom(file: string, since: number): SigningKeyRecord[] {
-  const { keys } = JSON.parse(readFileSync(file, 'utf8')) as { keys: { seed: string }[] }
-  const states = ['active', 'retired'] as const
-  const old = keys.map(({ seed }, index) => ({ seed, state: states[Math.min(index, 1)] ?? 'retired', since }))
-  return [...newSigningKeys(since).filter(({ state }) => state === 'next'), ...old]
 }
 
 function openStore(path: string, upgrading: Upgrading | undefined): Store {
@@ -148,10 +141,33 @@ function makeFolder(path: string): void {
       cause: error,
     })
   }
-  if ((statSync(path).mode & 0o077) !== 0) {
+  expectPrivateFolder(path)
+}
+
+/**
+ * Whoever else could write here could put keys of their own in, or have the superuser write where a link points to. The
+ * folder itself may be reached by a link, which is of the operator's making.
+ */
+function expectPrivateFolder(path: string): void {
+  const found = statSync(path)
+  expectOwn(path, found)
+  if (process.getuid !== undefined && (found.mode & 0o077) !== 0) {
     throw new CommandError(`the data folder ${path} is open to others: run  chmod 700 ${path}`)
   }
+  expectPrivate(join(path, 'store'), 'folder')
+  for (const name of files) expectPrivate(join(path, name), 'file')
 }
+
+const locks = ['audit.lock', 'server.lock']
+/** All that is read or written here; other files are nobody's business. SQLite reads some that it finds beside its own. */
+const files = [
+  'instance-secret',
+  'audit.jsonl',
+  ...locks,
+  ...locks.flatMap((name) => ['-journal', '-wal', '-shm'].map((end) => name + end)),
+  join('store', 'data.mdb'),
+  join('store', 'lock.mdb'),
+]
 
 /**
  * Takes the folder for serving, until the process ends however it ends, and makes it when it is missing. Throws

@@ -4,11 +4,13 @@ import { Command, CommanderError, Option } from 'commander'
 import { readServeConfig, type ServeFlags } from './config.ts'
 import { CommandError } from './errors.ts'
 import { failuresPerSecondDefault, mintsPerSecondDefault, upstreamPatienceDefaultSeconds } from './limits.ts'
+import { printableLines } from './printable.ts'
 import { version } from './version.ts'
 
+/** All that commands say goes through here, and no terminal acts on what names, files and arguments have in them. */
 const terminal = {
-  stdout: (text: string) => void process.stdout.write(text),
-  stderr: (text: string) => void process.stderr.write(text),
+  stdout: (text: string) => void process.stdout.write(printableLines(text)),
+  stderr: (text: string) => void process.stderr.write(printableLines(text)),
 }
 
 const dataOption = (words = 'data folder, made when it is missing') =>

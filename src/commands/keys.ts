@@ -5,7 +5,6 @@ import { madeFolder, type NamedFolder, openExistingDataFolder, openNamedDataFold
 import { CommandError } from '../errors.ts'
 import { problemText, shapeOf } from '../model/check.ts'
 import { ApiKey } from '../model/registry.ts'
-import { printable } from '../printable.ts'
 import { recordAct } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -55,7 +54,7 @@ export async function listKeys({ data }: { readonly data: string }, { stdout, st
     revokedAt === null ? 'active' : `revoked ${revokedAt}`,
     name ?? '',
   ])
-  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows.map((row) => row.map(printable))]))
+  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows]))
 }
 
 export async function revokeKey(

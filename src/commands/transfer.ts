@@ -9,6 +9,7 @@ import { StoreError } from '../storage/store.ts'
 import { exportLines } from '../transfer/export.ts'
 import { importFile } from '../transfer/import.ts'
 import { recordAct } from './audit.ts'
+import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -66,21 +67,23 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
 export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
   const { data } = flags
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
-  const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
   const progress = commandProgress(terminal)
-  try {
-    const { records, leftOut } = await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)
-    progress.end()
-    await recordAct(data, 'data.imported', { records })
-    terminal.stdout(`${records} records are imported\n`)
-    if (isNew) terminal.stderr(madeFolder(data))
-    if (leftOut > 0) {
-      terminal.stderr(
-        `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
-      )
+  const { records, leftOut, isNew } = await leavingNothing(data, async () => {
+    const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
+    try {
+      return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
+    } finally {
+      await store.close()
     }
-  } finally {
-    await store.close()
+  })
+  progress.end()
+  await recordAct(data, 'data.imported', { records })
+  terminal.stdout(`${records} records are imported\n`)
+  if (isNew) terminal.stderr(madeFolder(data))
+  if (leftOut > 0) {
+    terminal.stderr(
+      `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
+    )
   }
 }
 
