@@ -69,11 +69,16 @@ type Tell = (text: string) => void
  * For a command: the store of an older version is upgraded only where nobody serves it, and that is told. A server of
  * that version would answer nothing but errors from then on.
  */
-export function upgradingUnlessServed(path: string, stderr: Tell): Upgrading {
+function upgradingUnlessServed(path: string, stderr: Tell): Upgrading {
   return (from, to, upgrade) => {
     using _lock = lock(path, 'an older postern serves this folder: stop it first, then start the new one')
     if (upgrade()) stderr(`the store in ${path} is upgraded from version ${from} to version ${to}\n`)
   }
+}
+
+/** For a command that looks at the store as it lies: upgrades one of an older version, and opens nothing else. */
+export async function upgradeStore(path: string, stderr: Tell): Promise<void> {
+  await openStore(join(path, 'store'), upgradingUnlessServed(path, stderr)).close()
 }
 
 /**

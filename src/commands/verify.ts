@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { readSigningKeys } from '../auth/signing-keys.ts'
-import { expectDataFolder, upgradingUnlessServed } from '../data-folder.ts'
+import { expectDataFolder, upgradeStore } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, type Shape, shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
@@ -18,7 +18,7 @@ import { printable } from '../printable.ts'
 import { indexEntries, newPageGeneration } from '../storage/connections.ts'
 import { inspect, replaceIndex } from '../storage/inspect.ts'
 import { connectionOf, indexKind, keyText, termEntries } from '../storage/keys.ts'
-import { checkFile, openLmdbStore } from '../storage/lmdb.ts'
+import { checkFile } from '../storage/lmdb-file.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
 import { recordAct } from './audit.ts'
 import { commandProgress } from './progress.ts'
@@ -78,11 +78,10 @@ async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): 
   expectDataFolder(data)
   try {
     checkFile(join(folder, 'data.mdb'))
-    await openLmdbStore(folder, undefined, upgradingUnlessServed(data, terminal.stderr)).close()
   } catch (error) {
-    if (error instanceof CommandError) throw error
     throw new CommandError((error as Error).message, 1, { cause: error })
   }
+  await upgradeStore(data, terminal.stderr)
   const found = await look(data, terminal)
   const { problems, index, records, entries } = found
   if (index.length > 0 && repair) {
