@@ -8,7 +8,6 @@ import type { ServeConfig } from '../config.ts'
 import { CommandError } from '../errors.ts'
 import { type Fixtures, findFixtureFiles, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
-import { isLoopback } from '../http/guard.ts'
 import { readConnection } from '../storage/connections.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import { type Running, signalled, start } from './serve.ts'
@@ -27,9 +26,6 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   const running = await start({ ...config, upstream, fixtures: [] }, data, terminal)
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
-    if (!isLoopback(config.host)) {
-      terminal.stderr(`Whoever reaches ${config.host} can use the keys of these fixtures.\n`)
-    }
     // A new folder has nothing loaded, so there is something to show.
     const lines = fixtures === 'unchanged' ? '' : greeting(running, fixtures, config)
     terminal.stdout(`postern listening on ${running.url}\n${lines}`)

@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { readSigningKeys } from '../auth/signing-keys.ts'
-import { expectDataFolder } from '../data-folder.ts'
+import { expectDataFolder, upgradeStore } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, type Shape, shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
@@ -39,7 +39,7 @@ const kinds: Readonly<Record<string, { readonly name: string; readonly shape: Sh
   a: { name: 'mock', shape: shapeOf(RecordedAnswer) },
 }
 const roleShape = shapeOf(Role)
-const known = new Set('oamnkhscpxgfrGBFy')
+const known = new Set('oamnkhscpxgfrGBFUy')
 const indexLetter = indexKind[0]
 const shownMax = 100
 
@@ -81,6 +81,7 @@ async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): 
   } catch (error) {
     throw new CommandError((error as Error).message, 1, { cause: error })
   }
+  await upgradeStore(data, terminal.stderr)
   const found = await look(data, terminal)
   const { problems, index, records, entries } = found
   if (index.length > 0 && repair) {

@@ -6,8 +6,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ABORT } from 'lmdb'
+import { CommandError } from '../errors.ts'
 import { checked, ofRun, withChecksum } from './checksum.ts'
-import { openRecords } from './format.ts'
+import { openRecords, type Upgrading } from './format.ts'
 import { expectRoom } from './free-space.ts'
 import { checkFile } from './lmdb-file.ts'
 import { type Bytes, openRoot, type Root } from './lmdb-root.ts'
@@ -28,8 +29,11 @@ import {
   type Write,
 } from './store.ts'
 
-/** Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do. */
-export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): Store {
+/**
+ * Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do, and the
+ * CommandError that `upgrading` throws.
+ */
+export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, upgrading?: Upgrading): Store {
   checkFile(join(folder, 'data.mdb'))
   let root: Root
   let data: Bytes
@@ -40,9 +44,10 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     mkdirSync(folder, { recursive: true })
     stamp = openStamp(folder)
     root = openRoot(folder)
-    ;({ data, runs } = openRecords(root))
+    ;({ data, runs } = openRecords(root, upgrading))
     packed = openRunReader(root)
   } catch (error) {
+    if (error instanceof CommandError) throw error
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
   }

@@ -60,15 +60,22 @@ export interface Server extends AsyncDisposable {
   readonly exited: Promise<number>
 }
 
+export interface StartOptions {
+  readonly command?: 'serve' | 'dev'
+  readonly env?: Record<string, string>
+  /** Another executable than ours. */
+  readonly program?: string
+}
+
 /** Starts `serve` or `dev` on a free port; resolves when it says that it listens. */
 export async function startServer(
   place: Workplace,
   args: readonly string[] = ['--fixtures', sampleFolder],
-  { command = 'serve', env = {} }: { command?: 'serve' | 'dev'; env?: Record<string, string> } = {},
+  { command = 'serve', env = {}, program = executable }: StartOptions = {},
 ): Promise<Server> {
   const data = command === 'serve' ? ['--data', place.data] : []
   const port = args.includes('--port') ? [] : ['--port', '0']
-  const child = Bun.spawn([executable, command, ...data, ...port, ...args], {
+  const child = Bun.spawn([program, command, ...data, ...port, ...args], {
     cwd: place.folder,
     env: { ...environment, ...env },
     stdin: 'ignore',
