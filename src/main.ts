@@ -289,17 +289,10 @@ async function main(argv: readonly string[]): Promise<number> {
       return error.exitCode
     }
     const message = error instanceof Error ? error.message : String(error)
-    terminal.stderr(`postern failed: ${isUnpacking(message) ? unpackingHelp : message}\n`)
+    terminal.stderr(`postern failed: ${message}\n`)
     return 1
   }
 }
-
-/** LMDB's library stands inside the executable, and the system loads libraries from files only. */
-function isUnpacking(message: string): boolean {
-  return message.includes('.node: cannot open shared object file')
-}
-const unpackingHelp =
-  'cannot unpack the library of LMDB: make the folder for temporary files writable, or name one with TMPDIR'
 
 /** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */
 function helpCode(error: CommanderError): number {

@@ -572,8 +572,8 @@ describe('one clear line and an exit code', () => {
     [
       'a folder for temporary files that is not there',
       1,
-      /cannot unpack the library of LMDB: .* TMPDIR/,
-      () => ['keys', 'create', '--user', 'ada'],
+      /^cannot make a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/,
+      () => ['dev'],
       { TMPDIR: '/nowhere' },
     ],
     ['a log that is none', 1, /is no audit log/, () => ['audit', 'verify', '/etc/hostname']],

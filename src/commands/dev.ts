@@ -18,7 +18,7 @@ import type { Terminal } from './terminal.ts'
 const settleMs = 100
 
 export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
-  const data = await mkdtemp(join(tmpdir(), 'postern-dev-'))
+  const data = await temporaryFolder()
   // However this ends, short of a kill.
   process.once('exit', () => rmSync(data, { recursive: true, force: true }))
   const own = config.fixtures.length > 0
@@ -39,6 +39,17 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
     await running.stop()
   }
   return 0
+}
+
+async function temporaryFolder(): Promise<string> {
+  try {
+    return await mkdtemp(join(tmpdir(), 'postern-dev-'))
+  } catch (error) {
+    const { message } = error as Error
+    throw new CommandError(`cannot make a temporary folder: ${message}; name another place with TMPDIR`, 1, {
+      cause: error,
+    })
+  }
 }
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])

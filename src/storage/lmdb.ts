@@ -5,11 +5,10 @@
 
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
-import { ABORT } from 'lmdb'
 import { checked, ofRun, withChecksum } from './checksum.ts'
 import { openRecords } from './format.ts'
 import { expectRoom } from './free-space.ts'
-import { type Bytes, openRoot, type Root } from './lmdb-root.ts'
+import { abort, type Bytes, openRoot, type Root } from './lmdb-root.ts'
 import { openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
 import { openStamp } from './lmdb-stamp.ts'
 import { editRuns, inRunsByDefault, type Runs } from './runs.ts'
@@ -161,7 +160,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
         failure = error
       }
       // A throw inside a transaction would commit what came before it; this takes everything back.
-      return conflicts.length > 0 || failure !== undefined ? (ABORT as unknown as symbol) : undefined
+      return conflicts.length > 0 || failure !== undefined ? abort() : undefined
     }
     const outcome = (): Committed => {
       if (failure !== undefined) throw failure
