@@ -38,6 +38,11 @@ export async function build({ outfile, addon, runtime }: Build): Promise<void> {
   }
 }
 
+/** As `sha256sum` writes it. */
+export async function sha256(file: string): Promise<string> {
+  return new Bun.CryptoHasher('sha256').update(await Bun.file(file).bytes()).digest('hex')
+}
+
 async function compile(outfile: string, addon: string, runtime: string | undefined): Promise<void> {
   const result = await Bun.build({
     entrypoints: [join(import.meta.dir, 'main.ts')],
@@ -90,5 +95,5 @@ function carry(addon: string): Bun.BunPlugin {
 if (import.meta.main) {
   const outfile = process.argv[2] ?? 'dist/postern'
   await build({ outfile, addon: addonPath() })
-  console.log(outfile)
+  console.log(`${await sha256(outfile)}  ${outfile}`)
 }

@@ -2,6 +2,7 @@
 
 import { networkInterfaces } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
+import keys from '../../fixtures/keys.json' with { type: 'json' }
 import { createApp } from '../app.ts'
 import { openAuditLog } from '../audit/audit-log.ts'
 import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
@@ -26,6 +27,7 @@ import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { fixtureProblemsText } from './check.ts'
+import { greeting } from './greeting.ts'
 import { serveMetrics } from './metrics.ts'
 import { createProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -195,10 +197,19 @@ async function firstStart(
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
-  terminal.stdout(`postern listening on ${running.url}\n`)
+  const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
+  terminal.stdout(`postern listening on ${running.url}\n${lines}`)
   await signalled()
   await running.stop()
   return 0
+}
+
+/** For who tries the sample company. Of other fixtures nothing is shown: their keys are nobody else's business. */
+async function sampleGreeting({ url, folder: { store, secrets } }: Running): Promise<string> {
+  const [{ key }] = keys.apiKeys as [(typeof keys.apiKeys)[number]]
+  if ((await store.get(apiKeyDigestKey(apiKeyDigest(secrets.apiKeyPepper, key)))) === undefined) return ''
+  const { sampleSources } = await import('../fixtures/sample.ts')
+  return greeting('The sample company is loaded.', url, readFixtures(sampleSources()).fixtures, undefined)
 }
 
 const stopSignals = [

@@ -1,0 +1,46 @@
+/** The build: the same source gives the same bytes, wherever and under whichever name, so that anybody can check one. */
+
+import { expect, test } from 'bun:test'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { sha256 } from '../src/build.ts'
+
+const root = resolve(import.meta.dir, '..')
+
+test('built in another folder, under another name, the executable has the same bytes', async () => {
+  // On the same disk, so that what is installed need not be copied.
+  mkdirSync(join(root, 'dist'), { recursive: true })
+  const place = mkdtempSync(join(root, 'dist/build-test-'))
+  try {
+    const elsewhere = join(place, 'another-clone')
+    mkdirSync(elsewhere)
+    for (const name of ['src', 'fixtures', 'package.json', 'package-lock.json', 'tsconfig.json'])
+      cpSync(join(root, name), join(elsewhere, name), { recursive: true })
+    expect(Bun.spawnSync(['cp', '-rl', join(root, 'node_modules'), elsewhere]).exitCode).toBe(0)
+    const digests = [await built(root, join(place, 'one')), await built(elsewhere, 'out/the-other')]
+    expect(digests[1]).toBe(digests[0] ?? '')
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}, 60_000)
+
+async function built(folder: string, outfile: string): Promise<string> {
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, 'src/build.ts', outfile], { cwd: folder })
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
+  return sha256(resolve(folder, outfile))
+}
+
+test('every package is held to a digest, and none runs anything when it is installed', () => {
+  for (const folder of [root, join(root, 'test/bench')]) {
+    const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { readonly integrity?: string; readonly inBundle?: boolean }>
+    }
+    for (const [path, { integrity, inBundle }] of Object.entries(packages)) {
+      if (path === '' || inBundle === true) continue
+      expect({ path, integrity }).toEqual({ path, integrity: expect.stringMatching(/^sha512-[A-Za-z0-9+/]{86}==$/) })
+    }
+  }
+  expect(readFileSync(join(root, '.npmrc'), 'utf8')).toContain('\nignore-scripts=true\n')
+  for (const [line] of readFileSync(join(root, 'Makefile'), 'utf8').matchAll(/^\tcd .*npm install.*$/gm))
+    expect(line).toContain('--ignore-scripts')
+})
