@@ -35,9 +35,10 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
       fixtures === 'unchanged'
         ? ''
         : greeting(nothingKept, running.url, fixtures, config.operatorKey ?? running.operatorKey)
-    terminal.stdout(`postern listening on ${running.url}\n${lines}`)
+    const asked = signalled()
     using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
-    await signalled()
+    terminal.stdout(`postern listening on ${running.url}\n${lines}`)
+    await asked
   } finally {
     await running.stop()
   }

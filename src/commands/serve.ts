@@ -198,8 +198,10 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
   const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
+  // Whoever reads that it listens may send a signal at once.
+  const asked = signalled()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
-  await signalled()
+  await asked
   await running.stop()
   return 0
 }
