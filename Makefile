@@ -22,6 +22,11 @@ build: dist/postern ## Build the executable dist/postern
 dist/postern: node_modules/.installed package.json $(shell find src fixtures -type f)
 	$(BUN) src/build.ts $@
 
+# Needs GNU tar. What machines cannot run here is built and no more, and the output says so.
+.PHONY: release
+release: install ## Build archives for Linux, macOS and Windows, with checksums, into dist/release
+	$(BUN) src/release.ts
+
 ##@ Develop
 
 .PHONY: install

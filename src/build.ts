@@ -4,7 +4,7 @@
  * same bytes, in whichever folder and under whichever name it is built.
  */
 
-import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 
@@ -21,8 +21,8 @@ export interface Build {
   readonly outfile: string
   /** LMDB's native addon for the machine that will run it. */
   readonly addon: string
-  /** The runtime for that machine; the one that runs this, without it. */
-  readonly runtime?: string
+  /** The runtime for that machine, and what it calls the machine; the one that runs this, without it. */
+  readonly runtime?: { readonly file: string; readonly target: string }
 }
 
 export async function build({ outfile, addon, runtime }: Build): Promise<void> {
@@ -32,7 +32,8 @@ export async function build({ outfile, addon, runtime }: Build): Promise<void> {
   try {
     // The name is in the file, so it is always this one, and the other is given to it after.
     await compile(join(draft, 'postern'), addon, runtime)
-    renameSync(join(draft, 'postern'), outfile)
+    // For Windows it ends with .exe.
+    for (const made of readdirSync(draft)) renameSync(join(draft, made), outfile)
   } finally {
     rmSync(draft, { recursive: true, force: true })
   }
@@ -43,7 +44,7 @@ export async function sha256(file: string): Promise<string> {
   return new Bun.CryptoHasher('sha256').update(await Bun.file(file).bytes()).digest('hex')
 }
 
-async function compile(outfile: string, addon: string, runtime: string | undefined): Promise<void> {
+async function compile(outfile: string, addon: string, runtime: Build['runtime']): Promise<void> {
   const result = await Bun.build({
     entrypoints: [join(import.meta.dir, 'main.ts')],
     target: 'bun',
@@ -54,7 +55,7 @@ async function compile(outfile: string, addon: string, runtime: string | undefin
     plugins: [carry(addon)],
     compile: {
       outfile,
-      ...(runtime !== undefined && { executablePath: runtime }),
+      ...(runtime && { executablePath: runtime.file, target: runtime.target }),
       // Whoever can write the working directory must not decide what runs.
       autoloadDotenv: false,
       autoloadBunfig: false,

@@ -236,6 +236,13 @@ function program(exit: (code: number) => void): Command {
     )
 
   postern
+    .command('completions')
+    .argument('<shell>', 'bash, zsh or fish')
+    .description('print what makes a shell complete these commands')
+    .addHelpText('after', completionsHelp)
+    .action(async (shell: string) => (await import('./commands/completions.ts')).completions(postern, shell, terminal))
+
+  postern
     .command('help')
     .argument('[command...]', 'the command, like: keys create')
     .description('print the help of a command')
@@ -268,6 +275,12 @@ Connections may point to this machine, so that a server under development can be
 const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
 token is refused on the way. Verifiers may keep the list of keys for five minutes; rotate again after that.`
+
+const completionsHelp = `
+Examples:
+  source <(postern completions bash)
+  postern completions zsh > "\${fpath[1]}/_postern"
+  postern completions fish > ~/.config/fish/completions/postern.fish`
 
 const explainHelp = `
 Example:

@@ -4,6 +4,8 @@ import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { sha256 } from '../src/build.ts'
+import { carriedPackages } from '../src/packages.ts'
+import { sbom } from '../src/sbom.ts'
 
 const root = resolve(import.meta.dir, '..')
 
@@ -29,6 +31,19 @@ async function built(folder: string, outfile: string): Promise<string> {
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
   return sha256(resolve(folder, outfile))
 }
+
+test('the list of what it is made of has each package by name, version, digest and licence', () => {
+  const packages = carriedPackages()
+  const { components, dependencies } = JSON.parse(sbom('linux-x64', packages))
+  expect(packages.length).toBeGreaterThan(40)
+  expect(dependencies[0].dependsOn).toEqual(components.map((one: { purl: string }) => one.purl))
+  const elysia = components.find(({ name }: { name: string }) => name === '@elysiajs/bearer')
+  expect(elysia).toMatchObject({ version: '1.4.4', purl: 'pkg:npm/%40elysiajs/bearer@1.4.4' })
+  for (const { hashes, licenses } of components) {
+    expect(hashes[0].content).toMatch(/^[0-9a-f]{128}$/)
+    expect(licenses[0].license.id).toMatch(/^[A-Za-z0-9.-]+$/)
+  }
+})
 
 test('every package is held to a digest, and none runs anything when it is installed', () => {
   for (const folder of [root, join(root, 'test/bench')]) {
