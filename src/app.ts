@@ -179,6 +179,7 @@ const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
   [/^\/connect\/[^/]+\/[^/]+\/?$/, 'GET, PUT, DELETE'],
   [/^\/connect\/[^/]+\/[^/]+\/\.tools\/?$/, 'GET'],
   [/^\/connect\/[^/]+\/[^/]+\/\.tools\/.+$/, 'GET, POST'],
+  [/^\/$/, 'GET'],
   [/^\/(?:servers\/.+|health|docs|openapi\.json|\.well-known\/jwks\.json)\/?$/, 'GET'],
 ]
 

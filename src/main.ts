@@ -255,6 +255,13 @@ function program(exit: (code: number) => void): Command {
     )
 
   postern
+    .command('completions')
+    .argument('<shell>', 'bash, zsh or fish')
+    .description('print what makes a shell complete these commands')
+    .addHelpText('after', completionsHelp)
+    .action(async (shell: string) => (await import('./commands/completions.ts')).completions(postern, shell, terminal))
+
+  postern
     .command('help')
     .argument('[command...]', 'the command, like: keys create')
     .description('print the help of a command')
@@ -288,6 +295,12 @@ const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
 token is refused on the way. Verifiers may keep the list of keys for five minutes; rotate again after that.`
 
+const completionsHelp = `
+Examples:
+  source <(postern completions bash)
+  postern completions zsh > "\${fpath[1]}/_postern"
+  postern completions fish > ~/.config/fish/completions/postern.fish`
+
 const explainHelp = `
 Example:
   echo "$TOKEN" | postern token explain - --namespace northwind --metadata team=store-ops
@@ -310,17 +323,10 @@ async function main(argv: readonly string[]): Promise<number> {
       return error.exitCode
     }
     const message = error instanceof Error ? error.message : String(error)
-    terminal.stderr(`postern failed: ${isUnpacking(message) ? unpackingHelp : message}\n`)
+    terminal.stderr(`postern failed: ${message}\n`)
     return 1
   }
 }
-
-/** LMDB's library stands inside the executable, and the system loads libraries from files only. */
-function isUnpacking(message: string): boolean {
-  return message.includes('.node: cannot open shared object file')
-}
-const unpackingHelp =
-  'cannot unpack the library of LMDB: make the folder for temporary files writable, or name one with TMPDIR'
 
 /** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */
 function helpCode(error: CommanderError): number {

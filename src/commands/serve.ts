@@ -29,6 +29,7 @@ import { asBuffer, type Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { fixtureProblemsText } from './check.ts'
+import { greeting } from './greeting.ts'
 import { serveMetrics } from './metrics.ts'
 import { createProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -256,10 +257,20 @@ async function noteBaseUrl(store: Store, url: string, log: Log): Promise<void> {
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
-  terminal.stdout(`postern listening on ${running.url}\n`)
-  await signalled()
+  const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
+  // Whoever reads that it listens may send a signal at once.
+  const asked = signalled()
+  terminal.stdout(`postern listening on ${running.url}\n${lines}`)
+  await asked
   await running.stop()
   return 0
+}
+
+/** For who tries the sample company. Of other fixtures nothing is shown: their keys are nobody else's business. */
+async function sampleGreeting({ url, folder: { store, secrets } }: Running): Promise<string> {
+  if (!(await acceptsSampleKey(store, secrets.apiKeyPepper))) return ''
+  const { sampleSources } = await import('../fixtures/sample.ts')
+  return greeting('The sample company is loaded.', url, readFixtures(sampleSources()).fixtures, undefined)
 }
 
 const stopSignals = [

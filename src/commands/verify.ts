@@ -49,7 +49,8 @@ const shownMax = 100
  */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   if (process.env[lookingHere] !== undefined) return verifyHere(flags, terminal)
-  const program = Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main]
+  const isCompiled = /^(?:\/\$bunfs|B:[\\/]~BUN)[\\/]/.test(Bun.main)
+  const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data, ...(flags.repair === true ? ['--repair'] : [])]
   const child = Bun.spawn([...program, ...args], {
     env: { ...process.env, [lookingHere]: '1' },

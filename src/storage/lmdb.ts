@@ -5,13 +5,12 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { ABORT } from 'lmdb'
 import { CommandError } from '../errors.ts'
 import { checked, ofRun, withChecksum } from './checksum.ts'
 import { openRecords, type Upgrading } from './format.ts'
 import { expectRoom } from './free-space.ts'
 import { checkFile } from './lmdb-file.ts'
-import { type Bytes, openRoot, type Root } from './lmdb-root.ts'
+import { abort, type Bytes, openRoot, type Root } from './lmdb-root.ts'
 import { openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
 import { openStamp } from './lmdb-stamp.ts'
 import { editRuns, inRunsByDefault, type Runs } from './runs.ts'
@@ -167,7 +166,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, up
         failure = error
       }
       // A throw inside a transaction would commit what came before it; this takes everything back.
-      return conflicts.length > 0 || failure !== undefined ? (ABORT as unknown as symbol) : undefined
+      return conflicts.length > 0 || failure !== undefined ? abort() : undefined
     }
     const outcome = (): Committed => {
       if (failure !== undefined) throw failure

@@ -33,9 +33,17 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs a command to its end. */
-export async function run(place: Workplace, args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
-  const child = Bun.spawn([executable, ...args], {
+/** Starts a program that cannot make files in memory. */
+export const withoutMemoryFiles = [process.execPath, join(import.meta.dir, 'without-memory-files.ts')]
+
+/** Runs a command to its end, by another program if one is given. */
+export async function run(
+  place: Workplace,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  by: readonly string[] = [],
+): Promise<Ran> {
+  const child = Bun.spawn([...by, executable, ...args], {
     cwd: place.folder,
     env: { ...environment, ...env },
     stdin: 'ignore',
