@@ -7,11 +7,12 @@ import { Elysia } from 'elysia'
 import type { Audit } from './audit/audit-log.ts'
 import { createRefusals } from './audit/refusals.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
-import { createRefusedLog } from './auth/refused-log.ts'
+import { createRefusedLog, type RefusedBecause } from './auth/refused-log.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { createConnectionLists } from './connections/list.ts'
 import { connectionRoutes } from './connections/routes.ts'
 import { notFound, PlatformError } from './errors.ts'
+import { createOpenStreams, type Every } from './gateway/open-streams.ts'
 import { createProxy } from './gateway/proxy.ts'
 import { gatewayRoutes } from './gateway/routes.ts'
 import { createSessions } from './gateway/sessions.ts'
@@ -56,6 +57,8 @@ export interface AppDeps {
   readonly now: () => number
   /** Milliseconds that never go back. */
   readonly monotonic: () => number
+  /** Does something every so often; by the runtime's own timers where it is left out. */
+  readonly every?: Every
   /** Where a request comes from. */
   readonly addressOf: (request: Request) => string
   readonly log: Log
@@ -73,6 +76,7 @@ export interface Observer {
   answered(operation: string, status: number, seconds: number): void
   minted(): void
   refused(reason: string): void
+  credentialRefused(reason: RefusedBecause): void
   upstreamAnswered(outcome: string, seconds: number): void
 }
 
@@ -84,6 +88,7 @@ export interface App {
 export function createApp(deps: AppDeps): App {
   const { store, secrets, issuer, guard, audit, rates, upstream, now, monotonic, addressOf, log, observer } = deps
   const registry = createRegistry(store)
+  const noteRefused = createRefusedLog(log, monotonic)
   const authenticator = createAuthenticator({
     registry,
     pepper: secrets.apiKeyPepper,
@@ -92,7 +97,10 @@ export function createApp(deps: AppDeps): App {
     now,
     failures: createRateLimit({ perSecond: rates.failures, now: monotonic }),
     addressOf,
-    onRefused: createRefusedLog(log, monotonic),
+    onRefused(reason, details) {
+      noteRefused(reason, details)
+      observer?.credentialRefused(reason)
+    },
   })
   const mints = createRateLimit({ perSecond: rates.mints, now: monotonic })
   const lists = createConnectionLists(store, secrets.cursorKey)
@@ -117,6 +125,7 @@ export function createApp(deps: AppDeps): App {
     }),
     mocks: createMocks({ wait: deps.wait }),
     turns: createTurns(),
+    streams: createOpenStreams(deps.every),
     takeTime: deps.takeTime,
     pseudonym: secrets.pseudonym,
   }

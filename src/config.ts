@@ -2,6 +2,7 @@
 
 import { chosenKeyProblem } from './auth/api-key.ts'
 import { CommandError } from './errors.ts'
+import { type Network, readNetwork } from './http/client-address.ts'
 import { upstreamPatienceMaxSeconds } from './limits.ts'
 import { readTtl } from './policy/duration.ts'
 import { type AllowedUpstream, readAllowedUpstream } from './upstream/addresses.ts'
@@ -16,6 +17,7 @@ export interface ServeFlags {
   readonly metricsListen?: string
   readonly mintRate: string
   readonly failureRate: string
+  readonly trustedProxy: readonly string[]
   readonly allowUpstream: readonly string[]
   /** False for `--no-public-upstream`. */
   readonly publicUpstream: boolean
@@ -33,6 +35,8 @@ export interface ServeConfig {
   /** Where metrics and readiness are served, if anywhere. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined
   readonly rates: { readonly mints: number; readonly failures: number }
+  /** Proxies in front, whose word counts for where a request comes from. */
+  readonly trustedProxies: readonly Network[]
   /** Where connections may point, and how many milliseconds an upstream has for the head of its answer. */
   readonly upstream: {
     readonly allowed: readonly AllowedUpstream[]
@@ -78,6 +82,12 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   if (Number.isNaN(rates.failures)) {
     complaints.push(`${given('--failure-rate', flags.failureRate)}: must be a number from 0 to 10000`)
   }
+  const trustedProxies: Network[] = []
+  for (const text of flags.trustedProxy.flatMap((given) => given.split(','))) {
+    const network = readNetwork(text.trim())
+    if (network === undefined) complaints.push(`--trusted-proxy ${text}: must be an address or a CIDR like 10.0.0.0/8`)
+    else trustedProxies.push(network)
+  }
   const allowed: AllowedUpstream[] = []
   for (const text of flags.allowUpstream.flatMap((given) => given.split(','))) {
     const one = readAllowedUpstream(text.trim())
@@ -98,7 +108,19 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
   if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
   const { fixtures, corsOrigin: corsOrigins, allowSampleKeys: areSampleKeysAllowed = false } = flags
-  return { host, port, fixtures, baseUrl, corsOrigins, metrics, rates, upstream, areSampleKeysAllowed, operatorKey }
+  return {
+    host,
+    port,
+    fixtures,
+    baseUrl,
+    corsOrigins,
+    metrics,
+    rates,
+    trustedProxies,
+    upstream,
+    areSampleKeysAllowed,
+    operatorKey,
+  }
 }
 
 function readListen(text: string): { host: string; port: number } | undefined {

@@ -121,6 +121,8 @@ export const jsonPlaceCharsMax = 256 * kB
 export const mintsPerSecondDefault = 50
 /** Ours: bad credentials a second from one address; an office with an expired token stays under it. `--failure-rate`. Past it: 429. */
 export const failuresPerSecondDefault = 20
+/** Ours: hops of `X-Forwarded-For` or `Forwarded` that are looked at, from the right. Past it: the proxy's own address counts. */
+export const forwardedHopsMax = 20
 /** Ours: what a rate limit allows at once, in seconds of what it allows a second. Past it: 429. */
 export const burstSeconds = 20
 /** Ours: names (keys, addresses) that a rate limit remembers, about 200 bytes each. Past it: the one unheard of longest begins anew. */
@@ -170,6 +172,8 @@ export const streamEventBytesMax = answerReadCharsMax
 export const streamSilenceMs = 5 * 60_000
 /** Ours: a stream in all. Past it: the stream ends. */
 export const streamLifetimeMs = 60 * 60_000
+/** Ours: how often an open stream's credential and connection are looked at. Within it: a stream goes on after their end. */
+export const streamsLookedAtEveryMs = 500
 /** Ours: requests under way through one connection, streams included. One API key may have half of what the others leave, one token half of that. Past it: 429. */
 export const callsAtOnceMax = 8000
 /** Ours: sessions of upstreams that are kept for clients without one, by API key; some hundred bytes each. Past it: the one unused longest is opened again. */

@@ -62,6 +62,15 @@ function withServeOptions(command: Command): Command {
     )
     .addOption(
       new Option(
+        '--trusted-proxy <cidr>',
+        'a proxy in front, whose X-Forwarded-For or Forwarded says where requests come from; may be given again',
+      )
+        .env('POSTERN_TRUSTED_PROXY')
+        .argParser(collect)
+        .default([], 'none'),
+    )
+    .addOption(
+      new Option(
         '--allow-upstream <where>',
         'a host, HOST:PORT or CIDR of the LAN or this machine that connections may point to; may be given again',
       )

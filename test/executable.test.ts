@@ -227,6 +227,11 @@ describe('operators see', () => {
       body: JSON.stringify({ mcpUrl: 'http://169.254.169.254/mcp' }),
     })
     expect(made.status).toBe(400)
+    // A page of a name that was made to point here reads nothing; names without a dot are nobody else's.
+    for (const path of ['/metrics', '/ready']) {
+      expect((await fetch(`${metrics}${path}`, { headers: { host: 'evil.example' } })).status).toBe(403)
+      expect((await fetch(`${metrics}${path}`, { headers: { host: 'postern:9464' } })).status).toBe(200)
+    }
     const text = await (await fetch(`${metrics}/metrics`)).text()
     for (const line of [
       'postern_request_duration_seconds_count{operation="createToken",status="200"} 1',
@@ -235,6 +240,8 @@ describe('operators see', () => {
       'postern_request_duration_seconds_count{operation="other",status="404"} 1',
       'postern_tokens_minted_total 1',
       'postern_tokens_refused_total{reason="unauthorized"} 1',
+      'postern_credentials_refused_total{reason="unknown"} 1',
+      'postern_credentials_refused_total{reason="missing"} 1',
       'postern_page_cache_hits_total 2',
       'postern_page_cache_misses_total 2',
       'postern_upstream_request_duration_seconds_count{outcome="refused"} 1',

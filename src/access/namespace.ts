@@ -126,6 +126,17 @@ async function find(
   return { ...place, stored }
 }
 
+/** Is the connection that is there one that the caller sees? */
+export function sees(
+  { caller }: Asking,
+  { namespace, connectionId }: Place,
+  { connection: { metadata } }: StoredConnection,
+): boolean {
+  const access: Access = { namespace, resource: 'connections', operation: 'read', metadata: { connectionId, metadata } }
+  const decision = decideOnConnection(caller.blocks, access)
+  return decision.allowed || decision.visible
+}
+
 /** May the caller do this to the connection that is there? Throws 404 for one that it does not see; then 403. */
 export function expectAllowed(
   asking: Asking,

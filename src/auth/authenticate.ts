@@ -46,6 +46,8 @@ export interface Authenticator {
   authenticate(request: Request): Soon<Authenticated>
   /** The keys that sign and verify tokens now. */
   keys(): Promise<KeyRing>
+  /** This token was made here: nobody's failures hold it up. */
+  minted(token: string): void
 }
 
 export interface Authenticated {
@@ -75,7 +77,7 @@ export interface Failures {
 }
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  /** Credentials that were accepted, whatever has been written since: they are looked at again and not held up. */
+  /** Credentials that were accepted or made here, whatever has been written since: they are looked at again and not held up. */
   const accepted = new LRUCache<string, true>({ max: callersCachedMax })
 
   const secondsNow = () => Math.floor(options.now() / 1000)
@@ -92,25 +94,23 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
   async function lookAt(header: string, request: Request, current: Soon<RegistrySnapshot>): Promise<Authenticated> {
     const registry = await current
-    const known = recall(header, registry)
-    if (known !== undefined) return known
     const address = options.addressOf(request)
     const credential = credentialIn(header, address)
-    // Not looked at at all past the limit: a signature costs more than sending one. Whoever was accepted
-    // before is not held up by a neighbour behind the same address.
-    const wait = options.failures.wait(address)
-    if (wait > 0 && !accepted.has(credential)) {
-      options.onRefused?.('limit', { address })
-      throw rateLimited('Too many credentials from this address were not accepted', wait)
-    }
-    const caller = await callerOf(credential, secondsNow(), registry, options)
+    // One spelling of the header for each credential: there are as many as spaces fit into one.
+    const spelling = `Bearer ${credential}`
+    const known = recall(spelling, registry)
+    if (known !== undefined) return known
+    const isKnown = accepted.has(credential)
+    const caller = await callerOf(credential, { address, isKnown }, secondsNow(), registry, options)
     if ('refused' in caller) {
       accepted.delete(credential)
-      options.failures.take(address)
-      options.onRefused?.(caller.refused, { address, ...caller.details })
+      const { refused, bucket = address, details } = caller
+      const wait = options.failures.take(bucket)
+      options.onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
+      if (wait > 0) throw rateLimited('Too many credentials from this address were not accepted', wait)
       throw unauthorized()
     }
-    registry.callers.set(header, caller)
+    registry.callers.set(spelling, caller)
     accepted.set(credential, true)
     return { caller, registry }
   }
@@ -127,6 +127,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
   return {
     keys: async () => keysOf(await options.registry.current(), options.sealingKey),
+    minted: (token) => void accepted.set(token, true),
     authenticate(request) {
       const header = request.headers.get('authorization') ?? ''
       const registry = options.registry.current()
@@ -173,15 +174,31 @@ async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<K
 interface Refused {
   readonly refused: RefusedBecause
   readonly details?: LogFields
+  /** Whose failure it is, where that is narrower than the address. */
+  readonly bucket?: string
 }
 
+interface Sent {
+  readonly address: string
+  /** It was accepted before, or made here. */
+  readonly isKnown: boolean
+}
+
+/**
+ * What costs a microsecond or two to know is always looked up, however many failures an address has: strangers hold
+ * nobody up. A signature costs more than sending one. It is looked at where the token names a live key of ours, which
+ * strangers do not know; and who knows one has a limit of their own, for their address and that key.
+ */
 async function callerOf(
   credential: string,
+  sent: Sent,
   nowSeconds: number,
   registry: RegistrySnapshot,
   options: AuthenticatorOptions,
 ): Promise<Caller | Refused> {
-  const byToken = credential.includes('.') ? await tokenCaller(credential, nowSeconds, registry, options) : undefined
+  const byToken = credential.includes('.')
+    ? await tokenCaller(credential, sent, nowSeconds, registry, options)
+    : undefined
   if (byToken !== undefined && !('refused' in byToken)) return byToken
   // A key that somebody chose may have dots too.
   const byKey = await keyCaller(credential, registry, options)
@@ -211,17 +228,22 @@ async function keyCaller(
 
 async function tokenCaller(
   credential: string,
+  { address, isKnown }: Sent,
   nowSeconds: number,
   registry: RegistrySnapshot,
-  { issuer, sealingKey }: AuthenticatorOptions,
+  { issuer, sealingKey, failures }: AuthenticatorOptions,
 ): Promise<Caller | Refused> {
+  const claimed = unverifiedClaims(credential)
+  const key = claimed && (await registry.apiKey(claimed.key))
+  if (key === undefined) return { refused: 'unknown' }
+  const bucket = `${address} ${key.keyId}`
+  if (!isKnown && failures.wait(bucket) > 0) return { refused: 'limit', bucket }
   const verified = verifyToken(credential, { keys: await keysOf(registry, sealingKey), issuer, nowSeconds })
-  if ('refused' in verified) return whyNot(credential, verified.refused, issuer)
+  if ('refused' in verified) return { ...whyNot(credential, verified.refused, issuer), bucket }
   const { claims } = verified
   const refused = (because: RefusedBecause): Refused => ({ refused: because, details: aboutToken(claims) })
   // A child dies with its parent.
   for (const jti of [...(claims.par ?? []), claims.jti]) if (await registry.isRevoked(jti)) return refused('revoked')
-  const key = await registry.apiKey(claims.key)
   if (!isLive(key) || key.userId !== claims.sub) return refused('revoked')
   if (claims.org !== undefined && !(await leads(key, claims.org, registry))) return refused('membership')
   const blocks: Block[] = []

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import type { Observer } from '../app.ts'
 import { urlOf } from '../config.ts'
 import { CommandError } from '../errors.ts'
+import type { Guard } from '../http/guard.ts'
+import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { expectRoom } from '../storage/free-space.ts'
 import { registryGenerationKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
@@ -15,8 +17,10 @@ export interface MetricsServer {
   stop(): void
 }
 
+/** `guard` keeps out pages of a name that was made to point here; names without a dot nobody else can own. */
 export async function serveMetrics(
   { host, port }: { readonly host: string; readonly port: number },
+  guard: Pick<Guard, 'check'>,
   store: Store,
   dataPath: string,
   pageCache: () => { readonly hits: number; readonly misses: number },
@@ -40,6 +44,14 @@ export async function serveMetrics(
       )
     }
   }
+  const guarded = (answer: () => Promise<Response>) => async (request: Request) => {
+    try {
+      if (!/^[a-z0-9-]+(?::\d+)?$/i.test(request.headers.get('host') ?? '')) guard.check(request.headers)
+      return await answer()
+    } catch (thrown) {
+      return errorResponse('/metrics', asPlatformError(thrown))
+    }
+  }
   try {
     const server = Bun.serve({
       hostname: host,
@@ -47,9 +59,10 @@ export async function serveMetrics(
       reusePort: false,
       development: false,
       routes: {
-        '/metrics': async () =>
-          new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } }),
-        '/ready': ready,
+        '/metrics': guarded(
+          async () => new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } }),
+        ),
+        '/ready': guarded(ready),
       },
       fetch: () => Response.json({ error: 'not_found', message: 'Here are /metrics and /ready' }, { status: 404 }),
     })

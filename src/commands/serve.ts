@@ -18,6 +18,7 @@ import {
   sourceFile,
 } from '../fixtures/read.ts'
 import { acceptsSampleKey, hasSampleKey } from '../fixtures/sample-keys.ts'
+import { clientAddress } from '../http/client-address.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { asArrived, rawPathRoutes } from '../http/raw-path.ts'
 import { asPlatformError, errorResponse } from '../http/respond.ts'
@@ -96,7 +97,13 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const metrics =
     config.metrics === undefined
       ? undefined
-      : await serveMetrics(config.metrics, store, dataPath, () => app.pageCache())
+      : await serveMetrics(
+          config.metrics,
+          createGuard({ host: config.metrics.host, baseUrl: url, corsOrigins: [], localAddresses }),
+          store,
+          dataPath,
+          () => app.pageCache(),
+        )
   if (metrics !== undefined) {
     cleanup.defer(() => metrics.stop())
     log.info('metrics listening', { url: metrics.url })
@@ -136,7 +143,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     rates: config.rates,
     now: Date.now,
     monotonic: () => performance.now(),
-    addressOf: (request) => server.requestIP(asArrived(request))?.address ?? 'unknown',
+    addressOf: (request) =>
+      clientAddress(server.requestIP(asArrived(request))?.address ?? '', request.headers, config.trustedProxies),
     log,
     ...(metrics && { observer: metrics.observer }),
   })

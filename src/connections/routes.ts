@@ -10,6 +10,7 @@ import {
   expectAllowed,
   type Place,
   partsOf,
+  sees,
 } from '../access/namespace.ts'
 import type { Audit } from '../audit/audit-log.ts'
 import type { Refusals } from '../audit/refusals.ts'
@@ -129,10 +130,16 @@ export function connectionRoutes(deps: ConnectionDeps) {
   /** Makes the connection, durable when this resolves. 'taken' where there is one of this id by now. Throws 400, 403. */
   async function create(write: ConnectionWrite, place: Place, request: Request): Promise<Uint8Array | 'taken'> {
     const writing: Writing = { asking: await ask(deps, request), place, headersKey: deps.headersKey }
-    const draft = await draftNew(write, writing, new Date(deps.now()))
-    expectWritable(writing, { ...draft.connection, status: { state: 'connected' } })
+    const draft = await draftWritable(write, writing)
     const connection = await greeted(draft, writing.asking)
     return commit('connection.created', connection, draft, place, undefined, request)
+  }
+
+  /** Throws 400, 403. */
+  async function draftWritable(write: ConnectionWrite, writing: Writing): Promise<Draft> {
+    const draft = await draftNew(write, writing, new Date(deps.now()))
+    expectWritable(writing, { ...draft.connection, status: { state: 'connected' } })
+    return draft
   }
 
   /** Throws 404 for one that the caller does not see, 403, 400, 409. */
@@ -143,8 +150,10 @@ export function connectionRoutes(deps: ConnectionDeps) {
     request: Request,
   ): Promise<Uint8Array | 'taken'> {
     const asking = await ask(deps, request)
-    expectAllowed(asking, place, before, 'write')
     const writing: Writing = { asking, place, headersKey: deps.headersKey }
+    // What it does not see is answered like an id that is free, as far as that goes: 400 and 403 come first there too.
+    if (!sees(asking, place, before)) await draftWritable(write, writing)
+    expectAllowed(asking, place, before, 'write')
     const draft = draftChanged(write, before, writing)
     const { status, serverInfo } = before.connection
     const same: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }

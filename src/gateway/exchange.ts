@@ -15,8 +15,9 @@ import type { StoredConnection } from '../storage/connections.ts'
 import type { KnownConnections } from '../storage/known-connections.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
 import { narrowTools } from './narrow.ts'
+import type { OpenStreams } from './open-streams.ts'
 import type { UpstreamProxy } from './proxy.ts'
-import { RpcError } from './rpc-error.ts'
+import { asRpcError, RpcError } from './rpc-error.ts'
 import type { Sessions } from './sessions.ts'
 import { rewriteEvents, rewritten } from './stream.ts'
 
@@ -29,6 +30,7 @@ export interface GatewayDeps {
   readonly sessions: Sessions
   readonly mocks: Mocks
   readonly turns: Turns
+  readonly streams: OpenStreams
   /**
    * This request may take longer than the runtime lets one: its own budgets bound it, until what this gives is called.
    * From then on its client must read what it gets.
@@ -68,7 +70,7 @@ export async function exchange(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  const { headersKey, proxy, sessions, mocks, takeTime, turns, pseudonym } = deps
+  const { headersKey, proxy, sessions, mocks, takeTime, turns, streams, pseudonym } = deps
   const { asking, place, stored } = entered
   const { caller, request, refusals } = asking
   const { connection, beside } = stored
@@ -128,7 +130,7 @@ export async function exchange(
   // Of the headers that repeat arguments only those go on that a rule on arguments was asked of.
   const sent = speaksOfArguments(blocks) ? withoutRenamedParams(headers, message) : headers
   const onAnswered = takeTime(request)
-  return proxy.send({
+  const answer = await proxy.send({
     place,
     connection,
     ownHeaders,
@@ -139,8 +141,26 @@ export async function exchange(
     via,
     signal,
     rewrite,
+    watch: (end) =>
+      streams.watch(
+        () => enter(deps, request),
+        (why) => end(whyOver(why)),
+      ),
     onAnswered,
   })
+  try {
+    // Who may not ask any more is told nothing of what was asked before.
+    await stillEntered(deps, entered, request)
+    return answer
+  } catch (thrown) {
+    await answer.body?.cancel()
+    throw thrown
+  }
+}
+
+/** What the reader of a stream is told when it must not go on. */
+function whyOver(thrown: unknown): RpcError {
+  return asRpcError(thrown) ?? new RpcError('unavailable', 'Whether this may go on cannot be told right now')
 }
 
 /** A connection that leads back here, through a proxy perhaps, would make thousands of requests of one. */

@@ -14,9 +14,9 @@ import { asBuffer } from '../storage/store.ts'
 import { asResponse, type Upstream, type UpstreamAnswer, UpstreamError } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
 import type { Message } from './message.ts'
-import { RpcError } from './rpc-error.ts'
+import { RpcError, rpcErrorText } from './rpc-error.ts'
 import type { KeptSession, Sessions } from './sessions.ts'
-import { inPieces, messagesOf, type Rewrite, rewriteEvents, streamed } from './stream.ts'
+import { eventOf, inPieces, messagesOf, type Rewrite, rewriteEvents, streamed } from './stream.ts'
 
 export interface Call {
   readonly place: Place
@@ -36,6 +36,8 @@ export interface Call {
   readonly signal: (() => AbortSignal) | undefined
   /** Looks at each message of the answer, where something must be left out. */
   readonly rewrite: Rewrite | undefined
+  /** Gives what ends an open stream, when its credential or connection has ended, until what it gives is called. */
+  readonly watch: (end: (why: RpcError) => void) => () => void
   /** Called when nothing more is waited for but that the client reads on. */
   readonly onAnswered: () => void
 }
@@ -229,7 +231,7 @@ export function createProxy({ upstream, sessions, memory, patience, onState }: P
   /** What the client gets. Throws RpcError. */
   async function answered(
     answer: UpstreamAnswer,
-    { message, connection, place, rewrite, holder, onAnswered }: Call,
+    { message, connection, place, rewrite, holder, watch, onAnswered }: Call,
     { hasOwnSession, onEnd, onHeld }: Answering,
   ): Promise<Response> {
     const { id } = message
@@ -257,9 +259,13 @@ export function createProxy({ upstream, sessions, memory, patience, onState }: P
         onEnd()
         onAnswered()
       }
-      return new Response(streamed(body, { onEnd: over, ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }) }), {
-        headers: streamHeaders,
-      })
+      const watched = (end: (lastWords: string) => void) => watch((why) => end(`\n\n${eventOf(rpcErrorText(why, id))}`))
+      return new Response(
+        streamed(body, { onEnd: over, watch: watched, ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }) }),
+        {
+          headers: streamHeaders,
+        },
+      )
     }
     const bytes = body ?? new Uint8Array(0)
     if (status >= 400) {

@@ -15,12 +15,14 @@ export interface StreamOptions {
   readonly rewrite?: Rewrite
   /** Called once, however it ends. */
   readonly onEnd: () => void
+  /** Given what ends the stream, with a last text for its reader, until what this gives is called. */
+  readonly watch?: (end: (lastWords: string) => void) => () => void
 }
 
 /** The stream as it comes. It ends early past its budgets, and the upstream with it when the client goes. */
 export function streamed(
   body: ReadableStream<Uint8Array>,
-  { rewrite, onEnd }: StreamOptions,
+  { rewrite, onEnd, watch }: StreamOptions,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let bytes = 0
@@ -29,6 +31,7 @@ export function streamed(
     if (hasEnded) return
     hasEnded = true
     clearTimeout(lifetime)
+    unwatch?.()
     onEnd()
   }
   const stop = () => {
@@ -38,6 +41,11 @@ export function streamed(
   // Whether somebody reads or not.
   const lifetime = setTimeout(stop, streamLifetimeMs)
   const events = rewrite === undefined ? undefined : createRewriter(rewrite)
+  let lastWords: Uint8Array | undefined
+  const unwatch = watch?.((text) => {
+    lastWords = Buffer.from(text)
+    stop()
+  })
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
@@ -46,7 +54,8 @@ export function streamed(
           for (;;) {
             const { done, value } = await reader.read()
             bytes += value?.length ?? 0
-            if (done || bytes > streamBytesMax) {
+            if (lastWords !== undefined) controller.enqueue(lastWords)
+            if (done || bytes > streamBytesMax || lastWords !== undefined) {
               if (!done) stop()
               end()
               controller.close()
@@ -147,6 +156,11 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
     }
     return Buffer.from(text)
   }
+}
+
+/** A message as an event of its own. */
+export function eventOf(data: string): string {
+  return eventText({ event: 'message', id: undefined, data }, data)
 }
 
 function eventText({ event, id }: EventSourceMessage, data: string): string {

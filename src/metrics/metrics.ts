@@ -1,12 +1,15 @@
 /** What the server counts, in the text format of Prometheus. */
 
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { RefusedBecause } from '../auth/refused-log.ts'
 
 export interface Metrics {
   answered(operation: string, status: number, seconds: number): void
   minted(): void
-  /** A token that was not minted, or a credential that was not accepted; `reason` is an error's code. */
+  /** A token that was not minted; `reason` is an error's code. */
   refused(reason: string): void
+  /** A credential that was not accepted, and why. */
+  credentialRefused(reason: RefusedBecause): void
   /** A request to an MCP server elsewhere; `outcome` is the status of its answer, or why there is none. */
   upstreamAnswered(outcome: string, seconds: number): void
   /** The whole text. */
@@ -37,6 +40,12 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
   const refused = new Counter({
     name: 'postern_tokens_refused_total',
     help: 'Requests for a token that were refused, by the code of the answer',
+    labelNames: ['reason'],
+    registers,
+  })
+  const credentials = new Counter({
+    name: 'postern_credentials_refused_total',
+    help: 'Credentials that were not accepted, by the reason that the log names; limit: too many from one address',
     labelNames: ['reason'],
     registers,
   })
@@ -81,6 +90,7 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
     },
     minted: () => minted.inc(),
     refused: (reason) => refused.inc({ reason }),
+    credentialRefused: (reason) => credentials.inc({ reason }),
     upstreamAnswered: (outcome, seconds) => upstream.observe({ outcome }, seconds),
     text: () => registry.metrics(),
     contentType: registry.contentType,

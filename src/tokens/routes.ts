@@ -37,8 +37,9 @@ export function tokenRoutes({ authenticator, mints, audit, refusals, issuer, now
       async ({ request, bearer }) => {
         let known: Caller | undefined
         try {
+          const { caller: sender } = await authenticator.authenticate(request) // 401
           confirmCredential(request.headers.get('authorization'), bearer) // 401
-          known = (await authenticator.authenticate(request)).caller // 401
+          known = sender
           const wait = mints.take(known.keyId)
           if (wait > 0) throw rateLimited('This API key mints too many tokens', wait) // 429
           refuseQuery(request.url) // 400
@@ -51,6 +52,7 @@ export function tokenRoutes({ authenticator, mints, audit, refusals, issuer, now
           const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign }) // 400, 403
           // Before the answer: a token that is in the world is in the log.
           await audit.record('token.minted', minted(claims, active.kid))
+          authenticator.minted(token)
           observer?.minted()
           const answer: CreateTokenResponse = { token, expiresAt }
           return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })

@@ -258,6 +258,19 @@ describe('ETag', () => {
     expect((await get(platform, key, etag)).status).toBe(200)
   })
 
+  test('of who sees some rows tells of those alone', async () => {
+    const platform = await createTestPlatform({ sources: [skeleton] })
+    const rows = new Map<string, Connection>()
+    const chance = random(7)
+    await write(platform.store, new Map([['a', pickConnection(chance, 'a')]]), rows)
+    const narrow = await mintToken(platform.fetch, key, { policy: [{ metadata: { connectionId: 'a' } }] })
+    const etag = (await get(platform, narrow)).headers.get('etag') ?? ''
+    await write(platform.store, new Map([['b', pickConnection(chance, 'b')]]), rows)
+    expect((await get(platform, narrow, etag)).status).toBe(304)
+    await write(platform.store, new Map([['a', pickConnection(chance, 'a')]]), rows)
+    expect((await get(platform, narrow, etag)).status).toBe(200)
+  })
+
   test('none for a page that overtook a change: its tag would be that of another page', async () => {
     const store = openMemoryStore()
     let meanwhile = () => {}

@@ -86,6 +86,24 @@ describe('a connection over HTTP', () => {
     }
   })
 
+  test('that its writer could not see is refused in the same words, whether its id is free or hidden', async () => {
+    await send('PUT', '/connect/ada/hidden', { ...mocked, metadata: { team: 'other' } })
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'mine' } }] })
+    const put = async (id: string, body: object) => {
+      const response = await platform.fetch(`/connect/ada/${id}`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      return { status: response.status, text: await response.text() }
+    }
+    for (const body of [{ ...mocked, metadata: { team: 'x' } }, mocked, { server: 'no/such' }]) {
+      expect(await put('hidden', body)).toEqual(await put('free', body))
+    }
+    expect((await put('hidden', { ...mocked, metadata: { team: 'mine' } })).status).toBe(404)
+    expect((await send('GET', '/connect/ada/hidden')).body['metadata']).toEqual({ team: 'other' })
+  })
+
   test('keeps its URL: another one is a conflict that is not worth trying again', async () => {
     const url = 'https://down.example.com/mcp'
     const made = await send('PUT', '/connect/ada/one', { mcpUrl: url })

@@ -1,7 +1,7 @@
 /** A platform for tests: the whole application on a store in memory, a clock that stands still, keys that are always the same. */
 
 import { createHash } from 'node:crypto'
-import { createApp, type Rates } from '../../src/app.ts'
+import { type AppDeps, createApp, type Rates } from '../../src/app.ts'
 import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
 import { loadFixtures } from '../../src/fixtures/load.ts'
 import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
@@ -57,6 +57,7 @@ export interface TestPlatformOptions {
   readonly corsOrigins?: readonly string[]
   /** No limits by default. */
   readonly rates?: Rates
+  readonly every?: AppDeps['every']
   /** None can be reached by default. */
   readonly upstream?: Upstream
 }
@@ -123,6 +124,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       close() {},
     },
     rates: options.rates ?? { mints: 0, failures: 0 },
+    ...(options.every && { every: options.every }),
     monotonic: () => platform.now,
     addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
   })
