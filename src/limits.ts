@@ -177,8 +177,14 @@ export const resolvedKeptMax = 1000
 
 // The log, the audit log and the disk
 
-/** Ours: refusals that the audit log writes one by one in a second. Past it: only their number. */
+/** Ours: refusals of one API key and its tokens that the audit log writes one by one in a second. Past it: their number, with whose they are. */
+export const auditRefusalsPerCaller = 10
+/** Ours: callers whose first refusal in a second is always written; about half a kilobyte each. Past it: the number of those of all others. */
+export const auditCallersPerSecond = 500
+/** Ours: refusals of all callers in a second, beyond the first of each. Past it: their number, with whose they are. */
 export const auditRefusalsPerSecond = 100
+/** Ours: a method and a name of a refused MCP request, as the audit log has them; MCP's own names end at 128. Past it: cut, with an ellipsis. */
+export const auditNameCharsMax = 128
 /** Ours: while the store cannot be written, every request would say so. Within it: the log says it once. */
 export const unavailableLoggedEveryMs = 10_000
 /** Ours: room left on the disk. LMDB does not survive a full one for sure. Below it: writes are 503, reads go on. */

@@ -167,13 +167,12 @@ function program(exit: (code: number) => void): Command {
   group('audit')
     .description('look at the audit log')
     .command('verify')
-    .argument('[file]', 'the log (default: audit.jsonl in the data folder)')
+    .argument('[file...]', 'the files of the log, oldest first; - for stdin (default: audit.jsonl in the data folder)')
     .description('check that no line was changed, taken out or put in')
     .option('--hash <hash>', 'the hash of an entry, as an earlier check printed it: it must still be there')
     .addOption(dataOption('data folder'))
-    .action(async (file: string | undefined, flags) =>
-      (await import('./commands/audit.ts')).verifyAudit(file, flags, terminal),
-    )
+    .addHelpText('after', auditHelp)
+    .action(async (files: string[], flags) => (await import('./commands/audit.ts')).verifyAudit(files, flags, terminal))
 
   postern
     .command('backup')
@@ -254,6 +253,7 @@ function program(exit: (code: number) => void): Command {
 const serveHelp = `
 The first start prints one operator key; POSTERN_API_KEY (at least 32 characters) supplies it instead.
 Logs are JSON lines on stderr. SIGINT and SIGTERM finish the requests in flight; a second one exits at once.
+SIGHUP ends nothing: it opens the audit log anew, and loads the fixtures again where their files have changed.
 
 Example:
   postern serve --data ./platform --fixtures ./fixtures --base-url https://mcp.example.com`
@@ -264,6 +264,11 @@ Examples:
   postern dev --fixtures ./fixtures --port 0
 
 Connections may point to this machine, so that a server under development can be tried.`
+
+const auditHelp = `
+Examples:
+  postern audit verify audit.jsonl.2 audit.jsonl.1 audit.jsonl
+  zcat -f audit.jsonl.2.gz audit.jsonl.1 audit.jsonl | postern audit verify -`
 
 const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no

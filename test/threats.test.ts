@@ -14,6 +14,7 @@ test('every threat is there', () => {
     ...rows('L', 9),
     ...rows('R', 14),
     ...rows('D', 10),
+    ...rows('A', 4),
   ])
 })
 

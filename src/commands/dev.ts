@@ -5,13 +5,12 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
-import { CommandError } from '../errors.ts'
 import { type Fixtures, findFixtureFiles, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
 import { isLoopback } from '../http/guard.ts'
 import { readConnection } from '../storage/connections.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
-import { type Running, signalled, start } from './serve.ts'
+import { ignoredHangUp, type Running, start, stopSignal } from './serve.ts'
 import type { Terminal } from './terminal.ts'
 
 /** A file is written in several steps; they count as one change. */
@@ -24,6 +23,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   const own = config.fixtures.length > 0
   // On a laptop the servers under development are on the same machine.
   const upstream = { ...config.upstream, allowed: [...config.upstream.allowed, ...loopback] }
+  const hangUp = ignoredHangUp()
   const running = await start({ ...config, upstream, fixtures: [] }, data, terminal)
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
@@ -33,8 +33,9 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
     // A new folder has nothing loaded, so there is something to show.
     const lines = fixtures === 'unchanged' ? '' : greeting(running, fixtures, config)
     terminal.stdout(`postern listening on ${running.url}\n${lines}`)
+    hangUp.does(() => running.reload(config.fixtures))
     using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
-    await signalled()
+    await stopSignal()
   } finally {
     await running.stop()
   }
@@ -43,22 +44,12 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 
-/** A change that does not check out is told, and what was loaded stays. */
 function reloadOnChange(running: Running, folders: readonly string[]): Disposable {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const reload = async () => {
-    try {
-      const loaded = await running.load(findFixtureFiles(folders).map(sourceFile))
-      if (loaded === 'unchanged') return
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error
-      running.log.warn('fixtures were not reloaded', { problems: error.message })
-    }
-  }
   const watchers = folders.map((folder) =>
     watch(folder, () => {
       clearTimeout(timer)
-      timer = setTimeout(() => void reload(), settleMs)
+      timer = setTimeout(() => void running.reload(folders), settleMs)
     }),
   )
   return {
