@@ -138,7 +138,8 @@ function program(exit: (code: number) => void): Command {
     .command('check')
     .argument('<dir...>', 'folders of fixtures, checked as one set')
     .description('check fixtures and print every problem as file: path: what is wrong')
-    .action(async (folders: string[]) => (await import('./commands/check.ts')).check(folders, terminal))
+    .option('--strict', 'fail on warnings too: what is allowed, and hardly meant')
+    .action(async (folders: string[], flags) => (await import('./commands/check.ts')).check(folders, flags, terminal))
 
   const token = group('token').description('look at service tokens, and revoke them')
   token

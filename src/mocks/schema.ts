@@ -36,7 +36,12 @@ export function knownCheckOf(schema: JsonSchema, name: 'arguments' | 'result'): 
   return check
 }
 
-/** Throws what ajv throws for a schema that cannot be used; `isStrict`: for one too that only looks as if it could. */
+/** Nobody could say of a result that it fits: RE2 does not know a pattern of its schema. */
+export class UnknownPattern extends Error {
+  override readonly name = 'UnknownPattern'
+}
+
+/** Throws UnknownPattern, and what ajv throws for a schema that cannot be used; `isStrict`: for one too that only looks as if it could. */
 export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isStrict = false } = {}): Check {
   // Whatever draft it names, it is read as 2020-12; an id would clash with that of the next tool.
   const { $schema: _, $id: __, ...own } = schema
@@ -46,7 +51,9 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isSt
   const [wrong] = isStrict && instance.validateSchema(own) !== true ? (instance.errors ?? []) : []
   if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
   const validate = instance.compile(own)
-  if (name === 'result' && unknown.size > 0) throw new Error(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
+  if (name === 'result' && unknown.size > 0) {
+    throw new UnknownPattern(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
+  }
   return (value) =>
     validate(value)
       ? undefined
