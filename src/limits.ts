@@ -26,18 +26,8 @@ export const revocationKeptSeconds = 7 * 24 * 60 * 60
 
 // Policies
 
-/** Ours: more constraints than anyone can reason about; the token's length binds sooner. Past it: 400. */
-export const policyConstraintsMax = 16
-/** Ours, for lists of namespaces, resources, operations and metadata objects. Past it: 400. */
-export const constraintListMax = 64
-/** Ours: pairs of one metadata object. Past it: 400. */
-export const constraintMetadataPairsMax = 16
 /** Ours: paths of one `rpcReqMatch`. Past it: 400. */
 export const constraintRpcEntriesMax = 32
-/** Ours: longer keys name nothing real. Past it: 400. */
-export const constraintMetadataKeyCharsMax = 64
-/** Ours: an id, an address, a team. Past it: 400. */
-export const constraintMetadataValueCharsMax = 256
 /** Spec 8: characters of a path. Past it: 400. */
 export const rpcKeyCharsMax = 200
 /** Spec 8: characters of a pattern. Past it: 400. */
