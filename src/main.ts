@@ -207,6 +207,7 @@ function program(exit: (code: number) => void): Command {
     .command('verify')
     .description('look at every record and every index entry, while the server runs or not')
     .option('--repair', 'write the index anew when it is not that of the records')
+    .option('--remove-leftovers', 'remove connections whose namespace went with its fixture')
     .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./commands/verify.ts')).verify(flags, terminal))
 
