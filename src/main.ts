@@ -1,9 +1,10 @@
 /** The command line: the only reader of arguments, environment and signals. */
 
 import { Command, CommanderError, Option } from 'commander'
-import { readServeConfig, type ServeFlags } from './config.ts'
+import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
 import { CommandError } from './errors.ts'
 import { failuresPerSecondDefault, mintsPerSecondDefault, upstreamPatienceDefaultSeconds } from './limits.ts'
+import { createLog } from './log.ts'
 import { version } from './version.ts'
 
 const terminal = {
@@ -75,17 +76,37 @@ function withServeOptions(command: Command): Command {
     )
 }
 
+/** The environment's names for the flags of all commands. */
+function variablesOf({ options, commands }: Command): string[] {
+  const own = options.flatMap(({ envVar }) => envVar ?? [])
+  return [...own, ...commands.flatMap(variablesOf)]
+}
+
+/** For help that goes to a pager too. */
+function columns(): number {
+  const asked = Number(process.env['COLUMNS'])
+  return asked > 0 ? asked : (process.stdout.columns ?? 80)
+}
+
 function program(exit: (code: number) => void): Command {
   const postern = new Command('postern')
     .description('An MCP platform in one executable: servers, connections and scoped service tokens.')
-    .version(version, '-V, --version', 'print the version')
+    .version(version, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
     .configureOutput({
       writeOut: terminal.stdout,
       writeErr: terminal.stderr,
-      // One line, a guess at what was meant with it.
-      outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}; --help tells what there is\n`),
+      getOutHelpWidth: columns,
+      getErrHelpWidth: columns,
+      // One line as all of ours are, a guess at what was meant with it.
+      outputError: (text, write) =>
+        write(
+          `${text
+            .trim()
+            .replace(/^error: /, '')
+            .replaceAll('\n', ' ')}; --help tells what there is\n`,
+        ),
     })
     .exitOverride()
 
@@ -109,6 +130,12 @@ function program(exit: (code: number) => void): Command {
       const { dev } = await import('./commands/dev.ts')
       exit(await dev(config, terminal))
     })
+
+  postern.hook('preAction', (_, command) => {
+    if (!['serve', 'dev'].includes(command.name())) return
+    const log = createLog({ write: terminal.stderr, now: () => new Date() })
+    for (const warning of unknownSettings(process.env, variablesOf(postern))) log.warn(warning)
+  })
 
   const group = (name: string) => postern.command(name).helpCommand('help [command]', 'print the help of a command')
 
@@ -177,16 +204,23 @@ function program(exit: (code: number) => void): Command {
 
   postern
     .command('backup')
-    .argument('<file>', 'the file to make')
+    .argument('<file>', 'the file to make; - for stdout')
     .description('write the whole data folder to one file, while the server runs or not')
     .addOption(dataOption('data folder'))
-    .action(async (file: string, flags) => (await import('./commands/backup.ts')).backUpCommand(file, flags, terminal))
+    .action(async (file: string, flags) => {
+      if (file === '-') await (await import('./commands/streamed-files.ts')).backUpToStdout(flags, terminal)
+      else await (await import('./commands/backup.ts')).backUpCommand(file, flags, terminal)
+    })
   postern
     .command('restore')
-    .argument('<file>', 'the backup')
+    .argument('<file>', 'the backup; - for stdin')
     .description('make a data folder from a backup')
     .addOption(dataOption('data folder, which must be empty or missing'))
-    .action(async (file: string, flags) => (await import('./commands/backup.ts')).restoreCommand(file, flags, terminal))
+    .action(async (file: string, flags) => {
+      const { restoreCommand } = await import('./commands/backup.ts')
+      const { withInputFile } = await import('./commands/streamed-files.ts')
+      await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
+    })
   postern
     .command('export')
     .argument('[file]', 'the file to make (default: stdout)')
@@ -197,12 +231,14 @@ function program(exit: (code: number) => void): Command {
     )
   postern
     .command('import')
-    .argument('<file>', 'an export')
+    .argument('<file>', 'an export; - for stdin')
     .description('add the records of an export, all or none; a record of the same id is replaced')
     .addOption(dataOption())
-    .action(async (file: string, flags) =>
-      (await import('./commands/transfer.ts')).importCommand(file, flags, terminal),
-    )
+    .action(async (file: string, flags) => {
+      const { importCommand } = await import('./commands/transfer.ts')
+      const { withInputFile } = await import('./commands/streamed-files.ts')
+      await withInputFile(file, 'export', (path) => importCommand(path, flags, terminal))
+    })
   postern
     .command('verify')
     .description('look at every record and every index entry, while the server runs or not')
@@ -237,6 +273,15 @@ function program(exit: (code: number) => void): Command {
     )
 
   postern
+    .command('version')
+    .description('print the version')
+    .action(() => terminal.stdout(`${version}\n`))
+  // As it was once.
+  postern.addOption(new Option('-V').hideHelp()).on('option:V', () => {
+    terminal.stdout(`${version}\n`)
+    throw new CommanderError(0, 'commander.version', version)
+  })
+  postern
     .command('help')
     .argument('[command...]', 'the command, like: keys create')
     .description('print the help of a command')
@@ -244,7 +289,8 @@ function program(exit: (code: number) => void): Command {
       let command = postern
       for (const name of names) {
         const next = command.commands.find((one) => one.name() === name)
-        if (next === undefined) throw new CommandError(`error: unknown command '${names.join(' ')}'`, 2)
+        if (next === undefined)
+          throw new CommandError(`unknown command '${names.join(' ')}'; --help tells what there is`, 2)
         command = next
       }
       command.outputHelp()
@@ -283,10 +329,12 @@ Example:
 /** Exit codes: 0 fine, 1 the work failed, 2 wrong usage. */
 async function main(argv: readonly string[]): Promise<number> {
   let code = 0
+  const postern = program((exit) => {
+    code = exit
+  })
   try {
-    await program((exit) => {
-      code = exit
-    }).parseAsync(argv, { from: 'user' })
+    expectCommandFirst(argv, postern)
+    await postern.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
     if (error instanceof CommanderError)
@@ -299,6 +347,17 @@ async function main(argv: readonly string[]): Promise<number> {
     terminal.stderr(`postern failed: ${isUnpacking(message) ? unpackingHelp : message}\n`)
     return 1
   }
+}
+
+/** Other programs take flags before the command. Throws CommandError that says where they go here. */
+function expectCommandFirst(argv: readonly string[], { commands, options }: Command): void {
+  const [flag = ''] = argv
+  const name = flag.replace(/=.*/, '')
+  if (!flag.startsWith('-') || flag === '-h' || flag === '--help') return
+  if (options.some(({ short, long }) => short === name || long === name)) return
+  const command = argv.find((word) => commands.some((one) => one.name() === word))
+  if (command === undefined) return
+  throw new CommandError(`flags come after the command:  postern ${command} ${flag} …`, 2)
 }
 
 /** LMDB's library stands inside the executable, and the system loads libraries from files only. */

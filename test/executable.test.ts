@@ -554,7 +554,7 @@ describe('one clear line and an exit code', () => {
     env?: Record<string, string>,
   ][] = [
     ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
-    ['an unknown flag', 2, /^error: unknown option '--nope'; --help tells what there is\n$/, () => ['serve', '--nope']],
+    ['an unknown flag', 2, /^unknown option '--nope'; --help tells what there is\n$/, () => ['serve', '--nope']],
     ['no command', 2, /Usage: postern/, () => []],
     ['a port that is none', 2, /--port http: must be a number from 0 to 65535/, () => ['serve', '--port', 'http']],
     [

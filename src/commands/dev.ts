@@ -32,10 +32,11 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
     }
     // A new folder has nothing loaded, so there is something to show.
     const lines = fixtures === 'unchanged' ? '' : greeting(running, fixtures, config)
-    terminal.stdout(`postern listening on ${running.url}\n${lines}`)
     hangUp.does(() => running.reload(config.fixtures))
     using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
-    await stopSignal()
+    const asked = stopSignal()
+    terminal.stdout(`postern listening on ${running.url}\n${lines}`)
+    await asked
   } finally {
     await running.stop()
   }

@@ -225,8 +225,10 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
   running.log.info('started', { version, url: running.url, data: dataPath })
   hangUp.does(() => running.reload(config.fixtures))
+  // Whoever reads that it listens may send a signal at once.
+  const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n`)
-  const signal = await stopSignal()
+  const signal = await asked
   hangUp.does(async () => {})
   await running.stop()
   running.log.info('stopped', { signal })

@@ -1,4 +1,4 @@
-/** `GET /openapi.json` and `GET /docs`: what the platform says of itself, to anybody. */
+/** `GET /openapi.json` and `GET /docs`: what the platform says of itself, to anybody. Browsers ask it for an icon too. */
 
 import { Elysia } from 'elysia'
 import { refuseQuery } from '../http/query.ts'
@@ -32,4 +32,5 @@ export function openApiRoutes(baseUrl: string) {
         },
       })
     })
+    .get('/favicon.ico', () => new Response(null, { status: 204, headers: cached }))
 }
