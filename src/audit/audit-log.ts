@@ -214,7 +214,12 @@ function openLock(path: string): Lock {
       },
       end: () => read.get() ?? undefined,
       keep: ({ seq, hash }) => void write.run(seq, hash),
-      close: () => opened.close(),
+      close() {
+        // Before its statements are, it is not closed, and its write-ahead log stays.
+        read.finalize()
+        write.finalize()
+        opened.close()
+      },
     }
   } catch (error) {
     database?.close()

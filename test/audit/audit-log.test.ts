@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { appendFileSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { openAuditLog } from '../../src/audit/audit-log.ts'
 import { chainVerifier, firstHash } from '../../src/audit/chain.ts'
@@ -40,6 +49,7 @@ describe('the audit log', () => {
       torn: [],
     })
     expect(statSync(join(place.folder, 'audit.jsonl')).mode & 0o777).toBe(0o600)
+    expect(readdirSync(place.folder).sort()).toEqual(['audit.jsonl', 'audit.lock'])
   })
 
   test('shows every line that was changed, taken out, put in or moved', async () => {
