@@ -21,6 +21,7 @@ import type { Guard } from './http/guard.ts'
 import { pathOf } from './http/path.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { asPlatformError, errorResponse, jsonResponse } from './http/respond.ts'
+import { createTurns } from './http/turns.ts'
 import type { Log } from './log.ts'
 import { createMocks } from './mocks/mock.ts'
 import { openApiRoutes } from './openapi/routes.ts'
@@ -104,6 +105,7 @@ export function createApp(deps: AppDeps): App {
     sessions,
     proxy: createProxy({ upstream, sessions, patience: deps.upstreamPatience, onState: states.note }),
     mocks: createMocks({ wait: deps.wait }),
+    turns: createTurns(),
     takeTime: deps.takeTime,
   }
 

@@ -34,12 +34,22 @@ export const rpcKeyCharsMax = 200
 export const rpcPatternCharsMax = 500
 /** Ours: the worst pattern accepted takes about 30 ms on a value of 1 KiB; larger programs grow with it. Past it: 400. */
 export const rpcProgramSizeMax = 1000
-/** Ours: each `\\p{…}` holds hundreds of ranges; a pattern of more took over a megabyte. Past it: 400. */
+/** Ours: the programs of all patterns of a policy, its parents' too: the worst take 80 ms on values of 1 KiB. Past it: 400. */
+export const policyProgramSizeMax = 2000
+/** Ours: each `\\p{…}` holds hundreds of ranges; a pattern of more took over a megabyte. Counted in a policy. Past it: 400. */
 export const rpcUnicodeClassesMax = 8
-/** Ours: characters in the ranges of a pattern without case; folding a million took half a second. Past it: 400. */
+/** Ours: characters in the ranges of patterns without case, in a policy; folding a million took half a second. Past it: 400. */
 export const rpcFoldedCharactersMax = 2000
 /** Ours: so that the worst pattern stays within its 30 ms. Past it: the value does not match. */
 export const rpcValueCharsMax = 1024
+/** Ours: characters of a text times instructions of the pattern that it is asked with; about three milliseconds. Past it: the next request has its turn first. */
+export const sliceCost = 75_000
+/** Ours: what compiling a pattern counts as. Past it: as for `sliceCost`. */
+export const patternCostToCompile = 15_000
+/** Ours: costly requests of one caller that have their turns. Past it: 429. */
+export const slicedWorkMax = 32
+/** Ours: what narrowing one list of tools may cost, some 600 ms in slices: 3,000 tools with the names and patterns that people write. Past it: 502. */
+export const narrowingCostMax = 15_000_000
 /** Ours: JSON-RPC bodies nest a few levels; a longer path names nothing real. Past it: 400. */
 export const rpcPathPartsMax = 16
 
@@ -124,16 +134,26 @@ export const rpcBodyBytesMax = MB
 export const bodyPromptMs = 50
 /** Ours: JSON-RPC bodies nest a few levels; arguments may add theirs. Past it: 400, -32700. */
 export const rpcDepthMax = 64
+/** Ours: keys of all objects of one body: 80,000 took a tenth of a second to read. Past it: 400. */
+export const rpcKeysMax = 20_000
+/** Ours: values in the objects and lists of one body. Past it: 400. */
+export const rpcValuesMax = 150_000
 /** Ours: the head of an upstream's answer. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
 /** Ours: an answer that is no stream is held in memory, and a stream may be so far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamAnswerBytesMax = 16 * MB
+/** Ours: an answer that is read here and not only passed on: lists that are narrowed, `.tools`. Past it: 502. */
+export const answerReadCharsMax = 4 * MB
+/** Ours: keys of all objects of such an answer; twice as many took a tenth of a second to read. Past it: 502. */
+export const answerKeysMax = 40_000
+/** Ours: values in the objects and lists of such an answer. Past it: 502. */
+export const answerValuesMax = 200_000
 /** Ours: time for the rest of an answer that is no stream, once it has begun. Past it: 504. */
 export const upstreamAnswerMs = 60_000
 /** Ours: a stream in all: what a long task has to say fits. Past it: the stream ends. */
 export const streamBytesMax = 256 * MB
 /** Ours: one event of a stream that must be looked into. Past it: the stream ends. */
-export const streamEventBytesMax = 16 * MB
+export const streamEventBytesMax = answerReadCharsMax
 /** Ours: a stream on which nothing comes; servers send comments meanwhile. Past it: the stream ends. */
 export const streamSilenceMs = 5 * 60_000
 /** Ours: a stream in all. Past it: the stream ends. */
@@ -186,6 +206,8 @@ export const storeKeyBytesMax = 1024
 
 /** Ours: tokens and keys resolved to callers, kept until the registry changes. About 1 KiB each. Past it: looked up again. */
 export const callersCachedMax = 10_000
+/** Ours: programs of patterns that are kept compiled, by their instructions, a hundred bytes each. Past it: compiled again. */
+export const patternsKeptSizeMax = 200_000
 /** Ours: what a pattern said of a text is kept for so many texts. Past it: asked again, all of them. */
 export const rpcVerdictsMax = 100
 /** Ours: longer texts are not worth keeping. Past it: the pattern is asked each time. */
@@ -213,5 +235,9 @@ export const mockDelayMsMax = 60_000
 export const recordedAnswersMax = 5000
 /** Ours: mocked servers whose description is held ready. Past it: the one unused longest is read again. */
 export const mockServersKeptMax = 200
+/** Ours: parts and characters that a schema asks a made-up value to have at least. Past it: the error says to record an answer. */
+export const madeUpSizeMax = 20_000
+/** Ours: patterns of a schema over one value, instructions times characters; some 40 ms. Past it: the arguments are refused. */
+export const mockPatternCostMax = 1_000_000
 /** Ours: answers of mocks that are held ready, all together. Past it: the one unused longest is made again, the same. */
 export const mockAnswersBytesMax = 16 * MB

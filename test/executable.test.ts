@@ -58,6 +58,24 @@ describe('the main job', () => {
     expect((await get(server, '/connect/lumen', token)).status).toBe(404)
   })
 
+  test('the company of the README takes the place of the sample, and every command opens the folder after it', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const own = join(place.folder, 'platform')
+    mkdirSync(own)
+    const readme = readFileSync(join(import.meta.dir, '../README.md'), 'utf8')
+    const company = /`platform\/company\.json`:\s+```json\n(.*?)```/s.exec(readme)?.[1] ?? ''
+    writeFileSync(join(own, 'company.json'), company)
+    await using server = await startServer(place, ['--fixtures', own])
+    const { code, stdout, stderr } = await run(place, ['keys', 'create', '--user', 'you', '--data', place.data])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('damaged') })
+    expect((await get(server, '/connect/acme', stdout.trim())).status).toBe(200)
+    expect((await run(place, ['verify', '--data', place.data])).code).toBe(0)
+    await server.kill('SIGTERM')
+    await using again = await startServer(place, ['--fixtures', own])
+    expect((await get(again, '/connect/acme', stdout.trim())).status).toBe(200)
+  })
+
   test('tokens, cursors, keys and records survive a restart, and a kill', async () => {
     using place = workplace()
     let server = await startServer(place)

@@ -7,7 +7,7 @@ import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-tok
 import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
 import { openExistingDataFolder } from '../data-folder.ts'
 import { CommandError, constraintOf } from '../errors.ts'
-import { jsonDepthMax } from '../limits.ts'
+import { rpcDepthMax } from '../limits.ts'
 import { placeOf } from '../model/check.ts'
 import { operationKinds, resourceTypes } from '../model/constraint.ts'
 import { readJsonBytes } from '../model/json.ts'
@@ -202,7 +202,7 @@ function readBody(file: string): unknown {
   } catch (error) {
     throw new CommandError(`--rpc ${file}: ${(error as Error).message}`, 1, { cause: error })
   }
-  const read = readJsonBytes(bytes, jsonDepthMax)
+  const read = readJsonBytes(bytes, { depthMax: rpcDepthMax, numbers: 'marked' })
   if ('problem' in read) throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
   return read.value
 }

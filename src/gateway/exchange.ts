@@ -5,19 +5,20 @@ import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { openHeaders } from '../auth/sealed-headers.ts'
 import { constraintOf } from '../errors.ts'
+import type { Turns } from '../http/turns.ts'
 import { bodyPromptMs } from '../limits.ts'
 import type { Mocks } from '../mocks/mock.ts'
 import { type Soon, then } from '../model/soon.ts'
-import { decideOnConnection } from '../policy/decide.ts'
-import { narrowsTools } from '../policy/tools.ts'
+import { decideOnMessage } from '../policy/decide.ts'
+import { narrowsTools, speaksOfArguments } from '../policy/tools.ts'
 import type { StoredConnection } from '../storage/connections.ts'
 import type { KnownConnections } from '../storage/known-connections.ts'
-import type { Message } from './message.ts'
+import { type Message, withoutRenamedParams } from './message.ts'
 import { narrowTools } from './narrow.ts'
 import type { UpstreamProxy } from './proxy.ts'
 import { RpcError } from './rpc-error.ts'
 import type { Sessions } from './sessions.ts'
-import { rewritten } from './stream.ts'
+import { rewriteEvents, rewritten } from './stream.ts'
 
 export interface GatewayDeps {
   readonly authenticator: Authenticator
@@ -27,6 +28,7 @@ export interface GatewayDeps {
   readonly proxy: UpstreamProxy
   readonly sessions: Sessions
   readonly mocks: Mocks
+  readonly turns: Turns
   /** This request may take longer than the runtime lets one: its own budgets bound it from here on. */
   readonly takeTime: (request: Request) => void
 }
@@ -56,11 +58,13 @@ export function stillEntered(deps: GatewayDeps, entered: Entered, request: Reque
 
 /** The message, where the token allows it, to the connection's upstream. Throws RpcError. */
 export async function exchange(
-  { headersKey, proxy, sessions, mocks, takeTime }: GatewayDeps,
-  { asking, place, stored }: Entered,
+  deps: GatewayDeps,
+  entered: Entered,
   message: Message,
   headers: Headers,
 ): Promise<Response> {
+  const { headersKey, proxy, sessions, mocks, takeTime, turns } = deps
+  const { asking, place, stored } = entered
   const { caller, request, refusals } = asking
   const { connection, beside } = stored
   const holder = caller.token?.jti ?? caller.keyId
@@ -75,7 +79,10 @@ export async function exchange(
     rpc: message.body,
     isReply: message.method === undefined && sessionId !== null && sessions.has(owner, sessionId),
   } as const
-  const decision = decideOnConnection(caller.blocks, access)
+  const deciding = turns.run(caller.keyId, decideOnMessage(caller.blocks, access))
+  const decision = deciding instanceof Promise ? await deciding : deciding
+  // What took its turns took its time: the credential or the connection may have ended meanwhile.
+  if (deciding instanceof Promise) await enter(deps, request)
   if (!decision.allowed) {
     refusals.policy(request, caller, access, decision)
     throw new RpcError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
@@ -87,14 +94,14 @@ export async function exchange(
 
   const { blocks } = caller
   const isNarrowed = message.method === 'tools/list' && narrowsTools(blocks)
-  const rewrite = isNarrowed ? (data: string) => narrowTools(data, blocks) : undefined
+  const rewrite = isNarrowed ? (data: string) => turns.run(caller.keyId, narrowTools(data, blocks)) : undefined
   const { status, mock } = connection
   const { id } = message
   if (mock?.enabled === true) {
     const { registry } = asking
     const { scenario = '' } = mock
     const answer = await mocks.answer({ server: beside.server ?? '', scenario, registry, message, headers, request })
-    if (answer !== undefined) return rewrite === undefined ? answer : rewritten(answer, rewrite)
+    if (answer !== undefined) return rewrite === undefined ? answer : rewritten(answer, rewriteEvents(rewrite, id))
     throw new RpcError('upstream_down', 'The server that this connection mocks is not registered any more', { id })
   }
   if (status.state === 'input_required') {
@@ -107,5 +114,7 @@ export async function exchange(
   takeTime(request)
   const ownHeaders = openHeaders(beside, place, headersKey)
   const signal = () => request.signal
-  return proxy.send({ place, connection, ownHeaders, owner, message, headers, signal, rewrite })
+  // Of the headers that repeat arguments only those go on that a rule on arguments was asked of.
+  const sent = speaksOfArguments(blocks) ? withoutRenamedParams(headers, message) : headers
+  return proxy.send({ place, connection, ownHeaders, owner, message, headers: sent, signal, rewrite })
 }

@@ -15,7 +15,7 @@ import { version } from '../version.ts'
 import type { Message } from './message.ts'
 import { RpcError } from './rpc-error.ts'
 import type { KeptSession, Sessions } from './sessions.ts'
-import { messagesOf, streamed } from './stream.ts'
+import { messagesOf, type Rewrite, rewriteEvents, streamed } from './stream.ts'
 
 export interface Call {
   readonly place: Place
@@ -29,8 +29,8 @@ export interface Call {
   readonly headers: Headers
   /** Tells that the caller has gone; undefined for what is asked for nobody in particular. */
   readonly signal: (() => AbortSignal) | undefined
-  /** Looks at each message of the answer, where something must be left out. Throws SyntaxError. */
-  readonly rewrite: ((data: string) => string) | undefined
+  /** Looks at each message of the answer, where something must be left out. */
+  readonly rewrite: Rewrite | undefined
 }
 
 export interface UpstreamProxy {
@@ -180,7 +180,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
           }
           answer = await sendOnce(call, kept)
         }
-        const response = answered(answer, call, {
+        const response = await answered(answer, call, {
           hasOwnSession: own !== undefined,
           onEnd: leave,
           onStream: () => {
@@ -213,11 +213,11 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
   }
 
   /** What the client gets. Throws RpcError. */
-  function answered(
+  async function answered(
     answer: UpstreamAnswer,
     { message, connection, place, rewrite }: Call,
     { hasOwnSession, onEnd, onStream }: Answering,
-  ): Response {
+  ): Promise<Response> {
     const { id } = message
     const { status, headers: given, body } = answer
     const { 'content-type': type, 'content-encoding': encoding = 'identity' } = given
@@ -239,7 +239,9 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     }
     if (body instanceof ReadableStream) {
       onStream()
-      return new Response(streamed(body, { onEnd, ...(rewrite && { rewrite }) }), { headers: streamHeaders })
+      return new Response(streamed(body, { onEnd, ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }) }), {
+        headers: streamHeaders,
+      })
     }
     const bytes = body ?? new Uint8Array(0)
     if (status >= 400) {
@@ -252,7 +254,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     }
     if (!isJson(type)) throw unusable('does not speak MCP')
     try {
-      const text = rewrite?.(asBuffer(bytes).toString())
+      const text = await rewrite?.(asBuffer(bytes).toString())
       // A list of answers is none: nobody asked for several.
       if (text === undefined && !startsAsObject(bytes)) throw new SyntaxError('not an object')
       return new Response(text ?? bytes, { headers: jsonHeaders })

@@ -152,7 +152,7 @@ function* linesOf(file: string): Generator<Line> {
     number += 1
     const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
     if (bytes.length === 0) continue
-    const read = readJsonBytes(bytes, depthMax)
+    const read = readJsonBytes(bytes, { depthMax })
     if ('problem' in read) throw wrong(problemText(read.problem))
     if (number === 1) {
       if (!headShape.accepts(read.value)) throw wrong('is not the first line of an export of this version')

@@ -51,7 +51,7 @@ const manners: Record<string, (request: Request, text: string) => Response | Pro
       headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
     }),
   '/deep': () =>
-    new Response(`{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":${'['.repeat(2e5)}${']'.repeat(2e5)}}}`, {
+    new Response(`{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":${'['.repeat(1e5)}${']'.repeat(1e5)}}}`, {
       headers: { 'content-type': 'application/json' },
     }),
   '/batch': () => json(`[{"jsonrpc":"2.0","id":1,"result":${hiddenList}}]`),
@@ -409,6 +409,140 @@ describe('refusals', () => {
       if (path === '/redirect') expect(seen.map((one) => one.path)).toEqual(['/redirect'])
     })
   }
+})
+
+describe('a rule on a number means the number', () => {
+  const account = '^9007199254740992$'
+  const small = '^(?:0|5|null)$'
+  const cases: [pattern: string, spelt: string, passes: boolean][] = [
+    [account, '9007199254740992', true],
+    [account, '"9007199254740992"', true],
+    [account, '9007199254740993', false],
+    [account, '9007199254740992.4', false],
+    [small, '5', true],
+    [small, '5.0', true],
+    [small, '50e-1', true],
+    [small, '0', true],
+    [small, '-0', false],
+    [small, '4.9999999999999999999', false],
+    [small, '5.00000000000000000000000001', false],
+    [small, '1e-400', false],
+    [small, '1e999', false],
+  ]
+  for (const [pattern, spelt, passes] of cases) {
+    test(`${pattern} and ${spelt}`, async () => {
+      await connect('one', '/mcp')
+      const policy = [{ rpcReqMatch: { 'params.arguments.account': pattern } }]
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+      const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"issues.get","arguments":{"account":${spelt}}}}`
+      expect((await send('one', text, token)).status).toBe(passes ? 200 : 403)
+      expect(seen.filter((one) => one.text === text)).toHaveLength(passes ? 1 : 0)
+      // Where no rule asks, its own text goes on.
+      expect((await send('one', text)).status).toBe(200)
+    })
+  }
+  test('an id that would come back as another one is none', async () => {
+    await connect('one', '/mcp')
+    const answer = await send('one', '{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}')
+    expect([answer.status, answer.body.error.code]).toEqual([400, -32_600])
+  })
+})
+
+test('a header that repeats an argument goes on under its name alone, where a rule speaks of arguments', async () => {
+  await connect('one', '/mcp')
+  const body = {
+    ...call('issues.get'),
+    params: {
+      name: 'issues.get',
+      arguments: { owner_id: 'me', note: 'evil' },
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+        'io.modelcontextprotocol/clientCapabilities': {},
+      },
+    },
+  }
+  const repeated = {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': 'issues.get',
+    'mcp-param-owner': 'evil',
+    'mcp-param-owner-id': 'me',
+  }
+  const policy = [{ rpcReqMatch: { 'params.arguments.owner_id': '^me$' } }]
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+  const passedOn = async (credential: string) => {
+    expect((await send('one', body, credential, repeated)).status).toBe(200)
+    const { headers } = seen.at(-1) as Seen
+    return ['mcp-param-owner', 'mcp-param-owner-id'].map((name) => headers.get(name))
+  }
+  expect(await passedOn(sampleKeys.ada)).toEqual(['evil', 'me'])
+  expect(await passedOn(token)).toEqual([null, 'me'])
+})
+
+describe('lists of tools and patterns that would hold up the rest', () => {
+  const listing = (count: number, nameChars: number) => () =>
+    Response.json({
+      jsonrpc: '2.0',
+      id: 1,
+      result: {
+        tools: Array.from({ length: count }, (_, i) => ({
+          name: `${i}${'ab'.repeat(nameChars / 2)}`,
+          inputSchema: {},
+        })),
+      },
+    })
+  const costly = { 'params.name': '(a|b)*a(a|b){280}c' }
+  const policy = [{ rpcReqMatch: costly }, { rpcReqMatch: { 'params.name': '(a|b)*b(a|b){280}c' } }]
+  const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+
+  test('are narrowed in turns: others are answered meanwhile', async () => {
+    manners['/listed'] = listing(10, 1000)
+    await behaving('/listed', async () => {
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+      const order: string[] = []
+      const listed = send('one', list, token).then(({ status, body }) => {
+        order.push('list')
+        expect([status, body.result.tools]).toEqual([200, []])
+      })
+      // Once the upstream was asked, each turn of the event loop leaves room for one of these.
+      while (!seen.some(({ text }) => text.includes('tools/list'))) await Bun.sleep(0)
+      for (let i = 0; i < 5; i += 1) {
+        await new Promise((resolve) => setImmediate(resolve))
+        order.push(`health ${(await platform.fetch('/health')).status}`)
+      }
+      await listed
+      expect(order.slice(0, 3)).toEqual(['health 200', 'health 200', 'health 200'])
+      expect(order.at(-1)).toBe('list')
+    })
+  })
+
+  const tooMuch: Record<string, ReturnType<typeof listing>> = {
+    'too many tools for this token’s patterns': listing(300, 1000),
+    'too large to be looked into': listing(1, 5_000_000),
+  }
+  for (const [message, manner] of Object.entries(tooMuch)) {
+    test(`are an error: ${message}`, async () => {
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+      manners['/listed'] = manner
+      await behaving('/listed', async () => {
+        const answer = await send('one', list, token)
+        expect([answer.status, answer.body.error.message]).toEqual([502, expect.stringContaining(message)])
+      })
+    })
+  }
+
+  test('are an error among the events of a stream, for the request that asked', async () => {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+    manners['/listed'] = async () => events(await listing(300, 1000)().text())
+    await behaving('/listed', async () => {
+      const answer = await send('one', { ...list, id: 'mine' }, token)
+      expect([answer.status, answer.body]).toEqual([
+        200,
+        { jsonrpc: '2.0', id: 'mine', error: { code: -32_000, message: expect.stringContaining('too many tools') } },
+      ])
+    })
+  })
 })
 
 test('a list of tools that is nested too deep to be narrowed is no answer', async () => {
