@@ -21,6 +21,7 @@ import type { Guard } from './http/guard.ts'
 import { pathOf } from './http/path.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { asPlatformError, errorResponse, jsonResponse } from './http/respond.ts'
+import type { Shares } from './http/shares.ts'
 import { createTurns } from './http/turns.ts'
 import type { Log } from './log.ts'
 import { createMocks } from './mocks/mock.ts'
@@ -42,11 +43,13 @@ export interface AppDeps {
   readonly rates: Rates
   /** Reaches MCP servers. */
   readonly upstream: Upstream
+  /** Bytes of answers under way that callers share. */
+  readonly memory: Shares
   /** Milliseconds that one has for the head of its answer. */
   readonly upstreamPatience: number
-  /** Lets a request take longer than a silent connection may. */
-  readonly takeTime: (request: Request) => void
-  /** Holds a request for so many milliseconds, or until whoever asked has gone. */
+  /** Lets a request take longer than a silent connection may, until what it gives is called. */
+  readonly takeTime: (request: Request) => () => void
+  /** Holds a request for so many milliseconds, or until the client disconnects. */
   readonly wait: (milliseconds: number, request: Request) => Promise<void>
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -91,7 +94,7 @@ export function createApp(deps: AppDeps): App {
   })
   const mints = createRateLimit({ perSecond: rates.mints, now: monotonic })
   const lists = createConnectionLists(store, secrets.cursorKey)
-  const sessions = createSessions()
+  const sessions = createSessions(secrets.sessionKey)
   const states = createStates({ store, now: monotonic, log })
   const edge = createEdge({ guard, log, observe: observer?.answered })
   const refusals = createRefusals(audit, edge.requestId)
@@ -103,10 +106,17 @@ export function createApp(deps: AppDeps): App {
     connections,
     headersKey: secrets.headersKey,
     sessions,
-    proxy: createProxy({ upstream, sessions, patience: deps.upstreamPatience, onState: states.note }),
+    proxy: createProxy({
+      upstream,
+      sessions,
+      memory: deps.memory,
+      patience: deps.upstreamPatience,
+      onState: states.note,
+    }),
     mocks: createMocks({ wait: deps.wait }),
     turns: createTurns(),
     takeTime: deps.takeTime,
+    pseudonym: secrets.pseudonym,
   }
 
   /** The answer to whatever was thrown on the way. */

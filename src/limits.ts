@@ -142,6 +142,8 @@ export const rpcValuesMax = 150_000
 export const upstreamHeadBytesMax = 32 * kB
 /** Ours: an answer that is no stream is held in memory, and a stream may be so far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamAnswerBytesMax = 16 * MB
+/** Ours: answers under way in all: not whole yet, or not read by their client. One API key may hold half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
+export const answersBytesMax = 512 * MB
 /** Ours: an answer that is read here and not only passed on: lists that are narrowed, `.tools`. Past it: 502. */
 export const answerReadCharsMax = 4 * MB
 /** Ours: keys of all objects of such an answer; twice as many took a tenth of a second to read. Past it: 502. */
@@ -158,10 +160,18 @@ export const streamEventBytesMax = answerReadCharsMax
 export const streamSilenceMs = 5 * 60_000
 /** Ours: a stream in all. Past it: the stream ends. */
 export const streamLifetimeMs = 60 * 60_000
-/** Ours: requests under way through one connection, streams included. Past it: 429. */
-export const callsAtOnceMax = 2000
-/** Ours: sessions of upstreams that are remembered, with whom they belong to; some hundred bytes each. Past it: a client begins anew. */
-export const sessionsKeptMax = 20_000
+/** Ours: requests under way through one connection, streams included. One API key may have half of what the others leave, one token half of that. Past it: 429. */
+export const callsAtOnceMax = 8000
+/** Ours: sessions of upstreams that are kept for clients without one, by API key; some hundred bytes each. Past it: the one unused longest is opened again. */
+export const sessionsKeptMax = 500
+/** Ours: API keys for which sessions are kept. Past it: those of the one unused longest are opened again. */
+export const holdersWithSessionsMax = 500
+/** Stores 7: what an upstream may call a session, so that its sealed id fits 1,024 characters. Past it: 502. */
+export const upstreamSessionIdCharsMax = 512
+/** Ours: connections whose last written state is remembered. Past it: written once more. */
+export const statesKeptMax = 20_000
+/** Ours: a whole answer of more is handed over in pieces, so that we know when it was read. Within it: the system's buffers hold it. */
+export const answerAtOnceBytesMax = 256 * kB
 /** Ours: pages of a server's tools that `.tools` reads. Past it: the later ones are not shown. */
 export const toolPagesMax = 100
 /** Ours: upstreams to which connections are kept open for a few seconds. Past it: the one unused longest is connected to again. */
@@ -174,6 +184,8 @@ export const connectsAtOnceMax = 2000
 export const socketIdleMs = 4000
 /** Ours: tools of one server that `.tools` holds. Past it: 502. */
 export const toolsListedMax = 20_000
+/** Ours: all pages of a server's tools that `.tools` reads, together. Past it: 502. */
+export const toolsCharsMax = 16 * MB
 /** Ours: connections that are held decoded for calls. Past it: the one unused longest is read again. */
 export const connectionsKeptBytesMax = 16 * MB
 /** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */
@@ -182,6 +194,10 @@ export const stateWrittenEveryMs = 10_000
 export const greetingBytesMax = MB
 /** Ours: how long the addresses of a name are remembered; the one looked at is the one connected to. Past it: resolved again. */
 export const resolvedForMs = 5000
+/** Ours: how long a name server may take. Past it: the name has no address, for as long as that is remembered. */
+export const lookupPatienceMs = 5000
+/** Ours: names that are looked up at once; one API key may take half of what the others leave. Past it: 502, or the connection is made with the state `error`. */
+export const lookupsAtOnceMax = 400
 /** Ours: names whose addresses are remembered, some hundred bytes each. Past it: resolved again. */
 export const resolvedKeptMax = 1000
 

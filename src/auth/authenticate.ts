@@ -22,6 +22,8 @@ export interface Caller {
   readonly serial: number
   readonly userId: string
   readonly keyId: string
+  /** The token that all its relatives were minted from, or the key itself: what tells holders of one key apart. */
+  readonly family: string
   /** An operator key reaches everything; so does a plain token that one minted. */
   readonly operator: boolean
   /** Of a token minted with organization context: it reaches that organization's namespaces and no others. */
@@ -162,6 +164,7 @@ async function keyCaller(
     serial: nextSerial(),
     userId: key.userId,
     keyId: key.keyId,
+    family: key.keyId,
     operator: key.operator,
     organizationId: undefined,
     blocks: [],
@@ -196,6 +199,7 @@ async function tokenCaller(
     serial: nextSerial(),
     userId: claims.sub,
     keyId: claims.key,
+    family: claims.par?.[0] ?? claims.jti,
     operator: key.operator,
     organizationId: claims.org,
     blocks,

@@ -17,6 +17,10 @@ export interface Secrets {
   readonly sealingKey: Buffer
   /** Seals the headers of connections. */
   readonly headersKey: Buffer
+  /** Seals the ids of MCP sessions that clients get. */
+  readonly sessionKey: Buffer
+  /** Who we are to other HTTP intermediaries (RFC 9110, 7.6.3); the same for all that share the secret. */
+  readonly pseudonym: string
 }
 
 /** Reads the secret of a data folder, making one when there is none. Throws CommandError. */
@@ -31,6 +35,8 @@ export function openSecrets(folder: string): Secrets {
     cursorKey: derive('cursor key'),
     sealingKey: derive('sealing key'),
     headersKey: derive('connection headers key'),
+    sessionKey: derive('session key'),
+    pseudonym: `postern-${derive('pseudonym').toString('hex').slice(0, 12)}`,
   }
 }
 

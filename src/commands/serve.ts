@@ -22,7 +22,8 @@ import {
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { asArrived, rawPathRoutes } from '../http/raw-path.ts'
 import { asPlatformError, errorResponse } from '../http/respond.ts'
-import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
+import { createShares } from '../http/shares.ts'
+import { answersBytesMax, idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
 import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
 import { createAddresses } from '../upstream/addresses.ts'
@@ -96,19 +97,33 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     cleanup.defer(() => metrics.stop())
     log.info('metrics listening', { url: metrics.url })
   }
+  const memory = createShares(answersBytesMax)
+  /** A request that takes its time has none of the runtime's timeout, and gets it back. */
+  const takeTime = (request: Request) => {
+    const arrived = asArrived(request)
+    server.timeout(arrived, 0)
+    return () => server.timeout(arrived, idleTimeoutSeconds)
+  }
   const machine = new Set(['127.0.0.1', '::1', config.host, ...localAddresses])
   const addresses = createAddresses({
     ...config.upstream,
-    isOurs: (address, port) => port === server.port && (machine.has(address) || isLoopback(address)),
+    isOurs: (address, port, target) =>
+      (port === server.port && (machine.has(address) || isLoopback(address))) || isBelow(target, url),
   })
   const app = createApp({
-    upstream: createUpstream(addresses, metrics?.observer.upstreamAnswered),
+    upstream: createUpstream(addresses, {
+      memory,
+      pseudonym: secrets.pseudonym,
+      observe: metrics?.observer.upstreamAnswered,
+    }),
     upstreamPatience: config.upstream.patience,
-    wait: (milliseconds, request) => {
-      server.timeout(asArrived(request), 0)
-      return wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
+    memory,
+    async wait(milliseconds, request) {
+      const giveBack = takeTime(request)
+      await wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
+      giveBack()
     },
-    takeTime: (request) => server.timeout(asArrived(request), 0),
+    takeTime,
     store,
     secrets,
     issuer: url,
@@ -159,6 +174,12 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       held.dispose()
     },
   }
+}
+
+/** Is it what clients call us, whatever proxy is in between? Others may be served beside us under the same name. */
+function isBelow(target: URL, baseUrl: string): boolean {
+  const { origin, pathname } = new URL(baseUrl)
+  return target.origin === origin && `${target.pathname}/`.startsWith(pathname.replace(/\/*$/, '/'))
 }
 
 /** Bound before anything is loaded, so that a busy port is told at once; answers "not yet" until then. */

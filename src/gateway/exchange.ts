@@ -29,8 +29,13 @@ export interface GatewayDeps {
   readonly sessions: Sessions
   readonly mocks: Mocks
   readonly turns: Turns
-  /** This request may take longer than the runtime lets one: its own budgets bound it from here on. */
-  readonly takeTime: (request: Request) => void
+  /**
+   * This request may take longer than the runtime lets one: its own budgets bound it, until what this gives is called.
+   * From then on its client must read what it gets.
+   */
+  readonly takeTime: (request: Request) => () => void
+  /** Who we are to other intermediaries: a request that came through us before is a loop. */
+  readonly pseudonym: string
 }
 
 /** What is asked of a connection, once it is clear that the caller may ask anything of it. */
@@ -63,12 +68,19 @@ export async function exchange(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  const { headersKey, proxy, sessions, mocks, takeTime, turns } = deps
+  const { headersKey, proxy, sessions, mocks, takeTime, turns, pseudonym } = deps
   const { asking, place, stored } = entered
   const { caller, request, refusals } = asking
   const { connection, beside } = stored
-  const holder = caller.token?.jti ?? caller.keyId
-  const owner = `${place.namespace}/${place.connectionId}\0${holder}\0${connection.mcpUrl}\0${beside.headers ?? ''}`
+  const via = request.headers.get('via') ?? undefined
+  if (via?.includes(pseudonym) === true) throw loops(message)
+  const owner = [
+    `${place.namespace}/${place.connectionId}`,
+    caller.token?.jti ?? caller.keyId,
+    connection.createdAt,
+    connection.mcpUrl,
+    beside.headers ?? '',
+  ].join('\0')
 
   const sessionId = headers.get('mcp-session-id')
   const access = {
@@ -77,9 +89,9 @@ export async function exchange(
     operation: 'execute',
     metadata: { connectionId: place.connectionId, metadata: connection.metadata },
     rpc: message.body,
-    isReply: message.method === undefined && sessionId !== null && sessions.has(owner, sessionId),
+    isReply: message.method === undefined && sessionId !== null && typeof sessions.open(owner, sessionId) === 'object',
   } as const
-  const deciding = turns.run(caller.keyId, decideOnMessage(caller.blocks, access))
+  const deciding = turns.run(caller.family, decideOnMessage(caller.blocks, access))
   const decision = deciding instanceof Promise ? await deciding : deciding
   // What took its turns took its time: the credential or the connection may have ended meanwhile.
   if (deciding instanceof Promise) await enter(deps, request)
@@ -94,7 +106,7 @@ export async function exchange(
 
   const { blocks } = caller
   const isNarrowed = message.method === 'tools/list' && narrowsTools(blocks)
-  const rewrite = isNarrowed ? (data: string) => turns.run(caller.keyId, narrowTools(data, blocks)) : undefined
+  const rewrite = isNarrowed ? (data: string) => turns.run(caller.family, narrowTools(data, blocks)) : undefined
   const { status, mock } = connection
   const { id } = message
   if (mock?.enabled === true) {
@@ -111,10 +123,27 @@ export async function exchange(
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
     throw new RpcError('upstream_down', 'The connection has no upstream that can be reached', { id })
   }
-  takeTime(request)
   const ownHeaders = openHeaders(beside, place, headersKey)
   const signal = () => request.signal
   // Of the headers that repeat arguments only those go on that a rule on arguments was asked of.
   const sent = speaksOfArguments(blocks) ? withoutRenamedParams(headers, message) : headers
-  return proxy.send({ place, connection, ownHeaders, owner, message, headers: sent, signal, rewrite })
+  const onAnswered = takeTime(request)
+  return proxy.send({
+    place,
+    connection,
+    ownHeaders,
+    owner,
+    holder: caller,
+    message,
+    headers: sent,
+    via,
+    signal,
+    rewrite,
+    onAnswered,
+  })
+}
+
+/** A connection that leads back here, through a proxy perhaps, would make thousands of requests of one. */
+function loops({ id }: Message): RpcError {
+  return new RpcError('loop', 'The connection leads back to this platform: point it to another server', { id })
 }

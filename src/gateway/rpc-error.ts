@@ -40,6 +40,7 @@ const kinds = {
   too_many: [429, -32_000],
   method_not_allowed: [405, -32_000],
   unavailable: [503, -32_000],
+  loop: [508, -32_000],
 } as const satisfies Record<string, readonly [status: number, code: number]>
 export type RpcErrorKind = keyof typeof kinds
 

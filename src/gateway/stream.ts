@@ -71,6 +71,26 @@ export function streamed(
   )
 }
 
+const pieceBytes = 64 * 1024
+
+/** Bytes as a stream that is as far as its reader. `onEnd` is called when all was taken, or the reader left. */
+export function inPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
+  let at = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        controller.enqueue(bytes.subarray(at, at + pieceBytes))
+        at += pieceBytes
+        if (at < bytes.length) return
+        controller.close()
+        onEnd()
+      },
+      cancel: onEnd,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
 /** What cannot be rewritten is an error among the events, for the request of this id; the others go on. */
 export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
   return async (data) => {
@@ -134,22 +154,28 @@ function eventText({ event, id }: EventSourceMessage, data: string): string {
   return `${event === undefined ? '' : `event: ${event}\n`}${id === undefined ? '' : `id: ${id}\n`}${lines.join('')}\n`
 }
 
-/** The messages of an answer, one or a stream of them, until `take` has what it wants. Throws RpcError `upstream_down`. */
-export async function messagesOf(response: Response, id: RpcId, take: (message: unknown) => boolean): Promise<void> {
-  if (response.body === null) return
+/**
+ * The messages of an answer, one or a stream of them, until `take` has what it wants; resolves with the characters that
+ * were read for it. Throws RpcError `upstream_down`.
+ */
+export async function messagesOf(response: Response, id: RpcId, take: (message: unknown) => boolean): Promise<number> {
+  if (response.body === null) return 0
   if (mediaType(response.headers.get('content-type')) !== 'text/event-stream') {
     try {
-      take(readAnswer(await response.text()))
+      const text = await response.text()
+      take(readAnswer(text))
+      return text.length
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
     }
-    return
   }
   let isDone = false
+  let characters = 0
   const reader = streamed(response.body, {
     // What is no JSON ends the stream.
     rewrite(data) {
+      characters += data.length
       if (!isDone && data !== '') isDone = take(readAnswer(data))
       return data
     },
@@ -159,8 +185,9 @@ export async function messagesOf(response: Response, id: RpcId, take: (message: 
   try {
     while (!isDone) {
       const { done } = await reader.read()
-      if (done) return
+      if (done) break
     }
+    return characters
   } finally {
     clearTimeout(deadline)
     await reader.cancel().catch(() => {})

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
+import { type Addresses, createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/upstream.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../support/platform.ts'
@@ -102,6 +102,7 @@ const manners: Record<string, (request: Request, text: string) => Response | Pro
 let sessions = 0
 let upstream: Bun.Server<undefined>
 let platform: TestPlatform
+let addresses: Addresses
 let front: Bun.Server<undefined>
 
 beforeAll(() => {
@@ -127,12 +128,12 @@ beforeEach(async () => {
   seen = []
   calls = []
   await front?.stop(true)
-  const addresses = createAddresses({
+  addresses = createAddresses({
     allowed: ['127.0.0.1'].flatMap((text) => readAllowedUpstream(text) ?? []),
     isPublicAllowed: false,
     isOurs: () => false,
   })
-  platform = await createTestPlatform({ upstream: createUpstream(addresses) })
+  platform = await createTestPlatform({ upstream: createUpstream(addresses, { pseudonym: 'postern-test' }) })
   front = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -411,6 +412,23 @@ describe('refusals', () => {
   }
 })
 
+test('a connection that leads back here is a loop, and is told at its second turn', async () => {
+  const told: string[] = []
+  manners['/back'] = async (request, text) => {
+    const via = request.headers.get('via') ?? ''
+    told.push(via)
+    const answer = await send('one', text, sampleKeys.ada, { via })
+    return new Response(answer.text, { status: answer.status, headers: { 'content-type': 'application/json' } })
+  }
+  await behaving('/back', async () => {
+    const { status, body } = await send('one', { jsonrpc: '2.0', id: 1, method: 'ping' }, sampleKeys.ada, {
+      via: '1.1 proxy',
+    })
+    expect([status, body.error.message]).toEqual([502, expect.stringContaining('508')])
+    expect(new Set(told)).toEqual(new Set(['1.1 proxy, 1.1 postern-test']))
+  })
+})
+
 describe('a rule on a number means the number', () => {
   const account = '^9007199254740992$'
   const small = '^(?:0|5|null)$'
@@ -637,10 +655,52 @@ describe('sessions', () => {
     ) as string
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
     const mine = await send('one', ping, sampleKeys.ada, { 'mcp-session-id': given })
-    expect([mine.body.result.session, mine.headers.get('mcp-session-id')]).toEqual([given, given])
+    expect([mine.body.result.session, mine.headers.get('mcp-session-id')]).toEqual([`s-${sessions}`, given])
+    expect(given).not.toContain(`s-${sessions}`)
     const other = await mintToken(platform.fetch, sampleKeys.ada)
+    const before = seen.length
     const theirs = await send('one', ping, other, { 'mcp-session-id': given })
-    expect(theirs.body.result.session).not.toBe(given)
-    expect(theirs.headers.get('mcp-session-id')).toBeNull()
+    expect([theirs.status, theirs.body.error.message]).toEqual([404, 'The session is over: initialize again'])
+    expect(seen).toHaveLength(before)
+    // What a client makes up is none of ours, and nobody is told of it.
+    const invented = await send('one', ping, other, { 'mcp-session-id': 'mine' })
+    expect([invented.status, invented.headers.get('mcp-session-id')]).toEqual([200, null])
+    expect(invented.body.result.session).not.toBe(mine.body.result.session)
+  })
+
+  test('outlive a restart, and others that come after them', async () => {
+    await connect('one', '/sessions')
+    const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} }
+    const given = (await send('one', initialize)).headers.get('mcp-session-id') as string
+    const upstreams = `s-${sessions}`
+    for (let i = 0; i < 3; i += 1) await send('one', initialize, sampleKeys.operator)
+    platform = await createTestPlatform({
+      store: platform.store,
+      upstream: createUpstream(addresses, { pseudonym: 'postern-test' }),
+    })
+    await send('one', { jsonrpc: '2.0', id: 1, method: 'ping' }, sampleKeys.ada, { 'mcp-session-id': given })
+    expect(seen.at(-1)?.headers.get('mcp-session-id')).toBe(upstreams)
+  })
+
+  test('of another connection, by the same name at another time, are over', async () => {
+    await connect('one', '/sessions')
+    const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} }
+    const given = (await send('one', initialize)).headers.get('mcp-session-id') as string
+    await platform.fetch('/connect/ada/one', { method: 'DELETE', headers: bearer(sampleKeys.ada) })
+    platform.now += 1
+    await connect('one', '/sessions')
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    expect((await send('one', ping, sampleKeys.ada, { 'mcp-session-id': given })).status).toBe(404)
+  })
+
+  test('whose name is too long to be sealed are told', async () => {
+    manners['/long'] = (_, text) =>
+      Response.json(
+        { jsonrpc: '2.0', id: JSON.parse(text).id, result: {} },
+        { headers: { 'mcp-session-id': 'x'.repeat(513) } },
+      )
+    await connect('one', '/long')
+    const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} })
+    expect([answer.status, answer.body.error.message]).toEqual([502, expect.stringContaining('too long')])
   })
 })
