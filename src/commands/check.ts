@@ -27,7 +27,7 @@ export async function check(
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
   const warnings = [
     ...folders.flatMap((folder) => ignoredFiles(folder, looksIgnored)),
-    ...(await fixtureDoubts(sources)).map(fixtureProblemLine),
+    ...fixtureDoubts(sources).map(fixtureProblemLine),
     ...advice.filter(({ isWrong }) => !isWrong).map(({ line }) => line),
   ]
   if (wrong.length > 0 || (strict && warnings.length > 0)) {
