@@ -7,6 +7,7 @@ import { Elysia } from 'elysia'
 import type { Audit } from './audit/audit-log.ts'
 import { createRefusals } from './audit/refusals.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
+import { createRefusedLog } from './auth/refused-log.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { createConnectionLists } from './connections/list.ts'
 import { connectionRoutes } from './connections/routes.ts'
@@ -91,6 +92,7 @@ export function createApp(deps: AppDeps): App {
     now,
     failures: createRateLimit({ perSecond: rates.failures, now: monotonic }),
     addressOf,
+    onRefused: createRefusedLog(log, monotonic),
   })
   const mints = createRateLimit({ perSecond: rates.mints, now: monotonic })
   const lists = createConnectionLists(store, secrets.cursorKey)
@@ -177,6 +179,7 @@ const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
   [/^\/connect\/[^/]+\/[^/]+\/?$/, 'GET, PUT, DELETE'],
   [/^\/connect\/[^/]+\/[^/]+\/\.tools\/?$/, 'GET'],
   [/^\/connect\/[^/]+\/[^/]+\/\.tools\/.+$/, 'GET, POST'],
+  [/^\/$/, 'GET'],
   [/^\/(?:servers\/.+|health|docs|openapi\.json|\.well-known\/jwks\.json)\/?$/, 'GET'],
 ]
 

@@ -21,6 +21,7 @@ export interface ServeFlags {
   /** False for `--no-public-upstream`. */
   readonly publicUpstream: boolean
   readonly upstreamTimeout: string
+  readonly allowSampleKeys?: boolean
 }
 
 export interface ServeConfig {
@@ -39,6 +40,8 @@ export interface ServeConfig {
     readonly isPublicAllowed: boolean
     readonly patience: number
   }
+  /** May keys that everybody has be used by whoever reaches an address that is not this machine's alone? */
+  readonly areSampleKeysAllowed: boolean
   /** The first operator key, where the environment brings it. */
   readonly operatorKey: string | undefined
 }
@@ -95,8 +98,8 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
   if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
-  const { fixtures, corsOrigin: corsOrigins } = flags
-  return { host, port, fixtures, baseUrl, corsOrigins, metrics, rates, upstream, operatorKey }
+  const { fixtures, corsOrigin: corsOrigins, allowSampleKeys: areSampleKeysAllowed = false } = flags
+  return { host, port, fixtures, baseUrl, corsOrigins, metrics, rates, upstream, areSampleKeysAllowed, operatorKey }
 }
 
 /** Read elsewhere than from a flag: the first operator key, and what `verify` tells the process that looks for it. */

@@ -213,6 +213,8 @@ export const auditRefusalsPerSecond = 100
 export const auditNameCharsMax = 128
 /** Ours: while the store cannot be written, every request would say so. Within it: the log says it once. */
 export const unavailableLoggedEveryMs = 10_000
+/** Ours: how often the log says why credentials are refused, for each reason. Within it: they are counted, and the next line says how many. */
+export const refusedLoggedEveryMs = 10_000
 /** Ours: room left on the disk. LMDB does not survive a full one for sure. Below it: writes are 503, reads go on. */
 export const freeBytesMin = 16 * MB
 /** Storage contract: a key's bytes. LMDB holds 1,978 with our page size. Past it: refused before anything is written. */

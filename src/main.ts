@@ -5,15 +5,21 @@ import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
 import { CommandError } from './errors.ts'
 import { failuresPerSecondDefault, mintsPerSecondDefault, upstreamPatienceDefaultSeconds } from './limits.ts'
 import { createLog } from './log.ts'
+import { printableLines } from './printable.ts'
 import { version } from './version.ts'
 
+/** All that commands say goes through here, and no terminal acts on what names, files and arguments have in them. */
 const terminal = {
-  stdout: (text: string) => void process.stdout.write(text),
-  stderr: (text: string) => void process.stderr.write(text),
+  stdout: (text: string) => void process.stdout.write(printableLines(text)),
+  stderr: (text: string) => void process.stderr.write(printableLines(text)),
 }
 
 const dataOption = (words = 'data folder, made when it is missing') =>
   new Option('--data <dir>', words).env('POSTERN_DATA').default('./postern-data')
+
+/** Commands make a data folder only where one was named. */
+const isNamed = (command: Command) => ({ isNamed: command.getOptionValueSource('data') !== 'default' })
+const makingOption = () => dataOption('data folder; a new one is made where this names one')
 
 const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
 
@@ -73,6 +79,12 @@ function withServeOptions(command: Command): Command {
       new Option('--upstream-timeout <duration>', 'how long an MCP server may take to begin its answer')
         .env('POSTERN_UPSTREAM_TIMEOUT')
         .default(`${upstreamPatienceDefaultSeconds}s`),
+    )
+    .addOption(
+      new Option(
+        '--allow-sample-keys',
+        'let the keys of the sample fixtures, which everybody has, be used on an address that is not loopback',
+      ).env('POSTERN_ALLOW_SAMPLE_KEYS'),
     )
 }
 
@@ -146,9 +158,11 @@ function program(exit: (code: number) => void): Command {
     .requiredOption('--user <id>', 'the user it belongs to')
     .option('--name <name>', 'what it is for')
     .option('--operator', 'reaches everything and may mint for any organization')
-    .addOption(dataOption())
+    .addOption(makingOption())
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
-    .action(async (flags) => (await import('./commands/keys.ts')).createKey(flags, terminal))
+    .action(async (flags, command: Command) =>
+      (await import('./commands/keys.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
+    )
   keys
     .command('list')
     .description('list all keys, the revoked ones too')
@@ -171,7 +185,7 @@ function program(exit: (code: number) => void): Command {
   const token = group('token').description('look at service tokens, and revoke them')
   token
     .command('explain')
-    .argument('<token>', 'the token')
+    .argument('<token>', 'the token; - reads it from stdin, where no other user of the machine sees it')
     .description("show a token's constraints in words, and which of them allow or refuse a described request")
     .option('--namespace <name>', 'the namespace of the request')
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
@@ -181,11 +195,11 @@ function program(exit: (code: number) => void): Command {
     .addOption(dataOption('data folder'))
     .addHelpText('after', explainHelp)
     .action(async (token: string, flags) =>
-      (await import('./commands/token-explain.ts')).explainToken(token, flags, new Date(), terminal),
+      exit(await (await import('./commands/token-explain.ts')).explainToken(token, flags, new Date(), terminal)),
     )
   token
     .command('revoke')
-    .argument('<token>', 'the token, or its id (jti)')
+    .argument('<token>', 'the token, or its id (jti); - reads it from stdin')
     .description('revoke a token and every token minted with it')
     .addOption(dataOption('data folder'))
     .action(async (token: string, flags) =>
@@ -215,7 +229,12 @@ function program(exit: (code: number) => void): Command {
     .command('restore')
     .argument('<file>', 'the backup; - for stdin')
     .description('make a data folder from a backup')
-    .addOption(dataOption('data folder, which must be empty or missing'))
+    // No default: it makes a folder.
+    .addOption(
+      new Option('--data <dir>', 'data folder to make, which must be empty or missing')
+        .env('POSTERN_DATA')
+        .makeOptionMandatory(),
+    )
     .action(async (file: string, flags) => {
       const { restoreCommand } = await import('./commands/backup.ts')
       const { withInputFile } = await import('./commands/streamed-files.ts')
@@ -233,11 +252,11 @@ function program(exit: (code: number) => void): Command {
     .command('import')
     .argument('<file>', 'an export; - for stdin')
     .description('add the records of an export, all or none; a record of the same id is replaced')
-    .addOption(dataOption())
-    .action(async (file: string, flags) => {
+    .addOption(makingOption())
+    .action(async (file: string, flags, command: Command) => {
       const { importCommand } = await import('./commands/transfer.ts')
       const { withInputFile } = await import('./commands/streamed-files.ts')
-      await withInputFile(file, 'export', (path) => importCommand(path, flags, terminal))
+      await withInputFile(file, 'export', (path) => importCommand(path, { ...flags, ...isNamed(command) }, terminal))
     })
   postern
     .command('verify')
@@ -281,6 +300,14 @@ function program(exit: (code: number) => void): Command {
     terminal.stdout(`${version}\n`)
     throw new CommanderError(0, 'commander.version', version)
   })
+
+  postern
+    .command('completions')
+    .argument('<shell>', 'bash, zsh or fish')
+    .description('print what makes a shell complete these commands')
+    .addHelpText('after', completionsHelp)
+    .action(async (shell: string) => (await import('./commands/completions.ts')).completions(postern, shell, terminal))
+
   postern
     .command('help')
     .argument('[command...]', 'the command, like: keys create')
@@ -322,9 +349,17 @@ const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
 token is refused on the way. Verifiers may keep the list of keys for five minutes; rotate again after that.`
 
+const completionsHelp = `
+Examples:
+  source <(postern completions bash)
+  postern completions zsh > "\${fpath[1]}/_postern"
+  postern completions fish > ~/.config/fish/completions/postern.fish`
+
 const explainHelp = `
 Example:
-  postern token explain "$TOKEN" --namespace northwind --metadata team=store-ops`
+  echo "$TOKEN" | postern token explain - --namespace northwind --metadata team=store-ops
+
+Exit code 1 where the described request is refused.`
 
 /** Exit codes: 0 fine, 1 the work failed, 2 wrong usage. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -344,7 +379,7 @@ async function main(argv: readonly string[]): Promise<number> {
       return error.exitCode
     }
     const message = error instanceof Error ? error.message : String(error)
-    terminal.stderr(`postern failed: ${isUnpacking(message) ? unpackingHelp : message}\n`)
+    terminal.stderr(`postern failed: ${message}\n`)
     return 1
   }
 }
@@ -359,13 +394,6 @@ function expectCommandFirst(argv: readonly string[], { commands, options }: Comm
   if (command === undefined) return
   throw new CommandError(`flags come after the command:  postern ${command} ${flag} …`, 2)
 }
-
-/** LMDB's library stands inside the executable, and the system loads libraries from files only. */
-function isUnpacking(message: string): boolean {
-  return message.includes('.node: cannot open shared object file')
-}
-const unpackingHelp =
-  'cannot unpack the library of LMDB: make the folder for temporary files writable, or name one with TMPDIR'
 
 /** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */
 function helpCode(error: CommanderError): number {

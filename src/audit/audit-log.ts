@@ -6,7 +6,7 @@
  */
 
 import { Database } from 'bun:sqlite'
-import { closeSync, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError } from '../storage/store.ts'
 import { firstHash, lineOf, linked } from './chain.ts'
@@ -26,6 +26,9 @@ export interface AuditLog extends Audit {
   reopen(): void
   close(): void
 }
+
+/** As 'a+', through no symbolic link: what stands behind one is not ours to write to. */
+const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
 
 interface AuditLogOptions {
   readonly now: () => Date
@@ -172,7 +175,7 @@ export function openAuditLog(folder: string, { now, onFailure }: AuditLogOptions
 
 /** The one place that opens the log. */
 function openFile(path: string): number {
-  return openSync(path, 'a+', 0o600)
+  return openSync(path, appending, 0o600)
 }
 
 interface Lock {

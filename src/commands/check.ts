@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { type FixtureProblem, fixtureProblemLine } from '../fixtures/problem.ts'
 import { findFixtureFiles, readFixtures, sourceFile } from '../fixtures/read.ts'
+import { printable } from '../printable.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -34,7 +35,7 @@ export async function check(
     const lines = strict ? [...wrong, ...warnings] : wrong
     if (!strict) stderr(warningLines(warnings))
     throw new CommandError(
-      `${lines.join('\n')}\n${counted(lines.length, 'problem')}: these fixtures can be loaded, and are not right`,
+      `${lines.map(printable).join('\n')}\n${counted(lines.length, 'problem')}: these fixtures can be loaded, and are not right`,
     )
   }
   stderr(warningLines(warnings))
@@ -45,7 +46,7 @@ export async function check(
 }
 
 function warningLines(warnings: readonly string[]): string {
-  return warnings.map((line) => `warning: ${line}\n`).join('')
+  return warnings.map((line) => `warning: ${printable(line)}\n`).join('')
 }
 
 function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): string[] {
@@ -56,7 +57,7 @@ function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): 
 
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
   return [
-    ...problems.map(fixtureProblemLine),
+    ...problems.map(fixtureProblemLine).map(printable),
     `${counted(problems.length, 'problem')}: these fixtures are not loaded`,
   ].join('\n')
 }

@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { readSigningKeys } from '../auth/signing-keys.ts'
-import { expectDataFolder, openExistingDataFolder } from '../data-folder.ts'
+import { expectDataFolder, openExistingDataFolder, upgradeStore } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, type Shape, shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
@@ -42,7 +42,7 @@ const shapes: Readonly<Record<string, Shape<unknown>>> = {
   a: shapeOf(RecordedAnswer),
 }
 const roleShape = shapeOf(Role)
-const known = new Set('oamnlkhscpxgfrGBFy')
+const known = new Set('oamnlkhscpxgfrGBFUy')
 const indexLetter = indexKind[0]
 const shownMax = 100
 
@@ -52,7 +52,8 @@ const shownMax = 100
  */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   if (process.env[lookingHere] !== undefined) return verifyHere(flags, terminal)
-  const program = Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main]
+  const isCompiled = /^(?:\/\$bunfs|B:[\\/]~BUN)[\\/]/.test(Bun.main)
+  const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data]
   if (flags.repair === true) args.push('--repair')
   if (flags.removeLeftovers === true) args.push('--remove-leftovers')
@@ -86,6 +87,7 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
   } catch (error) {
     throw new CommandError((error as Error).message, 1, { cause: error })
   }
+  await upgradeStore(data, terminal.stderr)
   const found = await look(data, terminal)
   const { problems, index, leftovers, lost, records, entries } = found
   if (index.length > 0 && repair) {
@@ -114,9 +116,9 @@ function adviceFor({ problems, lost }: Found): string {
   )
 }
 
-async function remove(data: string, namespaces: readonly string[], { stdout }: Terminal): Promise<void> {
+async function remove(data: string, namespaces: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
   if (namespaces.length === 0) stdout('nothing is left over\n')
-  const { store } = await openExistingDataFolder(data)
+  const { store } = await openExistingDataFolder(data, stderr)
   try {
     for (const namespace of namespaces) {
       const connections = await removeLeftoversOf(store, namespace)

@@ -5,12 +5,12 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { ABORT } from 'lmdb'
+import { CommandError } from '../errors.ts'
 import { checked, ofRun, withChecksum } from './checksum.ts'
-import { openRecords } from './format.ts'
+import { openRecords, type Upgrading } from './format.ts'
 import { expectRoom } from './free-space.ts'
 import { checkFile } from './lmdb-file.ts'
-import { type Bytes, openRoot, type Root } from './lmdb-root.ts'
+import { abort, type Bytes, openRoot, type Root } from './lmdb-root.ts'
 import { openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
 import { openStamp } from './lmdb-stamp.ts'
 import { editRuns, inRunsByDefault, type Runs } from './runs.ts'
@@ -28,8 +28,11 @@ import {
   type Write,
 } from './store.ts'
 
-/** Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do. */
-export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): Store {
+/**
+ * Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do, and the
+ * CommandError that `upgrading` throws.
+ */
+export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, upgrading?: Upgrading): Store {
   checkFile(join(folder, 'data.mdb'))
   let root: Root
   let data: Bytes
@@ -40,9 +43,10 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
     mkdirSync(folder, { recursive: true })
     stamp = openStamp(folder)
     root = openRoot(folder)
-    ;({ data, runs } = openRecords(root))
+    ;({ data, runs } = openRecords(root, upgrading))
     packed = openRunReader(root)
   } catch (error) {
+    if (error instanceof CommandError) throw error
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
   }
@@ -162,7 +166,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault): S
         failure = error
       }
       // A throw inside a transaction would commit what came before it; this takes everything back.
-      return conflicts.length > 0 || failure !== undefined ? (ABORT as unknown as symbol) : undefined
+      return conflicts.length > 0 || failure !== undefined ? abort() : undefined
     }
     const outcome = (): Committed => {
       if (failure !== undefined) throw failure

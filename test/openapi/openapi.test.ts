@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import Ajv, { type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { openApiRoutes } from '../../src/openapi/routes.ts'
 import { readCases, runCase, titleOf } from '../api/cases.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../support/platform.ts'
 
@@ -125,4 +126,16 @@ test('the document has an example for every body, and each is what it is an exam
 
 test('browsers that ask for an icon are told that there is none', async () => {
   expect((await platform.fetch('/favicon.ico')).status).toBe(204)
+})
+
+test('the address alone leads to the reference page, under the path of the base URL', async () => {
+  const response = await platform.fetch('/')
+  expect({ status: response.status, location: response.headers.get('location') }).toEqual({
+    status: 302,
+    location: '/docs',
+  })
+  expect((await platform.fetch('/', { method: 'POST' })).headers.get('allow')).toBe('GET')
+  expect((await platform.fetch('/', { headers: { host: 'evil.example' } })).status).toBe(403)
+  const below = await openApiRoutes('https://example.com/gate').handle(new Request('http://localhost/'))
+  expect(below.headers.get('location')).toBe('/gate/docs')
 })
