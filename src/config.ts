@@ -4,6 +4,7 @@ import { chosenKeyProblem } from './auth/api-key.ts'
 import { CommandError } from './errors.ts'
 import { type Network, readNetwork } from './http/client-address.ts'
 import { upstreamPatienceMaxSeconds } from './limits.ts'
+import { didYouMean } from './near-name.ts'
 import { readTtl } from './policy/duration.ts'
 import { type AllowedUpstream, readAllowedUpstream } from './upstream/addresses.ts'
 
@@ -121,6 +122,22 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
     areSampleKeysAllowed,
     operatorKey,
   }
+}
+
+/** Read elsewhere than from a flag: the first operator key, and what `verify` tells the process that looks for it. */
+const settingsWithoutFlag = ['POSTERN_API_KEY', 'POSTERN_VERIFY_HERE']
+/** What Kubernetes tells of a service that is called postern. */
+const ofService = /^POSTERN_(?:SERVICE_|PORT_\d)/
+
+/** A line for each variable that looks like a setting and is none: a letter off, and nothing would say so. */
+export function unknownSettings(
+  env: Readonly<Record<string, string | undefined>>,
+  ofFlags: readonly string[],
+): string[] {
+  const known = new Set([...ofFlags, ...settingsWithoutFlag])
+  return Object.keys(env)
+    .filter((name) => name.startsWith('POSTERN_') && !known.has(name) && !ofService.test(name))
+    .map((name) => `the environment's ${name} is no setting${didYouMean(name, known)}`)
 }
 
 function readListen(text: string): { host: string; port: number } | undefined {

@@ -26,18 +26,8 @@ export const revocationKeptSeconds = 7 * 24 * 60 * 60
 
 // Policies
 
-/** Ours: more constraints than anyone can reason about; the token's length binds sooner. Past it: 400. */
-export const policyConstraintsMax = 16
-/** Ours, for lists of namespaces, resources, operations and metadata objects. Past it: 400. */
-export const constraintListMax = 64
-/** Ours: pairs of one metadata object. Past it: 400. */
-export const constraintMetadataPairsMax = 16
 /** Ours: paths of one `rpcReqMatch`. Past it: 400. */
 export const constraintRpcEntriesMax = 32
-/** Ours: longer keys name nothing real. Past it: 400. */
-export const constraintMetadataKeyCharsMax = 64
-/** Ours: an id, an address, a team. Past it: 400. */
-export const constraintMetadataValueCharsMax = 256
 /** Spec 8: characters of a path. Past it: 400. */
 export const rpcKeyCharsMax = 200
 /** Spec 8: characters of a pattern. Past it: 400. */
@@ -217,8 +207,14 @@ export const resolvedKeptMax = 1000
 
 // The log, the audit log and the disk
 
-/** Ours: refusals that the audit log writes one by one in a second. Past it: only their number. */
+/** Ours: refusals of one API key and its tokens that the audit log writes one by one in a second. Past it: their number, with whose they are. */
+export const auditRefusalsPerCaller = 10
+/** Ours: callers whose first refusal in a second is always written; about half a kilobyte each. Past it: the number of those of all others. */
+export const auditCallersPerSecond = 500
+/** Ours: refusals of all callers in a second, beyond the first of each. Past it: their number, with whose they are. */
 export const auditRefusalsPerSecond = 100
+/** Ours: a method and a name of a refused MCP request, as the audit log has them; MCP's own names end at 128. Past it: cut, with an ellipsis. */
+export const auditNameCharsMax = 128
 /** Ours: while the store cannot be written, every request would say so. Within it: the log says it once. */
 export const unavailableLoggedEveryMs = 10_000
 /** Ours: how often the log says why credentials are refused, for each reason. Within it: they are counted, and the next line says how many. */

@@ -1,9 +1,10 @@
 /** The command line: the only reader of arguments, environment and signals. */
 
 import { Command, CommanderError, Option } from 'commander'
-import { readServeConfig, type ServeFlags } from './config.ts'
+import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
 import { CommandError } from './errors.ts'
 import { failuresPerSecondDefault, mintsPerSecondDefault, upstreamPatienceDefaultSeconds } from './limits.ts'
+import { createLog } from './log.ts'
 import { printableLines } from './printable.ts'
 import { version } from './version.ts'
 
@@ -96,17 +97,37 @@ function withServeOptions(command: Command): Command {
     )
 }
 
+/** The environment's names for the flags of all commands. */
+function variablesOf({ options, commands }: Command): string[] {
+  const own = options.flatMap(({ envVar }) => envVar ?? [])
+  return [...own, ...commands.flatMap(variablesOf)]
+}
+
+/** For help that goes to a pager too. */
+function columns(): number {
+  const asked = Number(process.env['COLUMNS'])
+  return asked > 0 ? asked : (process.stdout.columns ?? 80)
+}
+
 function program(exit: (code: number) => void): Command {
   const postern = new Command('postern')
     .description('An MCP platform in one executable: servers, connections and scoped service tokens.')
-    .version(version, '-V, --version', 'print the version')
+    .version(version, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
     .configureOutput({
       writeOut: terminal.stdout,
       writeErr: terminal.stderr,
-      // One line, a guess at what was meant with it.
-      outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}; --help tells what there is\n`),
+      getOutHelpWidth: columns,
+      getErrHelpWidth: columns,
+      // One line as all of ours are, a guess at what was meant with it.
+      outputError: (text, write) =>
+        write(
+          `${text
+            .trim()
+            .replace(/^error: /, '')
+            .replaceAll('\n', ' ')}; --help tells what there is\n`,
+        ),
     })
     .exitOverride()
 
@@ -130,6 +151,12 @@ function program(exit: (code: number) => void): Command {
       const { dev } = await import('./commands/dev.ts')
       exit(await dev(config, terminal))
     })
+
+  postern.hook('preAction', (_, command) => {
+    if (!['serve', 'dev'].includes(command.name())) return
+    const log = createLog({ write: terminal.stderr, now: () => new Date() })
+    for (const warning of unknownSettings(process.env, variablesOf(postern))) log.warn(warning)
+  })
 
   const group = (name: string) => postern.command(name).helpCommand('help [command]', 'print the help of a command')
 
@@ -161,7 +188,8 @@ function program(exit: (code: number) => void): Command {
     .command('check')
     .argument('<dir...>', 'folders of fixtures, checked as one set')
     .description('check fixtures and print every problem as file: path: what is wrong')
-    .action(async (folders: string[]) => (await import('./commands/check.ts')).check(folders, terminal))
+    .option('--strict', 'fail on warnings too: what is allowed, and hardly meant')
+    .action(async (folders: string[], flags) => (await import('./commands/check.ts')).check(folders, flags, terminal))
 
   const token = group('token').description('look at service tokens, and revoke them')
   token
@@ -190,23 +218,25 @@ function program(exit: (code: number) => void): Command {
   group('audit')
     .description('look at the audit log')
     .command('verify')
-    .argument('[file]', 'the log (default: audit.jsonl in the data folder)')
+    .argument('[file...]', 'the files of the log, oldest first; - for stdin (default: audit.jsonl in the data folder)')
     .description('check that no line was changed, taken out or put in')
     .option('--hash <hash>', 'the hash of an entry, as an earlier check printed it: it must still be there')
     .addOption(dataOption('data folder'))
-    .action(async (file: string | undefined, flags) =>
-      (await import('./commands/audit.ts')).verifyAudit(file, flags, terminal),
-    )
+    .addHelpText('after', auditHelp)
+    .action(async (files: string[], flags) => (await import('./commands/audit.ts')).verifyAudit(files, flags, terminal))
 
   postern
     .command('backup')
-    .argument('<file>', 'the file to make')
+    .argument('<file>', 'the file to make; - for stdout')
     .description('write the whole data folder to one file, while the server runs or not')
     .addOption(dataOption('data folder'))
-    .action(async (file: string, flags) => (await import('./commands/backup.ts')).backUpCommand(file, flags, terminal))
+    .action(async (file: string, flags) => {
+      if (file === '-') await (await import('./commands/streamed-files.ts')).backUpToStdout(flags, terminal)
+      else await (await import('./commands/backup.ts')).backUpCommand(file, flags, terminal)
+    })
   postern
     .command('restore')
-    .argument('<file>', 'the backup')
+    .argument('<file>', 'the backup; - for stdin')
     .description('make a data folder from a backup')
     // No default: it makes a folder.
     .addOption(
@@ -214,7 +244,11 @@ function program(exit: (code: number) => void): Command {
         .env('POSTERN_DATA')
         .makeOptionMandatory(),
     )
-    .action(async (file: string, flags) => (await import('./commands/backup.ts')).restoreCommand(file, flags, terminal))
+    .action(async (file: string, flags) => {
+      const { restoreCommand } = await import('./commands/backup.ts')
+      const { withInputFile } = await import('./commands/streamed-files.ts')
+      await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
+    })
   postern
     .command('export')
     .argument('[file]', 'the file to make (default: stdout)')
@@ -225,16 +259,19 @@ function program(exit: (code: number) => void): Command {
     )
   postern
     .command('import')
-    .argument('<file>', 'an export')
+    .argument('<file>', 'an export; - for stdin')
     .description('add the records of an export, all or none; a record of the same id is replaced')
     .addOption(makingOption())
-    .action(async (file: string, flags, command: Command) =>
-      (await import('./commands/transfer.ts')).importCommand(file, { ...flags, ...isNamed(command) }, terminal),
-    )
+    .action(async (file: string, flags, command: Command) => {
+      const { importCommand } = await import('./commands/transfer.ts')
+      const { withInputFile } = await import('./commands/streamed-files.ts')
+      await withInputFile(file, 'export', (path) => importCommand(path, { ...flags, ...isNamed(command) }, terminal))
+    })
   postern
     .command('verify')
     .description('look at every record and every index entry, while the server runs or not')
     .option('--repair', 'write the index anew when it is not that of the records')
+    .option('--remove-leftovers', 'remove connections whose namespace went with its fixture')
     .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./commands/verify.ts')).verify(flags, terminal))
 
@@ -264,6 +301,16 @@ function program(exit: (code: number) => void): Command {
     )
 
   postern
+    .command('version')
+    .description('print the version')
+    .action(() => terminal.stdout(`${version}\n`))
+  // As it was once.
+  postern.addOption(new Option('-V').hideHelp()).on('option:V', () => {
+    terminal.stdout(`${version}\n`)
+    throw new CommanderError(0, 'commander.version', version)
+  })
+
+  postern
     .command('completions')
     .argument('<shell>', 'bash, zsh or fish')
     .description('print what makes a shell complete these commands')
@@ -278,7 +325,8 @@ function program(exit: (code: number) => void): Command {
       let command = postern
       for (const name of names) {
         const next = command.commands.find((one) => one.name() === name)
-        if (next === undefined) throw new CommandError(`error: unknown command '${names.join(' ')}'`, 2)
+        if (next === undefined)
+          throw new CommandError(`unknown command '${names.join(' ')}'; --help tells what there is`, 2)
         command = next
       }
       command.outputHelp()
@@ -289,6 +337,7 @@ function program(exit: (code: number) => void): Command {
 const serveHelp = `
 The first start prints one operator key; POSTERN_API_KEY (at least 32 characters) supplies it instead.
 Logs are JSON lines on stderr. SIGINT and SIGTERM finish the requests in flight; a second one exits at once.
+SIGHUP ends nothing: it opens the audit log anew, and loads the fixtures again where their files have changed.
 
 Example:
   postern serve --data ./platform --fixtures ./fixtures --base-url https://mcp.example.com`
@@ -299,6 +348,11 @@ Examples:
   postern dev --fixtures ./fixtures --port 0
 
 Connections may point to this machine, so that a server under development can be tried.`
+
+const auditHelp = `
+Examples:
+  postern audit verify audit.jsonl.2 audit.jsonl.1 audit.jsonl
+  zcat -f audit.jsonl.2.gz audit.jsonl.1 audit.jsonl | postern audit verify -`
 
 const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
@@ -319,10 +373,12 @@ Exit code 1 where the described request is refused.`
 /** Exit codes: 0 fine, 1 the work failed, 2 wrong usage. */
 async function main(argv: readonly string[]): Promise<number> {
   let code = 0
+  const postern = program((exit) => {
+    code = exit
+  })
   try {
-    await program((exit) => {
-      code = exit
-    }).parseAsync(argv, { from: 'user' })
+    expectCommandFirst(argv, postern)
+    await postern.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
     if (error instanceof CommanderError)
@@ -335,6 +391,17 @@ async function main(argv: readonly string[]): Promise<number> {
     terminal.stderr(`postern failed: ${message}\n`)
     return 1
   }
+}
+
+/** Other programs take flags before the command. Throws CommandError that says where they go here. */
+function expectCommandFirst(argv: readonly string[], { commands, options }: Command): void {
+  const [flag = ''] = argv
+  const name = flag.replace(/=.*/, '')
+  if (!flag.startsWith('-') || flag === '-h' || flag === '--help') return
+  if (options.some(({ short, long }) => short === name || long === name)) return
+  const command = argv.find((word) => commands.some((one) => one.name() === word))
+  if (command === undefined) return
+  throw new CommandError(`flags come after the command:  postern ${command} ${flag} …`, 2)
 }
 
 /** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */

@@ -237,8 +237,8 @@ describe('an import', () => {
     writeFileSync(join(place.folder, 'a.json'), JSON.stringify(document))
     const { code, stderr } = await run(place, ['check', place.folder])
     expect(code).toBe(1)
-    expect(stderr).toContain('a.json: servers[0].connections[0].deploymentUrl: must be an http or https URL\n')
-    expect(stderr).toContain('a.json: connections[0].mcpUrl: must not carry a user or password; ')
+    expect(stderr).toContain('a.json: servers[0].connections[0].deploymentUrl (ada/x): must be an http or https URL\n')
+    expect(stderr).toContain('a.json: connections[0].mcpUrl (ada/bad): must not carry a user or password; ')
   })
 
   test('that fails leaves nothing behind where it would have made a folder', async () => {

@@ -24,6 +24,7 @@ import {
   sendTo,
   startServer,
   unlimited,
+  until,
   type Workplace,
   workplace,
 } from './support/executable.ts'
@@ -523,7 +524,7 @@ describe('starting', () => {
     expect(first.stderr()).toContain('fixtures loaded')
     await first.kill('SIGTERM')
     await using second = await startServer(place, ['--fixtures', sampleFolder, ...samePort(first)])
-    expect(second.stderr()).toBe('')
+    expect(second.stderr()).not.toContain('fixtures loaded')
   })
 })
 
@@ -577,7 +578,7 @@ describe('one clear line and an exit code', () => {
     env?: Record<string, string>,
   ][] = [
     ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
-    ['an unknown flag', 2, /^error: unknown option '--nope'; --help tells what there is\n$/, () => ['serve', '--nope']],
+    ['an unknown flag', 2, /^unknown option '--nope'; --help tells what there is\n$/, () => ['serve', '--nope']],
     ['no command', 2, /Usage: postern/, () => []],
     ['a port that is none', 2, /--port http: must be a number from 0 to 65535/, () => ['serve', '--port', 'http']],
     [
@@ -746,10 +747,9 @@ describe('one clear line and an exit code', () => {
     const ran = await run(place, ['serve', '--data', place.data, '--port', '0', '--fixtures', broken])
     expect(ran).toMatchObject({ code: 1, stdout: '' })
     expect(ran.stderr.trim().split('\n')).toEqual([
-      expect.stringMatching(/a\.json: has the unknown field "x"/),
       expect.stringMatching(/b\.json: is not JSON: .* \(line 1, column 48\)/),
-      expect.stringMatching(/a\.json: namespaces\[0\]\.organizationId: names the organization "o"/),
-      '3 problems: these fixtures are not loaded',
+      expect.stringMatching(/a\.json: has the unknown field "x"/),
+      '2 problems: these fixtures are not loaded',
     ])
     await using server = await startServer(place)
     expect(server.stdout()).toMatch(/pst_/)
@@ -923,7 +923,7 @@ describe('commands', () => {
     writeFileSync(join(fixtures, 'a.json'), '{')
     await until(async () => server.stderr().includes('were not reloaded'))
     expect((await get(server, '/connect/second', key)).status).toBe(200)
-    expect(await server.kill('SIGHUP')).toBe(0)
+    expect(await server.kill('SIGTERM')).toBe(0)
   })
 })
 
@@ -1101,9 +1101,4 @@ async function takesConnections(server: Server): Promise<boolean> {
   })
   socket.on('error', () => resolve(false))
   return promise
-}
-
-/** Asks again until it is so; the test's own time limit ends it otherwise. */
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
 }

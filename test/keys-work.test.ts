@@ -7,11 +7,13 @@ import { mintToken } from './api/cases.ts'
 import { executable, run, sampleFolder, sendTo, startServer, type Workplace, workplace } from './support/executable.ts'
 import { sampleKeys } from './support/sample.ts'
 
+/** Beyond that it started. */
 const logOf = (stderr: string) =>
   stderr
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter(({ event }) => event !== 'started')
 
 describe('a command makes a data folder only where one was named', () => {
   test('keys create, import and restore refuse to make the default one', async () => {
@@ -28,7 +30,7 @@ describe('a command makes a data folder only where one was named', () => {
     for (const [args, code, line] of [
       [['keys', 'create', '--user', 'eva'], 1, /^there is no data folder at \.\/postern-data: name it with --data/],
       [['import', lines], 1, /^there is no data folder at \.\/postern-data: name it with --data/],
-      [['restore', backup], 2, /^error: required option '--data <dir>' not specified/],
+      [['restore', backup], 2, /^required option '--data <dir>' not specified/],
     ] as const) {
       const ran = await run(elsewhere, args)
       expect(ran).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(line) })

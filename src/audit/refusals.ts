@@ -2,8 +2,10 @@
 
 import type { Caller } from '../auth/authenticate.ts'
 import { constraintOf } from '../errors.ts'
+import { auditNameCharsMax } from '../limits.ts'
+import { namedBy } from '../model/mcp.ts'
 import type { Access, Decision } from '../policy/decide.ts'
-import type { Audit } from './audit-log.ts'
+import type { Audit, AuditFields } from './audit-log.ts'
 
 export interface Refusals {
   /** A decision that was no. What the caller is told may be less. */
@@ -13,17 +15,27 @@ export interface Refusals {
 }
 
 export function createRefusals(audit: Audit, requestId: (request: Request) => string): Refusals {
-  const who = (request: Request, caller: Caller) => ({
-    requestId: requestId(request),
-    userId: caller.userId,
-    keyId: caller.keyId,
-    jti: caller.token?.jti,
-  })
+  const about = (request: Request, { token }: Caller) => ({ requestId: requestId(request), jti: token?.jti })
   return {
-    policy(request, caller, { namespace, resource, operation }, refusal) {
+    policy(request, caller, access, refusal) {
+      const { namespace, resource, operation, metadata } = access
+      const connectionId = typeof metadata === 'object' ? metadata.connectionId : undefined
       const constraint = constraintOf(refusal)
-      audit.note('access.refused', { ...who(request, caller), namespace, resource, operation, constraint })
+      const what = { namespace, connectionId, resource, operation, ...calledBy(access.rpc), constraint }
+      audit.note('access.refused', caller, { ...about(request, caller), ...what })
     },
-    mint: (request, caller, reason) => audit.note('token.refused', { ...who(request, caller), reason }),
+    mint: (request, caller, reason) => audit.note('token.refused', caller, { ...about(request, caller), reason }),
   }
+}
+
+/** The method of an MCP request, and the tool, prompt or resource that it names. Its arguments are nobody's business. */
+function calledBy(rpc: unknown): AuditFields {
+  const { method, params } = (rpc ?? {}) as { method?: unknown; params?: unknown }
+  if (typeof method !== 'string') return {}
+  const name = namedBy(method, params)
+  return { method: shortened(method), name: typeof name === 'string' ? shortened(name) : undefined }
+}
+
+function shortened(text: string): string {
+  return text.length > auditNameCharsMax ? `${text.slice(0, auditNameCharsMax - 1)}…` : text
 }

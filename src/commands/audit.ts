@@ -21,29 +21,42 @@ export async function recordAct(data: string, event: string, fields: AuditFields
 /** More than anybody reads at once. */
 const problemsShownMax = 100
 
+/** The files are one log, the oldest first; `-` is stdin. */
 export async function verifyAudit(
-  file: string | undefined,
+  files: readonly string[],
   { data, hash }: { readonly data: string; readonly hash?: string },
   { stdout, stderr }: Terminal,
 ): Promise<void> {
-  const path = file ?? join(data, 'audit.jsonl')
-  if (!existsSync(path)) throw new CommandError(`there is no audit log at ${path}`)
+  const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
   const chain = chainVerifier()
   let hasHash = false
-  for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
-    chain.take(line)
-    hasHash ||= line.endsWith(`,"hash":"${hash}"}`)
+  for (const path of paths) {
+    if (path !== '-' && !existsSync(path)) throw new CommandError(`there is no audit log at ${path}`)
+    const input = path === '-' ? process.stdin : createReadStream(path)
+    let number = 0
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      number += 1
+      chain.take(line, `${path}:${number}`)
+      hasHash ||= line.endsWith(`,"hash":"${hash}"}`)
+    }
   }
-  const { entries, lastHash, problems, torn } = chain.report()
+  const { entries, follows, lastHash, problems, torn } = chain.report()
+  const named = paths.join(', ')
   if (hash !== undefined && !hasHash) {
-    throw new CommandError(`${path} has no entry with the hash ${hash}: it was cut off, or written anew`)
+    throw new CommandError(`${named} has no entry with the hash ${hash}: it was cut off, or written anew`)
   }
-  for (const line of torn) stderr(`${path}:${line}: was cut short by a crash; nothing is missing after it\n`)
+  for (const place of torn) stderr(`${place}: was cut short by a crash; nothing is missing after it\n`)
   if (problems.length > 0) {
-    if (entries === 0) throw new CommandError(`${path} is no audit log: none of its lines is an entry`)
-    const lines = problems.slice(0, problemsShownMax).map((problem) => `${path}:${problem}`)
+    if (entries === 0) throw new CommandError(`${named} is no audit log: none of its lines is an entry`)
+    const lines = problems.slice(0, problemsShownMax)
     if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} lines more`)
     throw new CommandError(lines.join('\n'))
+  }
+  if (follows.seq > 0) {
+    stderr(
+      `${named} begins with entry ${follows.seq + 1}. The entries before it are not checked: ` +
+        `name their files too, the oldest first; the last of them has the hash\n${follows.hash}\n`,
+    )
   }
   stdout(`${entries} entries, none changed, none missing between them. The last has the hash\n${lastHash}\n`)
   stdout('Keep it elsewhere: with --hash, a log that was cut off before it can be told.\n')

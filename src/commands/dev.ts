@@ -10,7 +10,7 @@ import { findFixtureFiles, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import { greeting } from './greeting.ts'
-import { type Running, signalled, start } from './serve.ts'
+import { ignoredHangUp, type Running, start, stopSignal } from './serve.ts'
 import type { Terminal } from './terminal.ts'
 
 /** A file is written in several steps; they count as one change. */
@@ -23,6 +23,7 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   const own = config.fixtures.length > 0
   // On a laptop the servers under development are on the same machine.
   const upstream = { ...config.upstream, allowed: [...config.upstream.allowed, ...loopback] }
+  const hangUp = ignoredHangUp()
   const running = await start({ ...config, upstream, fixtures: [] }, data, terminal)
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
@@ -31,8 +32,9 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
       fixtures === 'unchanged'
         ? ''
         : greeting(nothingKept, running.url, fixtures, config.operatorKey ?? running.operatorKey)
-    const asked = signalled()
+    hangUp.does(() => running.reload(config.fixtures))
     using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
+    const asked = stopSignal()
     terminal.stdout(`postern listening on ${running.url}\n${lines}`)
     await asked
   } finally {
@@ -56,22 +58,12 @@ async function temporaryFolder(): Promise<string> {
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 
-/** A change that does not check out is told, and what was loaded stays. */
 function reloadOnChange(running: Running, folders: readonly string[]): Disposable {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const reload = async () => {
-    try {
-      const loaded = await running.load(findFixtureFiles(folders).map(sourceFile))
-      if (loaded === 'unchanged') return
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error
-      running.log.warn('fixtures were not reloaded', { problems: error.message })
-    }
-  }
   const watchers = folders.map((folder) =>
     watch(folder, () => {
       clearTimeout(timer)
-      timer = setTimeout(() => void reload(), settleMs)
+      timer = setTimeout(() => void running.reload(folders), settleMs)
     }),
   )
   return {

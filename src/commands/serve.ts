@@ -1,7 +1,9 @@
 /** `postern serve`: opens the data folder, loads fixtures, listens, and stops in good order. */
 
+import { closeSync, openSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
+import { isatty } from 'node:tty'
 import { createApp } from '../app.ts'
 import { openAuditLog } from '../audit/audit-log.ts'
 import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
@@ -29,6 +31,7 @@ import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
 import { asBuffer, type Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { createUpstream } from '../upstream/upstream.ts'
+import { version } from '../version.ts'
 import { fixtureProblemsText } from './check.ts'
 import { greeting } from './greeting.ts'
 import { serveMetrics } from './metrics.ts'
@@ -43,6 +46,11 @@ export interface Running {
   readonly operatorKey: string | undefined
   /** Loads these fixtures now and gives them back. Throws CommandError when they have problems; then nothing has changed. */
   load(sources: readonly SourceFile[]): Promise<Fixtures | 'unchanged'>
+  /**
+   * Opens the audit log anew, and loads the folders again where their files have changed. Problems are logged, and what
+   * was loaded stays.
+   */
+  reload(folders: readonly string[]): Promise<void>
   /** Finishes the requests in flight and closes the store. */
   stop(): Promise<void>
 }
@@ -156,6 +164,21 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   }
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
+  const reload = async (folders: readonly string[]) => {
+    audit.reopen()
+    if (folders.length === 0) return
+    try {
+      const loaded = await load(findFixtureFiles(folders).map(sourceFile))
+      if (loaded === 'unchanged') log.info('the fixtures have not changed')
+    } catch (error) {
+      const { message } = error as Error
+      if (error instanceof CommandError) log.warn('fixtures were not reloaded', { problems: message })
+      else log.error('fixtures were not reloaded', { error: message })
+    }
+  }
+  /** One after the other: a change comes in several steps, and a signal at any time. */
+  let reloading = Promise.resolve()
+
   const held = cleanup.move()
   return {
     url: urlOf(config.host, server.port ?? 0),
@@ -163,6 +186,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     log,
     operatorKey,
     load,
+    reload(folders) {
+      reloading = reloading.then(() => reload(folders))
+      return reloading
+    },
     async stop() {
       const patience = setTimeout(() => void server.stop(true), stopPatienceMs)
       await server.stop()
@@ -263,14 +290,19 @@ async function noteBaseUrl(store: Store, url: string, log: Log): Promise<void> {
 
 /** Serves until a signal asks to stop. Resolves with the exit code. */
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {
+  const hangUp = ignoredHangUp()
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
+  running.log.info('started', { version, url: running.url, data: dataPath })
+  hangUp.does(() => running.reload(config.fixtures))
   const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
   // Whoever reads that it listens may send a signal at once.
-  const asked = signalled()
+  const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
-  await asked
+  const signal = await asked
+  hangUp.does(async () => {})
   await running.stop()
+  running.log.info('stopped', { signal })
   return 0
 }
 
@@ -281,20 +313,46 @@ async function sampleGreeting({ url, folder: { store, secrets } }: Running): Pro
   return greeting('The sample company is loaded.', url, readFixtures(sampleSources()).fixtures, undefined)
 }
 
+/**
+ * Until it is known what SIGHUP is to do, it does nothing; it never ends the process. But where the terminal that this
+ * was started in was closed, nobody is left to stop it: that counts as SIGTERM.
+ */
+export function ignoredHangUp(): { does(work: () => Promise<void>): void } {
+  const hasTerminal = isatty(0)
+  let act: (() => Promise<void>) | undefined
+  process.on('SIGHUP', () => {
+    if (hasTerminal && !isTerminalThere()) process.kill(process.pid, 'SIGTERM')
+    else void act?.()
+  })
+  return {
+    does(work) {
+      act = work
+    },
+  }
+}
+
+function isTerminalThere(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch {
+    return false
+  }
+}
+
 const stopSignals = [
-  ['SIGHUP', 1],
   ['SIGINT', 2],
   ['SIGTERM', 15],
 ] as const
 
-/** Resolves at the first SIGINT, SIGTERM or SIGHUP (a closed terminal); a second one ends the process at once. */
-export async function signalled(): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const stop = () => {
-      for (const [signal, number] of stopSignals) process.on(signal, () => process.exit(128 + number))
-      resolve()
+/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
+export function stopSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    const stop = (signal: string) => {
+      for (const [name, number] of stopSignals) process.on(name, () => process.exit(128 + number))
+      resolve(signal)
     }
-    for (const [signal] of stopSignals) process.once(signal, stop)
+    for (const [name] of stopSignals) process.once(name, stop)
   })
 }
 

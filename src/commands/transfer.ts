@@ -5,6 +5,7 @@ import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from '
 import { join } from 'node:path'
 import { madeFolder, type NamedFolder, openExistingDataFolder, openNamedDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
+import { printable } from '../printable.ts'
 import { StoreError } from '../storage/store.ts'
 import { exportLines } from '../transfer/export.ts'
 import { importFile } from '../transfer/import.ts'
@@ -28,6 +29,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
   const progress = commandProgress(terminal)
   let lines = 0
+  let gone: string[] = []
   let waiting: string[] = []
   const flush = () => {
     const bytes = Buffer.from(waiting.join(''))
@@ -35,7 +37,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
     for (let at = 0; at < bytes.length; ) at += writeSync(output, bytes, at)
   }
   try {
-    await exportLines(join(data, 'store'), secretName(secrets.apiKeyPepper), (line) => {
+    gone = await exportLines(join(data, 'store'), secretName(secrets.apiKeyPepper), (line) => {
       waiting.push(`${line}\n`)
       lines += 1
       if (waiting.length < 1000) return
@@ -61,6 +63,12 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   }
   progress.end()
   await recordAct(data, 'data.exported', { records: lines - 2 })
+  if (gone.length > 0) {
+    terminal.stderr(
+      `connections of ${gone.map(printable).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
+        'To export without them, remove them first:  postern verify --remove-leftovers\n',
+    )
+  }
   if (file !== undefined) terminal.stdout(`${lines - 2} records are in ${file}\n`)
 }
 

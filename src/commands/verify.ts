@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { readSigningKeys } from '../auth/signing-keys.ts'
-import { expectDataFolder, upgradeStore } from '../data-folder.ts'
+import { expectDataFolder, openExistingDataFolder, upgradeStore } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, type Shape, shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
@@ -18,7 +18,9 @@ import { printable } from '../printable.ts'
 import { indexEntries, newPageGeneration } from '../storage/connections.ts'
 import { inspect, replaceIndex } from '../storage/inspect.ts'
 import { connectionOf, indexKind, keyText, termEntries } from '../storage/keys.ts'
+import { removeLeftovers as removeLeftoversOf } from '../storage/leftovers.ts'
 import { checkFile } from '../storage/lmdb-file.ts'
+import { recordName } from '../storage/record-name.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
 import { recordAct } from './audit.ts'
 import { commandProgress } from './progress.ts'
@@ -27,19 +29,20 @@ import type { Terminal } from './terminal.ts'
 interface Flags {
   readonly data: string
   readonly repair?: boolean
+  readonly removeLeftovers?: boolean
 }
 
-/** What a record is called, and what it must be. Kinds that are not here hold no record of their own. */
-const kinds: Readonly<Record<string, { readonly name: string; readonly shape: Shape<unknown> }>> = {
-  o: { name: 'organization', shape: shapeOf(Organization) },
-  n: { name: 'namespace', shape: shapeOf(Namespace) },
-  k: { name: 'API key', shape: shapeOf(ApiKey) },
-  s: { name: 'server', shape: shapeOf(ServerDetail) },
-  c: { name: 'connection', shape: shapeOf(Connection) },
-  a: { name: 'mock', shape: shapeOf(RecordedAnswer) },
+/** What a record must be. Kinds that are not here hold no record of their own. */
+const shapes: Readonly<Record<string, Shape<unknown>>> = {
+  o: shapeOf(Organization),
+  n: shapeOf(Namespace),
+  k: shapeOf(ApiKey),
+  s: shapeOf(ServerDetail),
+  c: shapeOf(Connection),
+  a: shapeOf(RecordedAnswer),
 }
 const roleShape = shapeOf(Role)
-const known = new Set('oamnkhscpxgfrGBFUy')
+const known = new Set('oamnlkhscpxgfrGBFUy')
 const indexLetter = indexKind[0]
 const shownMax = 100
 
@@ -51,7 +54,9 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   if (process.env[lookingHere] !== undefined) return verifyHere(flags, terminal)
   const isCompiled = /^(?:\/\$bunfs|B:[\\/]~BUN)[\\/]/.test(Bun.main)
   const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
-  const args = ['verify', '--data', flags.data, ...(flags.repair === true ? ['--repair'] : [])]
+  const args = ['verify', '--data', flags.data]
+  if (flags.repair === true) args.push('--repair')
+  if (flags.removeLeftovers === true) args.push('--remove-leftovers')
   const child = Bun.spawn([...program, ...args], {
     env: { ...process.env, [lookingHere]: '1' },
     stdin: 'ignore',
@@ -73,7 +78,7 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
 
 const lookingHere = 'POSTERN_VERIFY_HERE'
 
-async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): Promise<void> {
+async function verifyHere({ data, repair = false, removeLeftovers = false }: Flags, terminal: Terminal): Promise<void> {
   process.umask(0o077)
   const folder = join(data, 'store')
   expectDataFolder(data)
@@ -84,19 +89,52 @@ async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): 
   }
   await upgradeStore(data, terminal.stderr)
   const found = await look(data, terminal)
-  const { problems, index, records, entries } = found
+  const { problems, index, leftovers, lost, records, entries } = found
   if (index.length > 0 && repair) {
     await replaceIndex(folder, await expectedIndex(folder), found.namespaces.map(newPageGeneration))
     await recordAct(data, 'index.rebuilt', { connections: found.connections })
     terminal.stdout(`the index of ${found.connections} connections is written anew\n`)
   }
-  const left = repair ? problems : [...problems, ...index]
+  const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
+  const left = [...problems, ...(removeLeftovers ? [] : missing), ...(repair ? [] : index)]
   if (left.length > 0) {
     const more = left.length > shownMax ? [`and ${left.length - shownMax} more`] : []
-    const advice = problems.length > 0 ? 'restore a backup' : 'run  postern verify --repair'
+    const advice = adviceFor(found)
     throw new CommandError([...left.slice(0, shownMax).map(printable), ...more, advice].join('\n'))
   }
   if (index.length === 0) terminal.stdout(`${records} records and ${entries} index entries, all as they should be\n`)
+  if (removeLeftovers) await remove(data, [...leftovers.keys(), ...lost.keys()], terminal)
+  else if (leftovers.size > 0) terminal.stderr(leftoverLines(leftovers))
+}
+
+function adviceFor({ problems, lost }: Found): string {
+  if (problems.length > 0) return 'restore a backup'
+  if (lost.size === 0) return 'run  postern verify --repair'
+  return (
+    'where a namespace was taken out of the fixtures, bring it back, or remove what is left of it with  ' +
+    'postern verify --remove-leftovers ; where it was lost, restore a backup'
+  )
+}
+
+async function remove(data: string, namespaces: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
+  if (namespaces.length === 0) stdout('nothing is left over\n')
+  const { store } = await openExistingDataFolder(data, stderr)
+  try {
+    for (const namespace of namespaces) {
+      const connections = await removeLeftoversOf(store, namespace)
+      await recordAct(data, 'leftovers.removed', { namespace, connections })
+      stdout(`${connections} connections of the namespace ${printable(namespace)}, which is not there, are removed\n`)
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
+  const lines = [...leftovers].map(
+    ([namespace, count]) => `${count} connections of the namespace ${printable(namespace)}, which is not there\n`,
+  )
+  return `${lines.join('')}They do no harm: nobody reaches them, and they are back when their namespace is. To remove them:  postern verify --remove-leftovers\n`
 }
 
 interface Found {
@@ -105,6 +143,10 @@ interface Found {
   /** Of the index: it can be made again. */
   readonly index: string[]
   readonly namespaces: readonly string[]
+  /** How many connections namespaces have that went with their fixture, by name. */
+  readonly leftovers: ReadonlyMap<string, number>
+  /** The same of those that are not there, and nobody knows why. */
+  readonly lost: ReadonlyMap<string, number>
   readonly records: number
   readonly entries: number
   readonly connections: number
@@ -113,8 +155,10 @@ interface Found {
 async function look(data: string, terminal: Terminal): Promise<Found> {
   const problems: string[] = []
   const index: string[] = []
-  const namespaces = new Set<string>()
+  /** How many connections each has. */
+  const namespaces = new Map<string, number>()
   const owned = new Set<string>()
+  const marked = new Set<string>()
   const expected = new Sum()
   const actual = new Sum()
   let records = 0
@@ -138,13 +182,13 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
     if (letter === 'm' && !roleShape.accepts(text(value))) problems.push(`${name}: is no role`)
     if (letter === 'r' && !/^\d+$/.test(text(value))) problems.push(`${name}: is no time`)
     if (letter === 'h') digests.push(text(value))
+    if (letter === 'l') marked.add(parts[0] ?? '')
     if (letter === 'y') problems.push(...signingKeyProblems(data, value))
-    const kind = kinds[letter]
-    if (kind === undefined) return
+    const shape = shapes[letter]
+    if (shape === undefined) return
     const record = parsed(value)
-    if (!kind.shape.accepts(record)) {
-      const [problem = { place: '', message: 'is not JSON' }] =
-        record === undefined ? [] : kind.shape.problems(record, 1)
+    if (!shape.accepts(record)) {
+      const [problem = { place: '', message: 'is not JSON' }] = record === undefined ? [] : shape.problems(record, 1)
       problems.push(`${name}: ${problemText(problem)}`)
       return
     }
@@ -154,7 +198,7 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
       const connection = record as Connection
       const { namespace = '', connectionId = '' } = connectionOf(key) ?? {}
       if (connection.connectionId !== connectionId) problems.push(`${name}: says that it is ${connection.connectionId}`)
-      namespaces.add(namespace)
+      namespaces.set(namespace, (namespaces.get(namespace) ?? 0) + 1)
       connections += 1
       for (const entry of indexEntries(namespace, connection)) expected.add(entry.key)
     } else if (letter !== 'a' && !Object.values(record as object).includes(parts[0])) {
@@ -169,12 +213,21 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
     },
   })
   progress.end()
-  for (const namespace of namespaces) {
-    if (!owned.has(namespace)) problems.push(`connections of ${namespace}: there is no such namespace`)
-  }
+  const orphans = [...namespaces].filter(([namespace]) => !owned.has(namespace))
+  const leftovers = new Map(orphans.filter(([namespace]) => marked.has(namespace)))
+  const lost = new Map(orphans.filter(([namespace]) => !marked.has(namespace)))
   for (const keyId of digests) if (!keyIds.has(keyId)) problems.push(`hash of API key ${keyId}: there is no such key`)
   if (index.length === 0 && !expected.equals(actual)) index.push(...(await differences(join(data, 'store'))))
-  return { problems, index, namespaces: [...namespaces], records, entries: actual.count, connections }
+  return {
+    problems,
+    index,
+    namespaces: [...namespaces.keys()],
+    leftovers,
+    lost,
+    records,
+    entries: actual.count,
+    connections,
+  }
 }
 
 /** A sum over hashes of keys: the same for the same keys in any order. */
@@ -222,7 +275,7 @@ async function expectedIndex(folder: string): Promise<Entry[]> {
 function entriesOf(key: Key, value: Uint8Array): Entry[] {
   const at = connectionOf(key)
   const record = at === undefined ? undefined : parsed(value)
-  if (at === undefined || !kinds['c']?.shape.accepts(record)) return []
+  if (at === undefined || !shapes['c']?.accepts(record)) return []
   return [...indexEntries(at.namespace, record as Connection)]
 }
 
@@ -243,7 +296,7 @@ function nameOf(key: Key): string {
     const connectionId = keyText(key).slice(termEntries(namespace, new Uint8Array(16)).length)
     return `index entry of connection ${namespace}/${connectionId}`
   }
-  return `${kinds[letter]?.name ?? `record ${letter}`} ${parts.join('/')}`
+  return recordName(key)
 }
 
 function parsed(value: Uint8Array): unknown {

@@ -8,7 +8,7 @@ import { freshJson } from '../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
-import { handshakeRevisions, rpcCodes } from '../model/mcp.ts'
+import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../model/mcp.ts'
 import { folded } from '../policy/rpc-match.ts'
 import { RpcError, type RpcId, rpcErrorBody } from './rpc-error.ts'
 
@@ -129,22 +129,15 @@ function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
 /** An import that was made before costs ten microseconds each time. */
 let official: typeof import('@modelcontextprotocol/server') | undefined
 
-/** Which of a request's parameters `Mcp-Name` repeats (revision 2026-07-28, standard headers). */
-const named: Readonly<Record<string, string>> = {
-  'tools/call': 'name',
-  'prompts/get': 'name',
-  'resources/read': 'uri',
-}
-
 /** A proxy on the way may decide by the headers; what they say must be what the body says. */
 function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcpName?: string): string | undefined {
   if (id !== null && mcpMethod === undefined) return 'Mcp-Method: is missing'
-  const parameter = Object.hasOwn(named, method) ? named[method] : undefined
+  const parameter = namingParameters.get(method)
   if (parameter === undefined) return mcpName === undefined ? undefined : `Mcp-Name: does not belong to ${method}`
   if (mcpName === undefined) return 'Mcp-Name: is missing'
-  const value = plainValue(mcpName)
-  const params = (body['params'] ?? {}) as Record<string, unknown>
-  return params[parameter] === value ? undefined : `Mcp-Name: is not params.${parameter} of the body`
+  return namedBy(method, body['params']) === plainValue(mcpName)
+    ? undefined
+    : `Mcp-Name: is not params.${parameter} of the body`
 }
 
 /** Header values that are no plain text come as `=?base64?…?=`. */

@@ -102,7 +102,8 @@ export function createEdge({ guard, log, observe }: EdgeOptions): Edge {
         method: request.method,
         route: `/${areaOf(request)}`,
         status: response.status,
-        error: detail(faults.get(request)),
+        error: textOf(faults.get(request)),
+        ...(response.status === 500 && { in: functionsOf(faults.get(request)) }),
       })
     }
     observe?.(operationOf(request), response.status, (performance.now() - started) / 1000)
@@ -126,6 +127,7 @@ const operations: Readonly<Record<string, string>> = {
   health: 'health',
   'openapi.json': 'reference',
   docs: 'reference',
+  'favicon.ico': 'reference',
   '.well-known': 'jwks',
 }
 const ofNamespace: Readonly<Record<string, string>> = { GET: 'listConnections', POST: 'createConnection' }
@@ -146,6 +148,20 @@ function operationOf({ url, method }: Request): string {
   return below === undefined ? of(ofConnection, method) : of(belowConnection, below)
 }
 
-function detail(thrown: unknown): string {
-  return thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)
+/** With what it came from. */
+function textOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown)
+  const { name, message, cause } = thrown
+  const why = cause instanceof Error && cause.message !== message ? ` (${cause.name}: ${cause.message})` : ''
+  return `${name}: ${message}${why}`
+}
+
+/** Deeper is the framework. */
+const functionsShownMax = 8
+
+/** Where a bug is: names of functions, innermost first. Places in a bundle say nothing to anybody. */
+function functionsOf(thrown: unknown): string | undefined {
+  const { stack = '' } = thrown instanceof Error ? thrown : {}
+  const names = [...stack.matchAll(/^ +at (?:async )?([\w$.#]+) \(/gm)].map(([, name]) => name)
+  return names.length === 0 ? undefined : names.slice(0, functionsShownMax).join(' < ')
 }

@@ -49,7 +49,12 @@ export function knownCheckOf(schema: JsonSchema, name: 'arguments' | 'result'): 
   return check
 }
 
-/** Throws what ajv throws for a schema that cannot be used; `isStrict`: for one too that only looks as if it could. */
+/** Nobody could say of a result that it fits: RE2 does not know a pattern of its schema. */
+export class UnknownPattern extends Error {
+  override readonly name = 'UnknownPattern'
+}
+
+/** Throws UnknownPattern, and what ajv throws for a schema that cannot be used; `isStrict`: for one too that only looks as if it could. */
 export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isStrict = false } = {}): Check {
   // Whatever draft it names, it is read as 2020-12; an id would clash with that of the next tool.
   const { $schema: _, $id: __, ...rest } = schema
@@ -64,7 +69,9 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isSt
   if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
   const ofSmall = instance.compile(own)
   let ofLarge: ValidateFunction | undefined
-  if (name === 'result' && unknown.size > 0) throw new Error(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
+  if (name === 'result' && unknown.size > 0) {
+    throw new UnknownPattern(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
+  }
   return (value) => {
     budget.left = mockPatternCostMax
     // Of a large value the first mistake is told: it may have one for each of its parts.

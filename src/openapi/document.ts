@@ -80,6 +80,8 @@ interface Operation {
   readonly open?: boolean
   readonly parameters?: readonly object[]
   readonly body?: TSchema
+  /** Of a body. */
+  readonly example?: object
   readonly answer: TSchema
   /** Of the answer; 200 without it. */
   readonly status?: number
@@ -134,6 +136,7 @@ const operations: readonly Operation[] = [
     description:
       'A signed token of limited life that acts for the caller. Every constraint of the policy must allow a request; within one, every field must. Without a body, or with `{}` or `null`, the token has no policy. A token may mint tokens: a child carries its parent’s constraints and never outlives it.',
     body: CreateTokenRequest,
+    example: { policy: [{ namespaces: 'acme', operations: 'read', ttl: '30m' }] },
     answer: CreateTokenResponse,
     error: TokenError,
     errors: {
@@ -185,6 +188,7 @@ const operations: readonly Operation[] = [
       'Its id is made up. The upstream is contacted once, for a few seconds at most, and what it told is in `status` and `serverInfo`. `headers` go upstream and are in no answer.',
     parameters: [path('namespace', 'The namespace')],
     body: ConnectionWrite,
+    example: { mcpUrl: 'https://mcp.example.com/mcp', metadata: { team: 'sales' } },
     answer: Connection,
     status: 201,
     errors: connectionErrors,
@@ -208,6 +212,7 @@ const operations: readonly Operation[] = [
       'Answers 201 for one that is new and 200 for one that was there. A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they were made.',
     parameters: connectionPath,
     body: ConnectionWrite,
+    example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
     answer: Connection,
     errors: { ...connectionErrors, 409: 'The connection has another `mcpUrl`' },
   },
@@ -230,6 +235,7 @@ const operations: readonly Operation[] = [
       'Streamable HTTP, in the handshake revisions and in 2026-07-28: one JSON-RPC message. Answers JSON or `text/event-stream`; 202 for a notification. Every message is held to the token’s policy, `rpcReqMatch` included, and `tools/list` shows what the token could call.',
     parameters: connectionPath,
     body: RpcMessage,
+    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     answer: RpcAnswer,
     error: RpcFailure,
     errors: {
@@ -274,6 +280,7 @@ const operations: readonly Operation[] = [
       'The body is its arguments, the answer its result as MCP has it: `content`, `structuredContent`, `isError`.',
     parameters: [...connectionPath, toolPath],
     body: ToolArguments,
+    example: { query: 'invoices' },
     answer: ToolResult,
     errors: { ...toolErrors, 413: 'The arguments are too large' },
   },
@@ -345,12 +352,15 @@ function described({
   open,
   parameters,
   body,
+  example,
   answer,
   status = 200,
   error = ErrorBody,
   errors,
 }: Operation) {
-  const json = (schema: TSchema) => ({ 'application/json': { schema: plain(schema, undefined) } })
+  const json = (schema: TSchema, example?: object) => ({
+    'application/json': { schema: plain(schema, undefined), ...(example && { example }) },
+  })
   const responses: Record<string, object> = {
     [status]: { description: status === 201 ? 'Made' : 'OK', content: json(answer) },
   }
@@ -361,7 +371,7 @@ function described({
     description,
     ...(open === true && { security: [] }),
     ...(parameters && { parameters }),
-    ...(body && { requestBody: { required: false, content: json(body) } }),
+    ...(body && { requestBody: { required: false, content: json(body, example) } }),
     responses,
   }
 }

@@ -1,4 +1,7 @@
-/** `GET /openapi.json`, `GET /docs`, and `GET /` which leads there: what the platform says of itself, to anybody. */
+/**
+ * `GET /openapi.json`, `GET /docs`, and `GET /` which leads there: what the platform says of itself, to anybody. Browsers
+ * ask it for an icon too.
+ */
 
 import { Elysia } from 'elysia'
 import { refuseQuery } from '../http/query.ts'
@@ -38,4 +41,5 @@ export function openApiRoutes(baseUrl: string) {
         },
       })
     })
+    .get('/favicon.ico', () => new Response(null, { status: 204, headers: cached }))
 }

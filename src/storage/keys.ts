@@ -40,6 +40,9 @@ export const fixturesDigestKey = key('F')
 export const organizationKey = (organizationId: string): Key => key('o', organizationId)
 export const memberKey = (organizationId: string, userId: string): Key => key('m', organizationId, userId)
 export const namespaceKey = (namespace: string): Key => key('n', namespace)
+/** A namespace that went with its fixture and left connections behind (`leftovers.ts`): it was not lost. */
+export const leftKey = (namespace: string): Key => key('l', namespace)
+export const left = key('l')
 export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
 export const apiKeyKey = (keyId: string): Key => key('k', keyId)
 export const apiKeys = key('k')
@@ -48,6 +51,9 @@ export function isApiKeyRecord(record: Key): boolean {
 }
 /** From the keyed hash of an API key (hex) to its id. */
 export const apiKeyDigestKey = (digest: string): Key => key('h', digest)
+export function isApiKeyDigest(record: Key): boolean {
+  return record[0] === apiKeyDigestKey('')[0]
+}
 /** From a token's id to when it is over, Unix seconds as text. */
 export const revocationKey = (jti: string): Key => key('r', jti)
 export const revocations = key('r')

@@ -5,8 +5,11 @@ import { inspect } from '../storage/inspect.ts'
 import { connectionOf, keyText } from '../storage/keys.ts'
 import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
 
-/** Gives each line to `give`. `folder` is the store's. Throws StoreError `damaged`. */
-export async function exportLines(folder: string, secret: string, give: (line: string) => void): Promise<void> {
+/**
+ * Gives each line to `give`. `folder` is the store's. Resolves with the namespaces that have connections and are not
+ * there: an import wants each. Throws StoreError `damaged`.
+ */
+export async function exportLines(folder: string, secret: string, give: (line: string) => void): Promise<string[]> {
   // Characters that a terminal acts on stand in strings only, where their escapes are JSON's own.
   const write = (line: string) => give(printable(line))
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
@@ -14,6 +17,8 @@ export async function exportLines(folder: string, secret: string, give: (line: s
   /** What comes before the record it belongs to. */
   const digests = new Map<string, string>()
   const servers = new Map<string, string>()
+  const named = new Set<string>()
+  const there = new Set<string>()
 
   const lineOf = ({ key, value }: Entry): string | undefined => {
     const parts = keyText(key).slice(1).split('\0')
@@ -25,6 +30,7 @@ export async function exportLines(folder: string, secret: string, give: (line: s
       case 'm':
         return JSON.stringify({ kind: 'member', organizationId: first, userId: utf8(second), role: json })
       case 'n':
+        there.add(first)
         return `{"kind":"namespace","namespace":${json}}`
       case 'h':
         digests.set(json, first)
@@ -42,9 +48,10 @@ export async function exportLines(folder: string, secret: string, give: (line: s
         return undefined
       case 'c': {
         const { namespace = '' } = connectionOf(key) ?? {}
+        named.add(namespace)
         const server = servers.get(keyText(key).slice(1))
-        const named = server === undefined ? '' : `,"server":${JSON.stringify(server)}`
-        return `{"kind":"connection","namespace":${JSON.stringify(namespace)},"connection":${json}${named}}`
+        const from = server === undefined ? '' : `,"server":${JSON.stringify(server)}`
+        return `{"kind":"connection","namespace":${JSON.stringify(namespace)},"connection":${json}${from}}`
       }
       default:
         return undefined
@@ -62,6 +69,7 @@ export async function exportLines(folder: string, secret: string, give: (line: s
     },
   })
   write(JSON.stringify({ postern: 'end', records }))
+  return [...named].filter((namespace) => !there.has(namespace))
 }
 
 /** Keys are read a character a byte. */

@@ -16,6 +16,7 @@ import { findConnection, indexEntries, newGeneration, newPageGeneration } from '
 import {
   apiKeyKey,
   connectionPrivateKey,
+  leftKey,
   namespaceKey,
   organizationKey,
   pageGenerationKey,
@@ -92,6 +93,7 @@ export async function importFile(
     if (line.kind === 'organization') brought.add(`organization ${line.organization.organizationId}`)
     if (line.kind === 'namespace') {
       brought.add(`namespace ${line.namespace.namespace}`)
+      deletes.push(leftKey(line.namespace.namespace))
       if ('organizationId' in line.namespace) {
         named.set(`organization ${line.namespace.organizationId}`, organizationKey(line.namespace.organizationId))
       }

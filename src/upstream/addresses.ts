@@ -75,11 +75,10 @@ export function createAddresses(policy: AddressPolicy): Addresses {
     async destinationOf(url, asking) {
       const kept = known.get(url.origin)
       if (kept !== undefined && kept.until > performance.now()) return kept
-      const host = url.hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase()
-      const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+      const host = hostOf(url)
       const addresses = await addressesOf(host, asking)
       for (const address of addresses) {
-        const reason = refusal(ipaddr.process(address), url, host, port, policy)
+        const reason = refusalOf(url, address, policy)
         if (reason !== undefined) throw new AddressError('refused', reason)
       }
       const [address = ''] = addresses
@@ -105,8 +104,17 @@ const metadataAddresses = new Set([
 ])
 const neverRanges = new Set(['linkLocal', 'multicast', 'unspecified', 'broadcast'])
 
-function refusal(address: Address, url: URL, host: string, port: number, policy: AddressPolicy): string | undefined {
+/** Without brackets. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase()
+}
+
+/** Why a connection to this URL may not go to this address of it; undefined where it may. */
+export function refusalOf(url: URL, addressText: string, policy: AddressPolicy): string | undefined {
   const { allowed, isPublicAllowed, isOurs } = policy
+  const address = ipaddr.process(addressText)
+  const host = hostOf(url)
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   // A translator on the way would reach the address inside, so that one is looked at too.
   const inside = embedded(address)
   if (isOurs(address.toString(), port, url)) return 'is this platform itself'

@@ -28,7 +28,7 @@ const app = createApp({
   secrets,
   issuer,
   guard,
-  audit: { record: async () => {}, note() {}, close() {} },
+  audit: { record: async () => {}, note() {} },
   rates: { mints: 0, failures: 0 },
   upstreamPatience: 0,
   wait: async () => {},

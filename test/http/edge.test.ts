@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createRateLimit } from '../../src/http/rate-limit.ts'
 import { registryGenerationKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
-import type { Store } from '../../src/storage/store.ts'
+import { type Store, StoreError } from '../../src/storage/store.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -83,6 +83,34 @@ describe('request ids', () => {
       method: 'GET',
       route: '/connect',
       status: 500,
+      error: 'Error: the secret inside',
+      // The way there in names: places in a bundle say nothing.
+      in: expect.stringMatching(/^[\w$.#]+(?: < [\w$.#]+)*$/),
+    })
+    expect(line).not.toMatch(/\.ts:\d+|bunfs/)
+  })
+
+  test('what passes by itself is logged without the way there', async () => {
+    const store = openMemoryStore()
+    let broken = false
+    const failing: Store = {
+      ...store,
+      stamp: () => undefined,
+      get: (key) =>
+        broken
+          ? Promise.reject(new StoreError('unavailable', 'no room', { cause: new Error('ENOSPC') }))
+          : store.get(key),
+    }
+    const platform = await createTestPlatform({ store: failing })
+    broken = true
+    expect((await platform.fetch('/connect/ada', bearer(sampleKeys.ada))).status).toBe(503)
+    const { status, error, ...more } = JSON.parse(
+      platform.logged.find((text) => text.includes('request failed')) ?? '{}',
+    )
+    expect({ status, error, in: more.in }).toEqual({
+      status: 503,
+      error: 'StoreError: no room (Error: ENOSPC)',
+      in: undefined,
     })
   })
 })

@@ -76,7 +76,9 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
 ]
 for (const [what, tool, result, advice] of rows) {
   test(what, () => {
-    const found = mockAdvice(server([{ name: 't', ...tool }]), result === undefined ? [] : answered(result))
+    const given = mockAdvice(server([{ name: 't', ...tool }]), result === undefined ? [] : answered(result))
+    const found = given.map(({ line }) => line)
+    expect(given.every(({ isWrong }) => isWrong)).toBe(what !== 'look-around')
     if (advice === undefined) expect(found).toEqual([])
     else expect(found).toEqual([expect.stringContaining(advice)])
   })
@@ -86,3 +88,44 @@ test('the sample needs none', () => {
   const { fixtures } = readFixtures(sampleSources())
   expect(mockAdvice(fixtures.servers, fixtures.mocks)).toEqual([])
 })
+
+const closed = {
+  type: 'object',
+  properties: {
+    recipeId: { type: 'string', minLength: 2 },
+    unit: { enum: ['g', 'kg'] },
+    filter: { type: 'object', properties: { tag: { type: 'string' }, from: { type: 'integer' } }, required: ['from'] },
+  },
+  required: ['recipeId', 'unit'],
+  additionalProperties: false,
+}
+const oneOf = { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }], properties: { a: {}, b: {} } }
+
+const possible: [what: string, inputSchema: object, wanted: object, why: string | undefined][] = [
+  ['a field of another spelling', closed, { recipeID: 'x1' }, 'arguments has an unknown field "recipeID"'],
+  ['a value of another type', closed, { recipeId: 5 }, 'arguments.recipeId must be string'],
+  ['a value that is too short', closed, { recipeId: 'x' }, 'arguments.recipeId must not have fewer than 2 characters'],
+  ['a value that is none of the list', closed, { unit: 'lb' }, 'arguments.unit must be one of ["g","kg"]'],
+  ['a part of what a call needs', closed, { unit: 'g' }, undefined],
+  ['a part of an object in it', closed, { filter: { tag: 'x' } }, undefined],
+  ['what one of several forms needs', oneOf, { a: 1, b: 1 }, undefined],
+  [
+    'an object that is a part of a constant',
+    { properties: { a: { const: { x: 1, y: 1 } } } },
+    { a: { x: 1 } },
+    undefined,
+  ],
+  ['any field of an open schema', plain, { recipeID: 'x1' }, undefined],
+]
+for (const [what, inputSchema, wanted, why] of possible) {
+  test(`arguments of a recorded answer: ${what}`, () => {
+    const mocks = [
+      { server: 'n/s', tool: 't', arguments: wanted as Record<string, unknown>, result: { content: text } },
+    ]
+    expect(mockAdvice(server([{ name: 't', inputSchema }]), mocks)).toEqual(
+      why === undefined
+        ? []
+        : [{ line: `n/s t: recorded answer 1: no call can have these arguments: ${why}`, isWrong: false }],
+    )
+  })
+}

@@ -6,7 +6,7 @@ import { readCases, runCase, titleOf } from '../api/cases.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../support/platform.ts'
 
 interface Content {
-  readonly content: Readonly<Record<string, { readonly schema: { readonly $ref: string } }>>
+  readonly content: Readonly<Record<string, { readonly schema: { readonly $ref: string }; readonly example?: object }>>
 }
 interface Operation {
   readonly requestBody?: Content
@@ -96,10 +96,36 @@ test('the reference page needs no script and no network, and says so to the brow
   const page = await response.text()
   expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
   expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'; /)
-  expect(page).not.toMatch(/<script|<link|<img|src=|style="| on\w+=|https?:\/\/(?!localhost:8787)/)
+  expect(page).not.toMatch(/<script|<link|<img|src=|style="| on\w+=|href="(?!#|openapi\.json")|url\(|@import/)
   for (const path of Object.keys(document.paths)) expect(page).toContain(path.replace('&', '&amp;'))
   const ids = new Set([...page.matchAll(/id="(\w+)"/g)].map(([, id]) => id))
   for (const [, name] of page.matchAll(/href="#(\w+)"/g)) expect(ids).toContain(name)
+})
+
+test('the reference page is sound: a main part, contents, no empty link or heading, and words that may break', async () => {
+  const page = await (await platform.fetch('/docs')).text()
+  expect(page.match(/<main>/g)).toHaveLength(1)
+  expect(page).not.toMatch(/href="#"|<code><\/code>|<th><\/th>|<td><\/td>/)
+  const [contents = ''] = /<nav [^]*<\/nav>/.exec(page) ?? []
+  const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods))
+  expect(contents.match(/href="#\w+"/g)).toHaveLength(operations.length + 1)
+  // A long word would make a narrow window scroll sideways.
+  expect(page).toContain('overflow-wrap: anywhere')
+})
+
+test('the document has an example for every body, and each is what it is an example of', () => {
+  const bodies = Object.values(document.paths)
+    .flatMap((methods) => Object.values(methods))
+    .flatMap(({ requestBody }) => requestBody ?? [])
+  expect(bodies.length).toBeGreaterThan(4)
+  for (const body of bodies) {
+    const { example } = body.content['application/json'] ?? {}
+    expect({ example, problems: problems(body, example) }).toEqual({ example: expect.any(Object), problems: [] })
+  }
+})
+
+test('browsers that ask for an icon are told that there is none', async () => {
+  expect((await platform.fetch('/favicon.ico')).status).toBe(204)
 })
 
 test('the address alone leads to the reference page, under the path of the base URL', async () => {

@@ -129,3 +129,8 @@ export async function startServer(
 }
 
 export const sendTo = (server: Server) => (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init)
+
+/** Asks again until it is so; the test's own time limit ends it otherwise. */
+export async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
+}

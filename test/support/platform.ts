@@ -120,8 +120,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     log,
     audit: {
       record: async (event, fields) => void audited.push({ event, ...fields }),
-      note: (event, fields) => void audited.push({ event, ...fields }),
-      close() {},
+      note: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
     },
     rates: options.rates ?? { mints: 0, failures: 0 },
     ...(options.every && { every: options.every }),

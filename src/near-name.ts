@@ -1,0 +1,53 @@
+/** What somebody may have meant who wrote a name that does not exist. */
+
+/** More are not looked through: a guess is a courtesy. */
+const candidatesMax = 10_000
+/** Longer names are told apart by eye. */
+const charsMax = 64
+
+/** The candidate that is nearest, case aside first; undefined where none is near. */
+export function nearName(name: string, candidates: Iterable<string>): string | undefined {
+  if (name.length > charsMax) return undefined
+  const folded = name.toLowerCase()
+  let best: string | undefined
+  // A third of the letters may be other ones, but no more than two.
+  let bestDistance = Math.min(2, Math.floor(name.length / 3)) + 1
+  let looked = 0
+  for (const candidate of candidates) {
+    looked += 1
+    if (looked > candidatesMax) break
+    if (candidate === name || Math.abs(candidate.length - name.length) >= bestDistance) continue
+    const distance = editDistance(folded, candidate.toLowerCase())
+    if (distance === 0) return candidate
+    if (distance >= bestDistance) continue
+    best = candidate
+    bestDistance = distance
+  }
+  return best
+}
+
+/** `; did you mean "northwind"?`, or nothing. */
+export function didYouMean(name: string, candidates: Iterable<string>): string {
+  const near = nearName(name, candidates)
+  return near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`
+}
+
+/** Letters to change, take out, put in, or swap with their neighbour (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  let before: number[] = []
+  let above = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j += 1) {
+      const isSame = a[i - 1] === b[j - 1]
+      let least = Math.min((above[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (above[j - 1] ?? 0) + (isSame ? 0 : 1))
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        least = Math.min(least, (before[j - 2] ?? 0) + 1)
+      }
+      row.push(least)
+    }
+    before = above
+    above = row
+  }
+  return above[b.length] ?? 0
+}

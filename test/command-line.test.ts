@@ -1,0 +1,138 @@
+/** What people type: spellings of the version, flags in the wrong place, `-` for a file, settings that are none. */
+
+import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { executable, run, startServer, type Workplace, workplace } from './support/executable.ts'
+
+describe('the command line', () => {
+  test('tells its version however it is asked', async () => {
+    using place = workplace()
+    const version = await run(place, ['--version'])
+    expect(version).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: '' })
+    for (const spelling of ['version', '-v', '-V']) expect(await run(place, [spelling])).toEqual(version)
+  })
+
+  test('says where a flag goes that stands before the command', async () => {
+    using place = workplace()
+    for (const [args, line] of [
+      [['--data', 'x', 'serve'], 'flags come after the command:  postern serve --data …\n'],
+      [['--port=1', 'dev'], 'flags come after the command:  postern dev --port=1 …\n'],
+    ] as const) {
+      expect(await run(place, args)).toEqual({ code: 2, stdout: '', stderr: line })
+    }
+  })
+
+  test('says what is wrong in one way', async () => {
+    using place = workplace()
+    for (const args of [
+      ['nope'],
+      ['serve', '--nope'],
+      ['keys', 'create'],
+      ['help', 'nope'],
+      ['serve', '--port', 'x'],
+    ]) {
+      const { code, stderr } = await run(place, args)
+      expect({ args, code, stderr }).toEqual({ args, code: 2, stderr: expect.not.stringMatching(/^error/) })
+    }
+  })
+
+  test('writes help as wide as it is told to', async () => {
+    using place = workplace()
+    const widest = async (COLUMNS: string) => {
+      const { stdout } = await run(place, ['serve', '--help'], { COLUMNS })
+      const [, options = ''] = /Options:\n([^]*?)\n\n/.exec(stdout) ?? []
+      return Math.max(...options.split('\n').map((line) => line.length))
+    }
+    expect(await widest('90')).toBeLessThanOrEqual(90)
+    expect(await widest('200')).toBeGreaterThan(100)
+  })
+
+  test('warns of a setting that is none, and of none that Kubernetes makes', async () => {
+    using place = workplace()
+    const env = { POSTERN_PROT: '1', POSTERN_COLOUR: '1', POSTERN_SERVICE_HOST: '10.0.0.1', POSTERN_PORT_80_TCP: 'x' }
+    const server = await startServer(place, [], { env })
+    await server.kill('SIGTERM')
+    const warned = server
+      .stderr()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .filter(({ level }) => level === 'warn')
+    expect(warned.map(({ event }) => event)).toEqual([
+      'the environment\'s POSTERN_PROT is no setting; did you mean "POSTERN_PORT"?',
+      "the environment's POSTERN_COLOUR is no setting",
+    ])
+  })
+})
+
+/** Runs it with these bytes on stdin. */
+async function piped(place: Workplace, args: readonly string[], stdin: Uint8Array) {
+  const child = Bun.spawn([executable, ...args], { cwd: place.folder, stdin, stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).bytes(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { stdout, stderr, code }
+}
+
+describe('- stands for stdin and stdout', () => {
+  test('a backup, a restore and an import pass through pipes, and nothing is left in the folder for temporary files', async () => {
+    using place = workplace()
+    using temporary = workplace()
+    await using server = await startServer(place)
+    const env = { TMPDIR: temporary.folder }
+    const listed = await run(place, ['keys', 'list', '--data', place.data])
+    const child = Bun.spawn([executable, 'backup', '-', '--data', place.data], {
+      env: { ...process.env, ...env },
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const backup = await new Response(child.stdout).bytes()
+    expect(await new Response(child.stderr).text()).toMatch(/^stdout holds the whole of /)
+    expect(await child.exited).toBe(0)
+    const { stdout: exported } = await run(place, ['export', '--data', place.data])
+    await server.kill('SIGTERM')
+
+    const restored = join(place.folder, 'restored')
+    const restore = await piped(place, ['restore', '-', '--data', restored], backup)
+    expect({ code: restore.code, stderr: restore.stderr }).toEqual({ code: 0, stderr: '' })
+    expect((await run(place, ['keys', 'list', '--data', restored])).stdout).toBe(listed.stdout)
+    for (const name of ['-', '/dev/stdin']) {
+      const imported = await piped(place, ['import', name, '--data', restored], Buffer.from(exported))
+      expect({ name, code: imported.code, stdout: Buffer.from(imported.stdout).toString() }).toEqual({
+        name,
+        code: 0,
+        stdout: expect.stringMatching(/^\d+ records are imported\n$/),
+      })
+    }
+    const cut = await piped(place, ['import', '-', '--data', restored], Buffer.from(exported.slice(0, -20)))
+    expect({ code: cut.code, stderr: cut.stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^stdin:\d+: /) })
+    expect(readdirSync(temporary.folder).filter((name) => name.startsWith('postern-stream'))).toEqual([])
+  })
+
+  test('a backup given to import, and an export given to restore, are told as what they are', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const [backup, exported] = [join(place.folder, 'a'), join(place.folder, 'b')]
+    await run(place, ['backup', backup, '--data', place.data])
+    await run(place, ['export', exported, '--data', place.data])
+    const other = join(place.folder, 'other')
+    expect(await run(place, ['import', backup, '--data', other])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${backup} is not an export, but a backup: read it with  postern restore\n`,
+    })
+    expect(await run(place, ['restore', exported, '--data', other])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${exported} is not a backup, but an export: read it with  postern import\n`,
+    })
+    expect((await piped(place, ['import', '-', '--data', other], readFileSync(backup))).stderr).toBe(
+      'stdin is not an export, but a backup: read it with  postern restore\n',
+    )
+    writeFileSync(backup, 'neither')
+    expect((await run(place, ['restore', backup, '--data', other])).stderr).toContain('is no backup of postern')
+  })
+})
