@@ -9,7 +9,6 @@ import { CommandError } from '../errors.ts'
 import { type Fixtures, findFixtureFiles, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
 import { isLoopback } from '../http/guard.ts'
-import { readConnection } from '../storage/connections.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import { type Running, signalled, start } from './serve.ts'
 import type { Terminal } from './terminal.ts'
@@ -71,7 +70,7 @@ function reloadOnChange(running: Running, folders: readonly string[]): Disposabl
 
 /** Lines to paste: a list with a key of the fixtures, and a token that sees less. */
 function greeting({ url, operatorKey }: Running, fixtures: Fixtures, { operatorKey: given }: ServeConfig): string {
-  const namespace = fixtures.connections[0]?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
+  const namespace = fixtures.connections.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
   const key = keyThatReaches(namespace, fixtures) ?? given ?? operatorKey ?? 'KEY'
   return [
     '',
@@ -89,7 +88,7 @@ function greeting({ url, operatorKey }: Running, fixtures: Fixtures, { operatorK
 
 /** How a common MCP client gets to a mocked connection; nothing where there is none, or no key for it. */
 function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined): string[] {
-  const mocked = fixtures.connections.find(isMocked)
+  const mocked = fixtures.connections.firstMocked
   if (mocked === undefined) return []
   const { namespace, connectionId } = mocked
   const key = keyThatReaches(namespace, fixtures) ?? otherKey
@@ -109,12 +108,6 @@ function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined)
     `  curl -s -H 'Authorization: Bearer ${key}' '${mcp}/.tools'`,
     '',
   ]
-}
-
-/** A connection whose creation time is not known yet is no bytes yet. */
-function isMocked({ record }: Fixtures['connections'][number]): boolean {
-  const { mock } = record instanceof Uint8Array ? readConnection(record) : record
-  return mock?.enabled === true
 }
 
 function keyThatReaches(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {

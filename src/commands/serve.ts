@@ -17,11 +17,13 @@ import {
   type SourceFile,
   sourceFile,
 } from '../fixtures/read.ts'
+import { createSpool } from '../fixtures/spool.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { asArrived, rawPathRoutes } from '../http/raw-path.ts'
 import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
+import { removeAhead } from '../storage/ahead.ts'
 import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { createUpstream } from '../upstream/upstream.ts'
@@ -56,8 +58,15 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
     const progress = createProgress(log, process.stderr)
-    const { fixtures, problems } = readFixtures(sources, (done) => progress.step('reading fixtures', done))
+    const reading = (done: number) => {
+      progress.step('reading fixtures', done)
+      if (done % giveBackEvery === 0) giveBack()
+    }
+    using spool = createSpool(dataPath)
+    const { fixtures, problems } = readFixtures(sources, reading, spool)
     if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
+    const isLarge = fixtures.connections.length >= giveBackEvery
+    if (isLarge) giveBack()
     const onProgress = (done: number, total: number) => progress.step('loading fixtures', done, total)
     const loaded = await loadFixtures(store, fixtures, digest, {
       pepper: secrets.apiKeyPepper,
@@ -67,8 +76,12 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     })
     progress.end()
     log.info('fixtures loaded', { ...loaded })
+    // Later: whoever called has the fixtures still.
+    if (isLarge) setTimeout(giveBack, giveBackAfterMs).unref()
     return fixtures
   }
+  // What a load that was cut off has left, and no other is under way: the folder is ours.
+  await removeAhead(store)
   if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(sourceFile))
 
   const url = config.baseUrl ?? urlOf(config.host, server.port ?? 0)
@@ -133,6 +146,11 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     },
   }
 }
+
+/** What reading so many connections leaves behind, the runtime would keep for later: some hundred megabytes. */
+const giveBackEvery = 200_000
+const giveBackAfterMs = 500
+const giveBack = () => Bun.gc(true)
 
 /** Bound before anything is loaded, so that a busy port is told at once; answers "not yet" until then. */
 function listen({ host, port }: ServeConfig) {

@@ -3,9 +3,10 @@
 import { createHash } from 'node:crypto'
 import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { openDataFolder, openExistingDataFolder } from '../data-folder.ts'
+import { lockForServing, openDataFolder, openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
-import { StoreError } from '../storage/store.ts'
+import { isAnythingAhead, removeAhead } from '../storage/ahead.ts'
+import { type Store, StoreError } from '../storage/store.ts'
 import { exportLines } from '../transfer/export.ts'
 import { importFile } from '../transfer/import.ts'
 import { recordAct } from './audit.ts'
@@ -68,6 +69,7 @@ export async function importCommand(file: string, { data }: Flags, terminal: Ter
   const { store, secrets } = await openDataFolder(data)
   const progress = commandProgress(terminal)
   try {
+    if (await isAnythingAhead(store)) await removeLeftovers(data, store)
     const { records, leftOut } = await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)
     progress.end()
     await recordAct(data, 'data.imported', { records })
@@ -79,6 +81,17 @@ export async function importCommand(file: string, { data }: Flags, terminal: Ter
     }
   } finally {
     await store.close()
+  }
+}
+
+/** Of a load of fixtures that was cut off; one that is under way has the folder. Throws CommandError. */
+async function removeLeftovers(data: string, store: Store): Promise<void> {
+  try {
+    using _lock = lockForServing(data)
+    await removeAhead(store)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    throw new CommandError('the server is loading fixtures: import when it has loaded them', 1, { cause: error })
   }
 }
 

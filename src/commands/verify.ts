@@ -39,7 +39,7 @@ const kinds: Readonly<Record<string, { readonly name: string; readonly shape: Sh
   a: { name: 'mock', shape: shapeOf(RecordedAnswer) },
 }
 const roleShape = shapeOf(Role)
-const known = new Set('oamnkhscpxgfrGBFy')
+const known = new Set('oamnkhscpxgfrGBFyA')
 const indexLetter = indexKind[0]
 const shownMax = 100
 

@@ -9,6 +9,7 @@ import { CommandError } from '../errors.ts'
 import { problemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 import { namespaceOf } from '../model/names.ts'
+import { nothingAhead } from '../storage/ahead.ts'
 import { findConnection, indexEntries, newGeneration, newPageGeneration } from '../storage/connections.ts'
 import {
   apiKeyKey,
@@ -102,7 +103,7 @@ export async function importFile(
     }
   }
 
-  const checks: Check[] = []
+  const checks: Check[] = [nothingAhead]
   for (const key of [registryGenerationKey, ...[...namespaces].map(pageGenerationKey)]) {
     checks.push({ key, value: (await store.get(key)) ?? null })
   }
