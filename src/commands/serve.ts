@@ -120,6 +120,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     guard,
     audit,
     rates: config.rates,
+    quota: config.quota,
     now: Date.now,
     monotonic: () => performance.now(),
     addressOf: (request) => server.requestIP(asArrived(request))?.address ?? 'unknown',

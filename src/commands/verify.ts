@@ -20,6 +20,7 @@ import { inspect, replaceIndex } from '../storage/inspect.ts'
 import { connectionOf, indexKind, keyText, termEntries } from '../storage/keys.ts'
 import { checkFile } from '../storage/lmdb.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
+import { createUsages } from '../storage/usage.ts'
 import { recordAct } from './audit.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -39,7 +40,7 @@ const kinds: Readonly<Record<string, { readonly name: string; readonly shape: Sh
   a: { name: 'mock', shape: shapeOf(RecordedAnswer) },
 }
 const roleShape = shapeOf(Role)
-const known = new Set('oamnkhscpxgfrGBFyA')
+const known = new Set('oamnkhscpxgfruGBFyA')
 const indexLetter = indexKind[0]
 const shownMax = 100
 
@@ -84,7 +85,10 @@ async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): 
   const found = await look(data, terminal)
   const { problems, index, records, entries } = found
   if (index.length > 0 && repair) {
-    await replaceIndex(folder, await expectedIndex(folder), found.namespaces.map(newPageGeneration))
+    await replaceIndex(folder, await expectedIndex(folder), [
+      ...found.namespaces.map(newPageGeneration),
+      ...found.usages,
+    ])
     await recordAct(data, 'index.rebuilt', { connections: found.connections })
     terminal.stdout(`the index of ${found.connections} connections is written anew\n`)
   }
@@ -100,8 +104,9 @@ async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): 
 interface Found {
   /** Of records: only a backup helps. */
   readonly problems: string[]
-  /** Of the index: it can be made again. */
+  /** Of the index and of what namespaces hold: it can be made again. */
   readonly index: string[]
+  readonly usages: readonly Entry[]
   readonly namespaces: readonly string[]
   readonly records: number
   readonly entries: number
@@ -121,8 +126,13 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
   const keyIds = new Set<string>()
   const digests: string[] = []
 
+  const usages = createUsages()
+  const stored = new Map<string, string>()
+
   const check = ({ key, value }: Entry) => {
     const letter = String.fromCharCode(key[0] ?? 0)
+    usages.add({ key, value })
+    if (letter === 'u') stored.set(keyText(key), text(value))
     if (letter === 'x') {
       actual.add(key)
       progress.step('index entries', actual.count)
@@ -167,12 +177,24 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
     },
   })
   progress.end()
+  const counted = usages.entries()
+  // Where a record cannot be read nobody knows how much it is.
+  if (problems.length === 0) index.push(...usageProblems(stored, counted))
   for (const namespace of namespaces) {
     if (!owned.has(namespace)) problems.push(`connections of ${namespace}: there is no such namespace`)
   }
   for (const keyId of digests) if (!keyIds.has(keyId)) problems.push(`hash of API key ${keyId}: there is no such key`)
   if (index.length === 0 && !expected.equals(actual)) index.push(...(await differences(join(data, 'store'))))
-  return { problems, index, namespaces: [...namespaces], records, entries: actual.count, connections }
+  return { problems, index, usages: counted, namespaces: [...namespaces], records, entries: actual.count, connections }
+}
+
+/** Namespaces that hold something else than it was counted. One that holds nothing need not say so. */
+function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly Entry[]): string[] {
+  const right = new Map(counted.map(({ key, value }) => [keyText(key), text(value)]))
+  return [...new Set([...stored.keys(), ...right.keys()])].flatMap((key) => {
+    const [says, is] = [stored.get(key) ?? '0 0', right.get(key) ?? '0 0']
+    return says === is ? [] : [`usage of namespace ${key.slice(1)}: is counted as ${says}, and is ${is}`]
+  })
 }
 
 /** A sum over hashes of keys: the same for the same keys in any order. */

@@ -115,6 +115,15 @@ const connectionErrors = {
   ...denied,
 }
 
+const writeErrors = {
+  ...connectionErrors,
+  429: 'This API key writes too many connections, or too many credentials from this address were not accepted; `retry-after` says when to try again',
+}
+const makeErrors = {
+  ...writeErrors,
+  403: 'The token does not allow it, or would not see what it makes; or the namespace holds as much as it may',
+}
+
 const toolPath = path('tool', 'Its name')
 const toolErrors = {
   ...connectionErrors,
@@ -187,7 +196,7 @@ const operations: readonly Operation[] = [
     body: ConnectionWrite,
     answer: Connection,
     status: 201,
-    errors: connectionErrors,
+    errors: makeErrors,
   },
   {
     method: 'get',
@@ -209,7 +218,7 @@ const operations: readonly Operation[] = [
     parameters: connectionPath,
     body: ConnectionWrite,
     answer: Connection,
-    errors: { ...connectionErrors, 409: 'The connection has another `mcpUrl`' },
+    errors: { ...makeErrors, 409: 'The connection has another `mcpUrl`' },
   },
   {
     method: 'delete',
@@ -219,7 +228,7 @@ const operations: readonly Operation[] = [
     description: 'It is gone when this is answered.',
     parameters: connectionPath,
     answer: Deleted,
-    errors: connectionErrors,
+    errors: writeErrors,
   },
   {
     method: 'post',

@@ -55,6 +55,10 @@ export const signingKeysKey = key('y')
 export const mocksOf = (server: string): Key => key('a', server, '')
 export const mockKey = (server: string, position: string): Key => key('a', server, position)
 
+/** Before every connection. */
+export const connections = key('c')
+/** Before everything that connections have beside their records. */
+export const privates = key('p')
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
 /** The same as `keyText` of it. */
 export const connectionKeyText = (namespace: string, connectionId: string): string => `c${namespace}\0${connectionId}`

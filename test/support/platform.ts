@@ -9,6 +9,7 @@ import { sampleSources } from '../../src/fixtures/sample.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import type { Log } from '../../src/log.ts'
 import type { Soon } from '../../src/model/soon.ts'
+import type { Quota } from '../../src/storage/connections.ts'
 import { signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -54,7 +55,9 @@ export interface TestPlatformOptions {
   readonly sources?: readonly SourceFile[]
   readonly corsOrigins?: readonly string[]
   /** No limits by default. */
-  readonly rates?: Rates
+  readonly rates?: Partial<Rates>
+  /** None by default. */
+  readonly quota?: Partial<Quota>
   /** None can be reached by default. */
   readonly upstream?: Upstream
 }
@@ -112,7 +115,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       note: (event, fields) => void audited.push({ event, ...fields }),
       close() {},
     },
-    rates: options.rates ?? { mints: 0, failures: 0 },
+    rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
+    quota: { connections: Infinity, bytes: Infinity, ...options.quota },
     monotonic: () => platform.now,
     addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
   })
