@@ -13,7 +13,7 @@ test('every threat is there', () => {
     ...rows('T', 11),
     ...rows('L', 9),
     ...rows('R', 14),
-    ...rows('D', 10),
+    ...rows('D', 12),
   ])
 })
 

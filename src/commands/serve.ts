@@ -149,7 +149,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
 }
 
 /** What reading so many connections leaves behind, the runtime would keep for later: some hundred megabytes. */
-const giveBackEvery = 200_000
+const giveBackEvery = 100_000
 const giveBackAfterMs = 500
 const giveBack = () => Bun.gc(true)
 

@@ -177,14 +177,14 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
     },
   })
   progress.end()
-  const counted = usages.entries()
-  // Where a record cannot be read nobody knows how much it is.
-  if (problems.length === 0) index.push(...usageProblems(stored, counted))
   for (const namespace of namespaces) {
     if (!owned.has(namespace)) problems.push(`connections of ${namespace}: there is no such namespace`)
   }
   for (const keyId of digests) if (!keyIds.has(keyId)) problems.push(`hash of API key ${keyId}: there is no such key`)
   if (index.length === 0 && !expected.equals(actual)) index.push(...(await differences(join(data, 'store'))))
+  // Where a record cannot be read nobody knows how much it is.
+  const counted = usages.entries()
+  if (problems.length === 0) index.push(...usageProblems(stored, counted))
   return { problems, index, usages: counted, namespaces: [...namespaces], records, entries: actual.count, connections }
 }
 

@@ -73,7 +73,7 @@ async function writeFirstLayout(folder: string, version = 'postern 1'): Promise<
   root.transactionSync(() => {
     data.put(Buffer.from('v'), Buffer.from(version))
     data.put(Buffer.from('n'), Buffer.from('namespace'))
-    data.put(Buffer.from('pn\x010'), Buffer.from('{"server":"s"}'))
+    data.put(Buffer.from('pn\x0010'), Buffer.from('{"server":"s"}'))
     for (const start of [0, 20, 40]) {
       const some = entries.slice(start, start + 20)
       runs.put(some[0]?.key ?? '', Buffer.from(writeRun(some)))
@@ -91,11 +91,11 @@ test('a store of the first layout is upgraded when it is opened', async () => {
     expect(entries.map(({ key, value }) => `${Buffer.from(key)}=${Buffer.from(value)}`)).toEqual([
       ...Array.from({ length: 50 }, (_, i) => `cn\0${i + 10}=${i}`),
       'n=namespace',
-      'pn\x010={"server":"s"}',
+      'pn\x0010={"server":"s"}',
       // Nobody counted before: 50 connections of 90 bytes, and what is beside one of them.
       'un=50 104',
     ])
-    expect(Buffer.from((await store.get(Buffer.from('cn\x033'))) ?? '').toString()).toBe('23')
+    expect(Buffer.from((await store.get(Buffer.from('cn\x0033'))) ?? '').toString()).toBe('23')
     await store.close()
   }
 })
