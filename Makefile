@@ -13,8 +13,8 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Install, build, and serve the sample fixtures
-	dist/postern serve --fixtures fixtures
+run: build ## Install, build, and serve the sample fixtures (on another port: make run PORT=9000)
+	@dist/postern serve --fixtures fixtures $(if $(PORT),--port $(PORT))
 
 .PHONY: build
 build: dist/postern ## Build the executable dist/postern
@@ -22,16 +22,25 @@ build: dist/postern ## Build the executable dist/postern
 dist/postern: node_modules/.installed package.json $(shell find src fixtures -type f)
 	$(BUN) src/build.ts $@
 
+# Needs GNU tar. What machines cannot run here is built and no more, and the output says so.
+.PHONY: release
+release: install ## Build archives for Linux, macOS and Windows, with checksums, into dist/release
+	$(BUN) src/release.ts
+
 ##@ Develop
 
 .PHONY: install
 install: node_modules/.installed ## Install what the build and the tests need
 
-# Not `npm ci`: it fails where a registry lacks a package for some other platform. Versions are the lockfile's all the same.
-# The second line is for an npm that does not run install scripts: Bun's package unpacks itself in one.
+# Not `npm ci`: it fails where a registry lacks a package for some other platform. Versions are the lockfile's all the
+# same, and npm holds each package to the lockfile's digest. No install script runs (.npmrc): Bun's would download the
+# runtime without a digest where its package is missing. The runtime is taken out of that package as it lies.
 node_modules/.installed: package.json package-lock.json
-	npm install --no-save --no-audit --no-fund
-	$(BUN) --version >/dev/null 2>&1 || node node_modules/bun/install.js
+	@ls node_modules/@oven/bun-*/bin/bun* >/dev/null 2>&1 || rm -rf node_modules/@oven node_modules/.package-lock.json
+	npm install --no-save
+	@for runtime in node_modules/@oven/bun-*/bin/bun; do \
+	  "$$runtime" --version >/dev/null 2>&1 && ln -sf "../../$$runtime" $(BUN); \
+	done; $(BUN) --version >/dev/null || { echo "npm has no Bun for this machine: $$(uname -sm)"; exit 1; }
 	@touch $@
 
 .PHONY: test
@@ -66,7 +75,7 @@ torture: install build strace ## Put every promise to the test for about 15 minu
 
 .PHONY: bench
 bench: install build ## Measure speed against peers in the same run (several minutes)
-	cd test/bench && npm install --no-save --no-audit --no-fund
+	cd test/bench && npm install --no-save --no-audit --no-fund --ignore-scripts --loglevel=error
 	$(BUN) test/bench/run.ts $(CONNECTIONS) $(ROUNDS)
 
 .PHONY: clean

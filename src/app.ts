@@ -7,6 +7,7 @@ import { Elysia } from 'elysia'
 import type { Audit } from './audit/audit-log.ts'
 import { createRefusals } from './audit/refusals.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
+import { createRefusedLog } from './auth/refused-log.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { createConnectionLists } from './connections/list.ts'
 import { connectionRoutes } from './connections/routes.ts'
@@ -21,6 +22,8 @@ import type { Guard } from './http/guard.ts'
 import { pathOf } from './http/path.ts'
 import { createRateLimit } from './http/rate-limit.ts'
 import { asPlatformError, errorResponse, jsonResponse } from './http/respond.ts'
+import type { Shares } from './http/shares.ts'
+import { createTurns } from './http/turns.ts'
 import type { Log } from './log.ts'
 import { createMocks } from './mocks/mock.ts'
 import { openApiRoutes } from './openapi/routes.ts'
@@ -44,11 +47,13 @@ export interface AppDeps {
   readonly quota: Quota
   /** Reaches MCP servers. */
   readonly upstream: Upstream
+  /** Bytes of answers under way that callers share. */
+  readonly memory: Shares
   /** Milliseconds that one has for the head of its answer. */
   readonly upstreamPatience: number
-  /** Lets a request take longer than a silent connection may. */
-  readonly takeTime: (request: Request) => void
-  /** Holds a request for so many milliseconds, or until whoever asked has gone. */
+  /** Lets a request take longer than a silent connection may, until what it gives is called. */
+  readonly takeTime: (request: Request) => () => void
+  /** Holds a request for so many milliseconds, or until the client disconnects. */
   readonly wait: (milliseconds: number, request: Request) => Promise<void>
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -92,10 +97,11 @@ export function createApp(deps: AppDeps): App {
     now,
     failures: createRateLimit({ perSecond: rates.failures, now: monotonic }),
     addressOf,
+    onRefused: createRefusedLog(log, monotonic),
   })
   const mints = createRateLimit({ perSecond: rates.mints, now: monotonic })
   const lists = createConnectionLists(store, secrets.cursorKey)
-  const sessions = createSessions()
+  const sessions = createSessions(secrets.sessionKey)
   const states = createStates({ store, now: monotonic, log })
   const edge = createEdge({ guard, log, observe: observer?.answered })
   const refusals = createRefusals(audit, edge.requestId)
@@ -107,9 +113,17 @@ export function createApp(deps: AppDeps): App {
     connections,
     headersKey: secrets.headersKey,
     sessions,
-    proxy: createProxy({ upstream, sessions, patience: deps.upstreamPatience, onState: states.note }),
+    proxy: createProxy({
+      upstream,
+      sessions,
+      memory: deps.memory,
+      patience: deps.upstreamPatience,
+      onState: states.note,
+    }),
     mocks: createMocks({ wait: deps.wait }),
+    turns: createTurns(),
     takeTime: deps.takeTime,
+    pseudonym: secrets.pseudonym,
   }
 
   /** The answer to whatever was thrown on the way. */
@@ -172,6 +186,7 @@ const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
   [/^\/connect\/[^/]+\/[^/]+\/?$/, 'GET, PUT, DELETE'],
   [/^\/connect\/[^/]+\/[^/]+\/\.tools\/?$/, 'GET'],
   [/^\/connect\/[^/]+\/[^/]+\/\.tools\/.+$/, 'GET, POST'],
+  [/^\/$/, 'GET'],
   [/^\/(?:servers\/.+|health|docs|openapi\.json|\.well-known\/jwks\.json)\/?$/, 'GET'],
 ]
 

@@ -1,10 +1,12 @@
 /**
  * Builds the executable: `bun src/build.ts [OUTFILE]`. LMDB's native addon goes into it: the loader that
- * lmdb uses looks for files beside it at run time, where a compiled program has none.
+ * lmdb uses looks for files beside it at run time, where a compiled program has none. The same source gives the
+ * same bytes, in whichever folder and under whichever name it is built.
  */
 
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 
 /** The addon's package for this machine; npm installs the one of the host. */
 function addonPath(): string {
@@ -15,41 +17,84 @@ function addonPath(): string {
   return join(folder, `node.napi${libc}.node`)
 }
 
-/** lmdb asks this package for its addon; here it is told where it is, at build time. */
-const embedAddon: Bun.BunPlugin = {
-  name: 'embed the LMDB addon',
-  setup(build) {
-    build.onResolve({ filter: /^node-gyp-build-optional-packages$/ }, () => ({
-      path: 'lmdb-addon',
-      namespace: 'embedded',
-    }))
-    build.onLoad({ filter: /.*/, namespace: 'embedded' }, () => ({
-      contents: `module.exports = () => require(${JSON.stringify(addonPath())})`,
-      loader: 'js',
-    }))
-  },
+export interface Build {
+  readonly outfile: string
+  /** LMDB's native addon for the machine that will run it. */
+  readonly addon: string
+  /** The runtime for that machine, and what it calls the machine; the one that runs this, without it. */
+  readonly runtime?: { readonly file: string; readonly target: string }
 }
 
-const outfile = process.argv[2] ?? 'dist/postern'
-const result = await Bun.build({
-  entrypoints: [join(import.meta.dir, 'main.ts')],
-  target: 'bun',
-  format: 'esm',
-  bytecode: true,
-  // Not `identifiers`: the framework knows its errors by their names, and its checks would pass everything.
-  minify: { whitespace: true, syntax: true, identifiers: false },
-  plugins: [embedAddon],
-  compile: {
-    outfile,
-    // Whoever can write the working directory must not decide what runs.
-    autoloadDotenv: false,
-    autoloadBunfig: false,
-    autoloadTsconfig: false,
-    autoloadPackageJson: false,
-  } as Bun.CompileBuildOptions,
-})
-if (!result.success) {
-  for (const message of result.logs) console.error(message)
-  process.exit(1)
+export async function build({ outfile, addon, runtime }: Build): Promise<void> {
+  const folder = dirname(resolve(outfile))
+  mkdirSync(folder, { recursive: true })
+  const draft = mkdtempSync(join(folder, '.build-'))
+  try {
+    // The name is in the file, so it is always this one, and the other is given to it after.
+    await compile(join(draft, 'postern'), addon, runtime)
+    // For Windows it ends with .exe.
+    for (const made of readdirSync(draft)) renameSync(join(draft, made), outfile)
+  } finally {
+    rmSync(draft, { recursive: true, force: true })
+  }
 }
-console.log(outfile)
+
+/** As `sha256sum` writes it. */
+export async function sha256(file: string): Promise<string> {
+  return new Bun.CryptoHasher('sha256').update(await Bun.file(file).bytes()).digest('hex')
+}
+
+async function compile(outfile: string, addon: string, runtime: Build['runtime']): Promise<void> {
+  const result = await Bun.build({
+    entrypoints: [join(import.meta.dir, 'main.ts')],
+    target: 'bun',
+    format: 'esm',
+    bytecode: true,
+    // Not `identifiers`: the framework knows its errors by their names, and its checks would pass everything.
+    minify: { whitespace: true, syntax: true, identifiers: false },
+    plugins: [carry(addon)],
+    compile: {
+      outfile,
+      ...(runtime && { executablePath: runtime.file, target: runtime.target }),
+      // Whoever can write the working directory must not decide what runs.
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+      autoloadTsconfig: false,
+      autoloadPackageJson: false,
+    } as Bun.CompileBuildOptions,
+  })
+  if (!result.success) throw new AggregateError(result.logs, 'the build failed')
+}
+
+/** lmdb asks one package for its addon; here it is told what the executable carries. */
+function carry(addon: string): Bun.BunPlugin {
+  return {
+    name: 'carry the LMDB addon',
+    setup(build) {
+      build.onResolve({ filter: /^node-gyp-build-optional-packages$/ }, () => ({
+        path: 'addon-loader',
+        namespace: 'carried',
+      }))
+      build.onResolve({ filter: /^carried-addon$/ }, () => ({ path: 'lmdb.node', namespace: 'carried' }))
+      // An addon of msgpackr's, which does without; nothing here packs messages.
+      build.onResolve({ filter: /^msgpackr-extract$/ }, () => ({ path: 'nothing', namespace: 'carried' }))
+      build.onLoad({ filter: /^addon-loader$/, namespace: 'carried' }, () => ({
+        contents: `
+          const { loadAddon } = require(${JSON.stringify(join(import.meta.dir, 'storage/lmdb-addon.ts'))})
+          module.exports = () => loadAddon(require('carried-addon'))`,
+        loader: 'js',
+      }))
+      build.onLoad({ filter: /^lmdb\.node$/, namespace: 'carried' }, async () => ({
+        contents: await Bun.file(addon).bytes(),
+        loader: 'file',
+      }))
+      build.onLoad({ filter: /^nothing$/, namespace: 'carried' }, () => ({ contents: '', loader: 'js' }))
+    },
+  }
+}
+
+if (import.meta.main) {
+  const outfile = process.argv[2] ?? 'dist/postern'
+  await build({ outfile, addon: addonPath() })
+  console.log(`${await sha256(outfile)}  ${outfile}`)
+}

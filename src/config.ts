@@ -23,6 +23,7 @@ export interface ServeFlags {
   /** False for `--no-public-upstream`. */
   readonly publicUpstream: boolean
   readonly upstreamTimeout: string
+  readonly allowSampleKeys?: boolean
 }
 
 export interface ServeConfig {
@@ -43,6 +44,8 @@ export interface ServeConfig {
     readonly isPublicAllowed: boolean
     readonly patience: number
   }
+  /** May keys that everybody has be used by whoever reaches an address that is not this machine's alone? */
+  readonly areSampleKeysAllowed: boolean
   /** The first operator key, where the environment brings it. */
   readonly operatorKey: string | undefined
 }
@@ -111,8 +114,9 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
   if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
-  const { fixtures, corsOrigin: corsOrigins } = flags
-  return { host, port, fixtures, baseUrl, corsOrigins, metrics, rates, quota, upstream, operatorKey }
+  const { fixtures, corsOrigin: corsOrigins, allowSampleKeys: areSampleKeysAllowed = false } = flags
+  const listening = { host, port, baseUrl, corsOrigins, metrics }
+  return { ...listening, fixtures, rates, quota, upstream, areSampleKeysAllowed, operatorKey }
 }
 
 function readListen(text: string): { host: string; port: number } | undefined {

@@ -8,6 +8,7 @@ import { resolve } from 'node:path'
 import { FixtureFile } from './fixtures/schema.ts'
 import * as limits from './limits.ts'
 import { openApiDocument } from './openapi/document.ts'
+import { carriedPackages, packageOf } from './packages.ts'
 
 /** The fixtures' JSON Schema, for editors. */
 export function fixturesSchema(): string {
@@ -55,38 +56,20 @@ function boundText(name: string): string {
   return `${value.toLocaleString('en')}${words[unit]}`
 }
 
-interface LockedPackage {
-  readonly version: string
-  readonly license?: string
-  readonly dev?: boolean
-  readonly optional?: boolean
-  readonly os?: readonly string[]
-}
-
 /** The licences of what the executable holds, from the lockfile. */
 export function thirdPartyLicences(): string {
-  const lock = JSON.parse(readFileSync(resolve(import.meta.dir, '../package-lock.json'), 'utf8')) as {
-    packages: Record<string, LockedPackage>
-  }
-  const shipped = Object.entries(lock.packages).filter(
-    ([path, { dev, os }]) =>
-      path !== '' && dev !== true && !path.includes('typescript') && (os === undefined || os.includes('linux')),
-  )
-  const rows = shipped.map(([path, { version, license }]) => {
-    const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
-    return `| ${name} | ${version} | ${license ?? 'see its package'} |`
-  })
-  const bun = lock.packages['node_modules/bun']
+  const runtime = packageOf('bun')
+  const rows = [{ ...runtime, name: 'bun (the runtime)' }, ...carriedPackages()]
   return [
     '# Licences of what the executable may hold',
     '',
     'Made from the lockfile by `make generated`; the licence texts are in the packages. LMDB itself, inside the',
-    'package lmdb, is under the OpenLDAP Public License; the runtime names its own parts in its documentation.',
+    'native addon of each machine (a package @lmdb/…, MIT), is under the OpenLDAP Public License; the runtime names',
+    'its own parts in its documentation.',
     '',
     '| Package | Version | Licence |',
     '|---|---|---|',
-    `| bun (the runtime) | ${bun?.version} | ${bun?.license ?? 'MIT'} |`,
-    ...[...new Set(rows)].sort(),
+    ...rows.map(({ name, version, license }) => `| ${name} | ${version} | ${license} |`),
     '',
   ].join('\n')
 }

@@ -44,12 +44,22 @@ export const rpcKeyCharsMax = 200
 export const rpcPatternCharsMax = 500
 /** Ours: the worst pattern accepted takes about 30 ms on a value of 1 KiB; larger programs grow with it. Past it: 400. */
 export const rpcProgramSizeMax = 1000
-/** Ours: each `\\p{…}` holds hundreds of ranges; a pattern of more took over a megabyte. Past it: 400. */
+/** Ours: the programs of all patterns of a policy, its parents' too: the worst take 80 ms on values of 1 KiB. Past it: 400. */
+export const policyProgramSizeMax = 2000
+/** Ours: each `\\p{…}` holds hundreds of ranges; a pattern of more took over a megabyte. Counted in a policy. Past it: 400. */
 export const rpcUnicodeClassesMax = 8
-/** Ours: characters in the ranges of a pattern without case; folding a million took half a second. Past it: 400. */
+/** Ours: characters in the ranges of patterns without case, in a policy; folding a million took half a second. Past it: 400. */
 export const rpcFoldedCharactersMax = 2000
 /** Ours: so that the worst pattern stays within its 30 ms. Past it: the value does not match. */
 export const rpcValueCharsMax = 1024
+/** Ours: characters of a text times instructions of the pattern that it is asked with; about three milliseconds. Past it: the next request has its turn first. */
+export const sliceCost = 75_000
+/** Ours: what compiling a pattern counts as. Past it: as for `sliceCost`. */
+export const patternCostToCompile = 15_000
+/** Ours: costly requests of one caller that have their turns. Past it: 429. */
+export const slicedWorkMax = 32
+/** Ours: what narrowing one list of tools may cost, some 600 ms in slices: 3,000 tools with the names and patterns that people write. Past it: 502. */
+export const narrowingCostMax = 15_000_000
 /** Ours: JSON-RPC bodies nest a few levels; a longer path names nothing real. Past it: 400. */
 export const rpcPathPartsMax = 16
 
@@ -140,24 +150,44 @@ export const rpcBodyBytesMax = MB
 export const bodyPromptMs = 50
 /** Ours: JSON-RPC bodies nest a few levels; arguments may add theirs. Past it: 400, -32700. */
 export const rpcDepthMax = 64
+/** Ours: keys of all objects of one body: 80,000 took a tenth of a second to read. Past it: 400. */
+export const rpcKeysMax = 20_000
+/** Ours: values in the objects and lists of one body. Past it: 400. */
+export const rpcValuesMax = 150_000
 /** Ours: the head of an upstream's answer. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
 /** Ours: an answer that is no stream is held in memory, and a stream may be so far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamAnswerBytesMax = 16 * MB
+/** Ours: answers under way in all: not whole yet, or not read by their client. One API key may hold half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
+export const answersBytesMax = 512 * MB
+/** Ours: an answer that is read here and not only passed on: lists that are narrowed, `.tools`. Past it: 502. */
+export const answerReadCharsMax = 4 * MB
+/** Ours: keys of all objects of such an answer; twice as many took a tenth of a second to read. Past it: 502. */
+export const answerKeysMax = 40_000
+/** Ours: values in the objects and lists of such an answer. Past it: 502. */
+export const answerValuesMax = 200_000
 /** Ours: time for the rest of an answer that is no stream, once it has begun. Past it: 504. */
 export const upstreamAnswerMs = 60_000
 /** Ours: a stream in all: what a long task has to say fits. Past it: the stream ends. */
 export const streamBytesMax = 256 * MB
 /** Ours: one event of a stream that must be looked into. Past it: the stream ends. */
-export const streamEventBytesMax = 16 * MB
+export const streamEventBytesMax = answerReadCharsMax
 /** Ours: a stream on which nothing comes; servers send comments meanwhile. Past it: the stream ends. */
 export const streamSilenceMs = 5 * 60_000
 /** Ours: a stream in all. Past it: the stream ends. */
 export const streamLifetimeMs = 60 * 60_000
-/** Ours: requests under way through one connection, streams included. Past it: 429. */
-export const callsAtOnceMax = 2000
-/** Ours: sessions of upstreams that are remembered, with whom they belong to; some hundred bytes each. Past it: a client begins anew. */
-export const sessionsKeptMax = 20_000
+/** Ours: requests under way through one connection, streams included. One API key may have half of what the others leave, one token half of that. Past it: 429. */
+export const callsAtOnceMax = 8000
+/** Ours: sessions of upstreams that are kept for clients without one, by API key; some hundred bytes each. Past it: the one unused longest is opened again. */
+export const sessionsKeptMax = 500
+/** Ours: API keys for which sessions are kept. Past it: those of the one unused longest are opened again. */
+export const holdersWithSessionsMax = 500
+/** Stores 7: what an upstream may call a session, so that its sealed id fits 1,024 characters. Past it: 502. */
+export const upstreamSessionIdCharsMax = 512
+/** Ours: connections whose last written state is remembered. Past it: written once more. */
+export const statesKeptMax = 20_000
+/** Ours: a whole answer of more is handed over in pieces, so that we know when it was read. Within it: the system's buffers hold it. */
+export const answerAtOnceBytesMax = 256 * kB
 /** Ours: pages of a server's tools that `.tools` reads. Past it: the later ones are not shown. */
 export const toolPagesMax = 100
 /** Ours: upstreams to which connections are kept open for a few seconds. Past it: the one unused longest is connected to again. */
@@ -170,6 +200,8 @@ export const connectsAtOnceMax = 2000
 export const socketIdleMs = 4000
 /** Ours: tools of one server that `.tools` holds. Past it: 502. */
 export const toolsListedMax = 20_000
+/** Ours: all pages of a server's tools that `.tools` reads, together. Past it: 502. */
+export const toolsCharsMax = 16 * MB
 /** Ours: connections that are held decoded for calls. Past it: the one unused longest is read again. */
 export const connectionsKeptBytesMax = 16 * MB
 /** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */
@@ -178,6 +210,10 @@ export const stateWrittenEveryMs = 10_000
 export const greetingBytesMax = MB
 /** Ours: how long the addresses of a name are remembered; the one looked at is the one connected to. Past it: resolved again. */
 export const resolvedForMs = 5000
+/** Ours: how long a name server may take. Past it: the name has no address, for as long as that is remembered. */
+export const lookupPatienceMs = 5000
+/** Ours: names that are looked up at once; one API key may take half of what the others leave. Past it: 502, or the connection is made with the state `error`. */
+export const lookupsAtOnceMax = 400
 /** Ours: names whose addresses are remembered, some hundred bytes each. Past it: resolved again. */
 export const resolvedKeptMax = 1000
 
@@ -187,6 +223,8 @@ export const resolvedKeptMax = 1000
 export const auditRefusalsPerSecond = 100
 /** Ours: while the store cannot be written, every request would say so. Within it: the log says it once. */
 export const unavailableLoggedEveryMs = 10_000
+/** Ours: how often the log says why credentials are refused, for each reason. Within it: they are counted, and the next line says how many. */
+export const refusedLoggedEveryMs = 10_000
 /** Ours: room left on the disk. LMDB does not survive a full one for sure. Below it: writes are 503, reads go on, and revocations and deletions too. */
 export const freeBytesMin = 16 * MB
 /** Ours: room that revocations and deletions leave too; each writes some ten kilobytes. Below it: 503, every write. */
@@ -198,6 +236,8 @@ export const storeKeyBytesMax = 1024
 
 /** Ours: tokens and keys resolved to callers, kept until the registry changes. About 1 KiB each. Past it: looked up again. */
 export const callersCachedMax = 10_000
+/** Ours: programs of patterns that are kept compiled, by their instructions, a hundred bytes each. Past it: compiled again. */
+export const patternsKeptSizeMax = 200_000
 /** Ours: what a pattern said of a text is kept for so many texts. Past it: asked again, all of them. */
 export const rpcVerdictsMax = 100
 /** Ours: longer texts are not worth keeping. Past it: the pattern is asked each time. */
@@ -225,5 +265,9 @@ export const mockDelayMsMax = 60_000
 export const recordedAnswersMax = 5000
 /** Ours: mocked servers whose description is held ready. Past it: the one unused longest is read again. */
 export const mockServersKeptMax = 200
+/** Ours: parts and characters that a schema asks a made-up value to have at least. Past it: the error says to record an answer. */
+export const madeUpSizeMax = 20_000
+/** Ours: patterns of a schema over one value, instructions times characters; some 40 ms. Past it: the arguments are refused. */
+export const mockPatternCostMax = 1_000_000
 /** Ours: answers of mocks that are held ready, all together. Past it: the one unused longest is made again, the same. */
 export const mockAnswersBytesMax = 16 * MB

@@ -11,15 +11,21 @@ import {
   upstreamPatienceDefaultSeconds,
   writesPerSecondDefault,
 } from './limits.ts'
+import { printableLines } from './printable.ts'
 import { version } from './version.ts'
 
+/** All that commands say goes through here, and no terminal acts on what names, files and arguments have in them. */
 const terminal = {
-  stdout: (text: string) => void process.stdout.write(text),
-  stderr: (text: string) => void process.stderr.write(text),
+  stdout: (text: string) => void process.stdout.write(printableLines(text)),
+  stderr: (text: string) => void process.stderr.write(printableLines(text)),
 }
 
 const dataOption = (words = 'data folder, made when it is missing') =>
   new Option('--data <dir>', words).env('POSTERN_DATA').default('./postern-data')
+
+/** Commands make a data folder only where one was named. */
+const isNamed = (command: Command) => ({ isNamed: command.getOptionValueSource('data') !== 'default' })
+const makingOption = () => dataOption('data folder; a new one is made where this names one')
 
 const collect = (value: string, previous: readonly string[] = []) => [...previous, value]
 
@@ -95,6 +101,12 @@ function withServeOptions(command: Command): Command {
         .env('POSTERN_UPSTREAM_TIMEOUT')
         .default(`${upstreamPatienceDefaultSeconds}s`),
     )
+    .addOption(
+      new Option(
+        '--allow-sample-keys',
+        'let the keys of the sample fixtures, which everybody has, be used on an address that is not loopback',
+      ).env('POSTERN_ALLOW_SAMPLE_KEYS'),
+    )
 }
 
 function program(exit: (code: number) => void): Command {
@@ -141,9 +153,11 @@ function program(exit: (code: number) => void): Command {
     .requiredOption('--user <id>', 'the user it belongs to')
     .option('--name <name>', 'what it is for')
     .option('--operator', 'reaches everything and may mint for any organization')
-    .addOption(dataOption())
+    .addOption(makingOption())
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
-    .action(async (flags) => (await import('./commands/keys.ts')).createKey(flags, terminal))
+    .action(async (flags, command: Command) =>
+      (await import('./commands/keys.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
+    )
   keys
     .command('list')
     .description('list all keys, the revoked ones too')
@@ -165,7 +179,7 @@ function program(exit: (code: number) => void): Command {
   const token = group('token').description('look at service tokens, and revoke them')
   token
     .command('explain')
-    .argument('<token>', 'the token')
+    .argument('<token>', 'the token; - reads it from stdin, where no other user of the machine sees it')
     .description("show a token's constraints in words, and which of them allow or refuse a described request")
     .option('--namespace <name>', 'the namespace of the request')
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
@@ -175,11 +189,11 @@ function program(exit: (code: number) => void): Command {
     .addOption(dataOption('data folder'))
     .addHelpText('after', explainHelp)
     .action(async (token: string, flags) =>
-      (await import('./commands/token-explain.ts')).explainToken(token, flags, new Date(), terminal),
+      exit(await (await import('./commands/token-explain.ts')).explainToken(token, flags, new Date(), terminal)),
     )
   token
     .command('revoke')
-    .argument('<token>', 'the token, or its id (jti)')
+    .argument('<token>', 'the token, or its id (jti); - reads it from stdin')
     .description('revoke a token and every token minted with it')
     .addOption(dataOption('data folder'))
     .action(async (token: string, flags) =>
@@ -207,7 +221,12 @@ function program(exit: (code: number) => void): Command {
     .command('restore')
     .argument('<file>', 'the backup')
     .description('make a data folder from a backup')
-    .addOption(dataOption('data folder, which must be empty or missing'))
+    // No default: it makes a folder.
+    .addOption(
+      new Option('--data <dir>', 'data folder to make, which must be empty or missing')
+        .env('POSTERN_DATA')
+        .makeOptionMandatory(),
+    )
     .action(async (file: string, flags) => (await import('./commands/backup.ts')).restoreCommand(file, flags, terminal))
   postern
     .command('export')
@@ -221,9 +240,9 @@ function program(exit: (code: number) => void): Command {
     .command('import')
     .argument('<file>', 'an export')
     .description('add the records of an export, all or none; a record of the same id is replaced')
-    .addOption(dataOption())
-    .action(async (file: string, flags) =>
-      (await import('./commands/transfer.ts')).importCommand(file, flags, terminal),
+    .addOption(makingOption())
+    .action(async (file: string, flags, command: Command) =>
+      (await import('./commands/transfer.ts')).importCommand(file, { ...flags, ...isNamed(command) }, terminal),
     )
   postern
     .command('verify')
@@ -256,6 +275,13 @@ function program(exit: (code: number) => void): Command {
     .action(async (kid: string, flags) =>
       (await import('./commands/signing-key.ts')).revokeSigningKey(kid, flags, new Date(), terminal),
     )
+
+  postern
+    .command('completions')
+    .argument('<shell>', 'bash, zsh or fish')
+    .description('print what makes a shell complete these commands')
+    .addHelpText('after', completionsHelp)
+    .action(async (shell: string) => (await import('./commands/completions.ts')).completions(postern, shell, terminal))
 
   postern
     .command('help')
@@ -291,9 +317,17 @@ const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
 token is refused on the way. Verifiers may keep the list of keys for five minutes; rotate again after that.`
 
+const completionsHelp = `
+Examples:
+  source <(postern completions bash)
+  postern completions zsh > "\${fpath[1]}/_postern"
+  postern completions fish > ~/.config/fish/completions/postern.fish`
+
 const explainHelp = `
 Example:
-  postern token explain "$TOKEN" --namespace northwind --metadata team=store-ops`
+  echo "$TOKEN" | postern token explain - --namespace northwind --metadata team=store-ops
+
+Exit code 1 where the described request is refused.`
 
 /** Exit codes: 0 fine, 1 the work failed, 2 wrong usage. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -311,17 +345,10 @@ async function main(argv: readonly string[]): Promise<number> {
       return error.exitCode
     }
     const message = error instanceof Error ? error.message : String(error)
-    terminal.stderr(`postern failed: ${isUnpacking(message) ? unpackingHelp : message}\n`)
+    terminal.stderr(`postern failed: ${message}\n`)
     return 1
   }
 }
-
-/** LMDB's library stands inside the executable, and the system loads libraries from files only. */
-function isUnpacking(message: string): boolean {
-  return message.includes('.node: cannot open shared object file')
-}
-const unpackingHelp =
-  'cannot unpack the library of LMDB: make the folder for temporary files writable, or name one with TMPDIR'
 
 /** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */
 function helpCode(error: CommanderError): number {

@@ -57,6 +57,24 @@ describe('the main job', () => {
     expect((await get(server, '/connect/lumen', token)).status).toBe(404)
   })
 
+  test('the company of the README takes the place of the sample, and every command opens the folder after it', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const own = join(place.folder, 'platform')
+    mkdirSync(own)
+    const readme = readFileSync(join(import.meta.dir, '../README.md'), 'utf8')
+    const company = /`platform\/company\.json`:\s+```json\n(.*?)```/s.exec(readme)?.[1] ?? ''
+    writeFileSync(join(own, 'company.json'), company)
+    await using server = await startServer(place, ['--fixtures', own])
+    const { code, stdout, stderr } = await run(place, ['keys', 'create', '--user', 'you', '--data', place.data])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('damaged') })
+    expect((await get(server, '/connect/acme', stdout.trim())).status).toBe(200)
+    expect((await run(place, ['verify', '--data', place.data])).code).toBe(0)
+    await server.kill('SIGTERM')
+    await using again = await startServer(place, ['--fixtures', own])
+    expect((await get(again, '/connect/acme', stdout.trim())).status).toBe(200)
+  })
+
   test('tokens, cursors, keys and records survive a restart, and a kill', async () => {
     using place = workplace()
     let server = await startServer(place)
@@ -343,7 +361,7 @@ describe('data is safe', () => {
     // Into another: its keys are its own.
     const other = { ...place, data: join(place.folder, 'other') }
     const imported = await into(other.data)
-    expect(imported.stderr).toMatch(/^\d+ API keys were left out: .*\n$/)
+    expect(imported.stderr).toMatch(/^made a new data folder at \S+\n\d+ API keys were left out: .*\n$/)
     const { stdout: key } = await run(other, ['keys', 'create', '--user', 'ada', '--data', other.data])
     const moved = await startServer(other, [])
     expect(await (await get(moved, '/connect/northwind', key.trim())).text()).toBe(expected)
@@ -382,8 +400,7 @@ describe('data is safe', () => {
       expect({ what, code: ran.code, stdout: ran.stdout }).toEqual({ what, code: 1, stdout: '' })
       expect(ran.stderr).toMatch(message)
     }
-    const never = await run(place, ['export', '--data', join(place.folder, 'never')])
-    expect(never.stdout.trim().split('\n').length).toBe(2)
+    expect(existsSync(join(place.folder, 'never'))).toBe(false)
 
     // An older export does not bring a revoked key back.
     const keyId = (text.match(/"apiKey":\{"keyId":"(key_[^"]+)"/) ?? [])[1] ?? ''
@@ -460,7 +477,7 @@ describe('starting', () => {
     using place = workplace()
     const env = { POSTERN_API_KEY: 'an-operator-key-of-my-own-choice-01' }
     await using server = await startServer(place, undefined, { env })
-    expect(server.stdout()).toBe(`postern listening on ${server.url}\n`)
+    expect(server.stdout()).toStartWith(`postern listening on ${server.url}\n`)
     expect((await get(server, '/connect/lumen', env.POSTERN_API_KEY)).status).toBe(200)
   })
 
@@ -502,7 +519,7 @@ describe('starting', () => {
     const first = await startServer(place)
     expect(first.stderr()).toContain('fixtures loaded')
     await first.kill('SIGTERM')
-    await using second = await startServer(place)
+    await using second = await startServer(place, ['--fixtures', sampleFolder, ...samePort(first)])
     expect(second.stderr()).toBe('')
   })
 })
@@ -583,8 +600,8 @@ describe('one clear line and an exit code', () => {
     [
       'a folder for temporary files that is not there',
       1,
-      /cannot unpack the library of LMDB: .* TMPDIR/,
-      () => ['keys', 'create', '--user', 'ada'],
+      /^cannot make a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/,
+      () => ['dev'],
       { TMPDIR: '/nowhere' },
     ],
     ['a log that is none', 1, /is no audit log/, () => ['audit', 'verify', '/etc/hostname']],
@@ -846,9 +863,10 @@ describe('commands', () => {
     expect(ran.stdout).not.toMatch(/^ {2}signature is of/m)
   })
 
-  test('dev: the sample fixtures, lines to paste that work, and nothing kept', async () => {
-    using place = workplace()
-    await using server = await startServer(place, [], { command: 'dev' })
+  /** The lines to paste that a server printed, each run. */
+  async function expectToPaste(server: Server): Promise<void> {
+    const docs = `The interface is described at ${server.url}/docs\n`
+    await until(async () => server.stdout().endsWith(docs))
     const curls = server
       .stdout()
       .split('\n\n')
@@ -858,6 +876,28 @@ describe('commands', () => {
       const { stdout } = Bun.spawnSync(['bash', '-c', curl.trim()])
       expect(stdout.toString()).toMatch(/^\{"(?:connections|token|tools)":/)
     }
+  }
+
+  test('serve with the sample fixtures: the same lines to paste, also at later starts; of own fixtures no key is shown', async () => {
+    using place = workplace()
+    for (let start = 0; start < 2; start += 1) {
+      await using server = await startServer(place)
+      await expectToPaste(server)
+      expect((await fetch(server.url)).url).toBe(`${server.url}/docs`)
+    }
+    using other = workplace()
+    const fixtures = join(other.folder, 'fixtures')
+    mkdirSync(fixtures)
+    writeFileSync(join(fixtures, 'a.json'), '{"apiKeys":[{"userId":"u","key":"a-key-of-at-least-32-characters-0"}]}')
+    await using server = await startServer(other, ['--fixtures', fixtures])
+    expect(await server.kill('SIGTERM')).toBe(0)
+    expect(server.stdout()).toEndWith(`postern listening on ${server.url}\n`)
+  })
+
+  test('dev: the sample fixtures, lines to paste that work, and nothing kept', async () => {
+    using place = workplace()
+    await using server = await startServer(place, [], { command: 'dev' })
+    await expectToPaste(server)
     const [config = ''] = /^ +(\{"mcpServers":.*)$/m.exec(server.stdout())?.slice(1) ?? []
     const { url, headers } = JSON.parse(config).mcpServers.postern
     const client = new Client({ name: 'test', version: '1' })

@@ -5,7 +5,7 @@
  */
 
 import { Database } from 'bun:sqlite'
-import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { auditRefusalsPerSecond } from '../limits.ts'
 import { StoreError } from '../storage/store.ts'
@@ -21,6 +21,9 @@ export interface Audit {
   close(): void
 }
 
+/** As 'a+', through no symbolic link: what stands behind one is not ours to write to. */
+const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
+
 interface AuditLogOptions {
   readonly now: () => Date
   /** Told when notes could not be written. */
@@ -35,7 +38,7 @@ interface Pending {
 }
 
 export function openAuditLog(folder: string, { now, onFailure }: AuditLogOptions): Audit {
-  const file = openSync(join(folder, 'audit.jsonl'), 'a+', 0o600)
+  const file = openSync(join(folder, 'audit.jsonl'), appending, 0o600)
   // Nothing is ever kept in it; it is there to be locked.
   const lock = new Database(join(folder, 'audit.lock'))
   lock.run('PRAGMA busy_timeout = 5000')

@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache'
 import { rateLimited, unauthorized } from '../errors.ts'
 import { callersCachedMax } from '../limits.ts'
+import type { LogFields } from '../log.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
 import type { Soon } from '../model/soon.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
@@ -14,7 +15,8 @@ import { type Block, readConstraint } from '../policy/block.ts'
 import type { Registry, RegistrySnapshot } from '../registry/registry.ts'
 import { apiKeyDigest } from './api-key.ts'
 import { readCredential } from './credential.ts'
-import { clockRefusal, verifyToken } from './service-token.ts'
+import type { OnRefused, RefusedBecause } from './refused-log.ts'
+import { clockRefusal, type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
 import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 
 export interface Caller {
@@ -22,6 +24,8 @@ export interface Caller {
   readonly serial: number
   readonly userId: string
   readonly keyId: string
+  /** The token that all its relatives were minted from, or the key itself: what tells holders of one key apart. */
+  readonly family: string
   /** An operator key reaches everything; so does a plain token that one minted. */
   readonly operator: boolean
   /** Of a token minted with organization context: it reaches that organization's namespaces and no others. */
@@ -60,6 +64,8 @@ export interface AuthenticatorOptions {
   /** Credentials that were not accepted, by address. */
   readonly failures: Failures
   readonly addressOf: (request: Request) => string
+  /** Told why a credential was not accepted: whoever sent it is not. */
+  readonly onRefused?: OnRefused
 }
 
 /** Seconds to wait, 0 for none. */
@@ -78,33 +84,45 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   function recall(header: string, registry: RegistrySnapshot): Authenticated | undefined {
     const caller = registry.callers.get(header) as Caller | undefined
     if (caller === undefined) return undefined
-    if (caller.token !== undefined && clockRefusal(caller.token, secondsNow()) !== undefined) throw unauthorized()
-    return { caller, registry }
+    const clock = caller.token && clockRefusal(caller.token, secondsNow())
+    if (clock === undefined) return { caller, registry }
+    options.onRefused?.(clock, aboutToken(caller.token))
+    throw unauthorized()
   }
 
   async function lookAt(header: string, request: Request, current: Soon<RegistrySnapshot>): Promise<Authenticated> {
     const registry = await current
     const known = recall(header, registry)
     if (known !== undefined) return known
-    const credential = readCredential(header)
+    const address = options.addressOf(request)
+    const credential = credentialIn(header, address)
     // Not looked at at all past the limit: a signature costs more than sending one. Whoever was accepted
     // before is not held up by a neighbour behind the same address.
-    const address = options.addressOf(request)
     const wait = options.failures.wait(address)
-    if (wait > 0 && !accepted.has(credential))
+    if (wait > 0 && !accepted.has(credential)) {
+      options.onRefused?.('limit', { address })
       throw rateLimited('Too many credentials from this address were not accepted', wait)
-    const nowSeconds = secondsNow()
-    let caller: Caller | undefined
-    if (credential.includes('.')) caller = await tokenCaller(credential, nowSeconds, registry, options)
-    caller ??= await keyCaller(credential, registry, options)
-    if (caller === undefined) {
+    }
+    const caller = await callerOf(credential, secondsNow(), registry, options)
+    if ('refused' in caller) {
       accepted.delete(credential)
       options.failures.take(address)
+      options.onRefused?.(caller.refused, { address, ...caller.details })
       throw unauthorized()
     }
     registry.callers.set(header, caller)
     accepted.set(credential, true)
     return { caller, registry }
+  }
+
+  /** Throws `unauthorized`. */
+  function credentialIn(header: string, address: string): string {
+    try {
+      return readCredential(header)
+    } catch (error) {
+      options.onRefused?.(header === '' ? 'missing' : 'not_bearer', { address })
+      throw error
+    }
   }
 
   return {
@@ -151,17 +169,38 @@ async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<K
   return keys
 }
 
+/** A credential that is not accepted, and why. */
+interface Refused {
+  readonly refused: RefusedBecause
+  readonly details?: LogFields
+}
+
+async function callerOf(
+  credential: string,
+  nowSeconds: number,
+  registry: RegistrySnapshot,
+  options: AuthenticatorOptions,
+): Promise<Caller | Refused> {
+  const byToken = credential.includes('.') ? await tokenCaller(credential, nowSeconds, registry, options) : undefined
+  if (byToken !== undefined && !('refused' in byToken)) return byToken
+  // A key that somebody chose may have dots too.
+  const byKey = await keyCaller(credential, registry, options)
+  return 'refused' in byKey && byKey.refused === 'unknown' ? (byToken ?? byKey) : byKey
+}
+
 async function keyCaller(
   credential: string,
   registry: RegistrySnapshot,
   { pepper }: AuthenticatorOptions,
-): Promise<Caller | undefined> {
+): Promise<Caller | Refused> {
   const key = await registry.apiKeyByDigest(apiKeyDigest(pepper, credential))
-  if (!isLive(key)) return undefined
+  if (key === undefined) return { refused: 'unknown' }
+  if (key.revokedAt !== null) return { refused: 'revoked', details: { userId: key.userId, keyId: key.keyId } }
   return {
     serial: nextSerial(),
     userId: key.userId,
     keyId: key.keyId,
+    family: key.keyId,
     operator: key.operator,
     organizationId: undefined,
     blocks: [],
@@ -175,20 +214,21 @@ async function tokenCaller(
   nowSeconds: number,
   registry: RegistrySnapshot,
   { issuer, sealingKey }: AuthenticatorOptions,
-): Promise<Caller | undefined> {
+): Promise<Caller | Refused> {
   const verified = verifyToken(credential, { keys: await keysOf(registry, sealingKey), issuer, nowSeconds })
-  if ('refused' in verified) return undefined
+  if ('refused' in verified) return whyNot(credential, verified.refused, issuer)
   const { claims } = verified
+  const refused = (because: RefusedBecause): Refused => ({ refused: because, details: aboutToken(claims) })
   // A child dies with its parent.
-  for (const jti of [...(claims.par ?? []), claims.jti]) if (await registry.isRevoked(jti)) return undefined
+  for (const jti of [...(claims.par ?? []), claims.jti]) if (await registry.isRevoked(jti)) return refused('revoked')
   const key = await registry.apiKey(claims.key)
-  if (!isLive(key) || key.userId !== claims.sub) return undefined
-  if (claims.org !== undefined && !(await leads(key, claims.org, registry))) return undefined
+  if (!isLive(key) || key.userId !== claims.sub) return refused('revoked')
+  if (claims.org !== undefined && !(await leads(key, claims.org, registry))) return refused('membership')
   const blocks: Block[] = []
   for (const constraint of claims.policy) {
     const read = readConstraint(constraint)
     // A constraint that is no longer understood restricts to nothing.
-    if ('problem' in read) return undefined
+    if ('problem' in read) return refused('policy')
     blocks.push(read.block)
   }
   const rowSets = blocks.flatMap(({ metadata }) => (metadata === undefined ? [] : [metadata]))
@@ -196,12 +236,26 @@ async function tokenCaller(
     serial: nextSerial(),
     userId: claims.sub,
     keyId: claims.key,
+    family: claims.par?.[0] ?? claims.jti,
     operator: key.operator,
     organizationId: claims.org,
     blocks,
     rowScope: rowSets.length === 0 ? '' : JSON.stringify(rowSets),
     token: claims,
   }
+}
+
+/** Of a token that does not verify. What it claims is told where its signature is ours: that is looked at first. */
+function whyNot(token: string, why: TokenRefusal, expected: string): Refused {
+  if (why !== 'issuer' && why !== 'expired' && why !== 'not_yet') return { refused: 'unknown', details: { token: why } }
+  const claims = unverifiedClaims(token)
+  const issuers = why === 'issuer' ? { expected, got: claims?.iss } : {}
+  return { refused: why, details: { ...issuers, ...aboutToken(claims) } }
+}
+
+/** What the log may say of a token: never the token itself. */
+function aboutToken(claims: ServiceTokenClaims | undefined): LogFields {
+  return { jti: claims?.jti, userId: claims?.sub, keyId: claims?.key }
 }
 
 /** Is there such a key, and was it not revoked? */

@@ -6,7 +6,7 @@
 import { revocationKeptSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
 import { newGeneration } from '../storage/connections.ts'
 import { keyText, registryGenerationKey, revocationKey, revocations, under } from '../storage/keys.ts'
-import { asBuffer, type Key, type Store } from '../storage/store.ts'
+import type { Key, Store } from '../storage/store.ts'
 
 /** `exp`, Unix seconds, where it is known: no child outlives its parent. Resolves when durable, and in force. */
 export async function revokeToken(
@@ -22,10 +22,13 @@ export async function revokeToken(
   })
 }
 
+/** Until when it counts, Unix seconds; 0 for none. */
+export function readRevocation(stored: Uint8Array | undefined): number {
+  return stored === undefined ? 0 : Number(keyText(stored))
+}
+
 /** Some of the revocations of tokens that are long over. */
 async function forgettable(store: Store, nowSeconds: number): Promise<Key[]> {
   const { entries } = await store.range({ ...under(revocations), limit: 1000 })
-  return entries
-    .filter(({ value }) => Number(keyText(asBuffer(value))) + revocationKeptSeconds < nowSeconds)
-    .map(({ key }) => key)
+  return entries.filter(({ value }) => readRevocation(value) + revocationKeptSeconds < nowSeconds).map(({ key }) => key)
 }

@@ -4,9 +4,10 @@
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import { existsSync, linkSync, lstatSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
+import { expectPrivate } from '../private-file.ts'
 
 export interface Secrets {
   /** Keys the hash of an API key that the store keeps. */
@@ -17,6 +18,10 @@ export interface Secrets {
   readonly sealingKey: Buffer
   /** Seals the headers of connections. */
   readonly headersKey: Buffer
+  /** Seals the ids of MCP sessions that clients get. */
+  readonly sessionKey: Buffer
+  /** Who we are to other HTTP intermediaries (RFC 9110, 7.6.3); the same for all that share the secret. */
+  readonly pseudonym: string
 }
 
 /** Reads the secret of a data folder, making one when there is none. Throws CommandError. */
@@ -31,6 +36,8 @@ export function openSecrets(folder: string): Secrets {
     cursorKey: derive('cursor key'),
     sealingKey: derive('sealing key'),
     headersKey: derive('connection headers key'),
+    sessionKey: derive('session key'),
+    pseudonym: `postern-${derive('pseudonym').toString('hex').slice(0, 12)}`,
   }
 }
 
@@ -64,19 +71,12 @@ export function openSealed(key: Buffer, sealed: Buffer, place = ''): string | un
  */
 export function readOrCreate(path: string, create: () => string): string {
   if (!existsSync(path)) createWhole(path, `${create()}\n`)
-  let text: string
+  expectPrivate(path, 'file')
   try {
-    const { mode, uid } = lstatSync(path)
-    if ((mode & 0o077) !== 0) throw new CommandError(`${path} can be read by others: run  chmod 600 ${path}`)
-    if (process.getuid !== undefined && uid !== process.getuid()) {
-      throw new CommandError(`${path} belongs to another user: run postern as its owner, or change the owner`)
-    }
-    text = readFileSync(path, 'utf8')
+    return readFileSync(path, 'utf8').trim()
   } catch (error) {
-    if (error instanceof CommandError) throw error
     throw new CommandError(`cannot read ${path}: ${(error as Error).message}`, 1, { cause: error })
   }
-  return text.trim()
 }
 
 /** The file appears whole and on disk, or not at all; whoever comes second keeps what the first wrote. */

@@ -18,19 +18,18 @@ export function signToken(claims: ServiceTokenClaims, key: SigningKey): string {
   return `${signed}.${Buffer.from(signature).toString('base64url')}`
 }
 
-export type Verified =
-  | { readonly claims: ServiceTokenClaims }
-  | {
-      readonly refused:
-        | 'not_a_token'
-        | 'header'
-        | 'encoding'
-        | 'signature'
-        | 'claims'
-        | 'issuer'
-        | 'not_yet'
-        | 'expired'
-    }
+export type Verified = { readonly claims: ServiceTokenClaims } | { readonly refused: TokenRefusal }
+
+/** In the order in which they are looked at. */
+export type TokenRefusal =
+  | 'not_a_token'
+  | 'header'
+  | 'encoding'
+  | 'signature'
+  | 'claims'
+  | 'issuer'
+  | 'not_yet'
+  | 'expired'
 
 export interface VerifyOptions {
   readonly keys: KeyRing

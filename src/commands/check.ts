@@ -2,6 +2,7 @@
 
 import { CommandError } from '../errors.ts'
 import { type FixtureProblem, findFixtureFiles, readFixtures, sourceFile } from '../fixtures/read.ts'
+import { printable } from '../printable.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Resolves when the fixtures can be loaded, with advice where a mock would not do what is meant; throws CommandError with the list of problems otherwise. */
@@ -21,7 +22,7 @@ export async function check(folders: readonly string[], { stdout, stderr }: Term
 
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
   const lines = problems.map(({ file, place, message }) =>
-    [file, place, message].filter((part) => part !== '').join(': '),
+    printable([file, place, message].filter((part) => part !== '').join(': ')),
   )
   return [...lines, `${counted(problems.length, 'problem')}: these fixtures are not loaded`].join('\n')
 }

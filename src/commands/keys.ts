@@ -1,11 +1,10 @@
 /** `postern keys create | list | revoke`: API keys, while the server runs or not. */
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
-import { openDataFolder, openExistingDataFolder } from '../data-folder.ts'
+import { madeFolder, type NamedFolder, openExistingDataFolder, openNamedDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, shapeOf } from '../model/check.ts'
 import { ApiKey } from '../model/registry.ts'
-import { printable } from '../printable.ts'
 import { recordAct } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -13,18 +12,15 @@ import type { Terminal } from './terminal.ts'
 const userShape = shapeOf(ApiKey.properties.userId)
 const nameShape = shapeOf(ApiKey.properties.name)
 
-export interface CreateFlags {
-  readonly data: string
+export interface CreateFlags extends NamedFolder {
   readonly user: string
   readonly name?: string
   readonly operator?: boolean
 }
 
 /** Prints the key, alone, on stdout. */
-export async function createKey(
-  { data, user, name, operator = false }: CreateFlags,
-  terminal: Terminal,
-): Promise<void> {
+export async function createKey(flags: CreateFlags, terminal: Terminal): Promise<void> {
+  const { data, user, name, operator = false } = flags
   for (const [flag, shape, value] of [
     ['--user', userShape, user],
     ['--name', nameShape, name ?? null],
@@ -32,7 +28,7 @@ export async function createKey(
     const [problem] = shape.accepts(value) ? [] : shape.problems(value, 1)
     if (problem !== undefined) throw new CommandError(`${flag}: ${problemText(problem)}`, 2)
   }
-  const { store, secrets } = await openDataFolder(data)
+  const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
   const { key, record } = await createApiKey(store, secrets.apiKeyPepper, {
     userId: user,
     name: name ?? null,
@@ -42,11 +38,12 @@ export async function createKey(
   await store.close()
   await recordAct(data, 'key.created', { keyId: record.keyId, userId: user, operator })
   terminal.stdout(`${key}\n`)
+  if (isNew) terminal.stderr(madeFolder(data))
   terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. It is not shown again.\n`)
 }
 
-export async function listKeys({ data }: { readonly data: string }, { stdout }: Terminal): Promise<void> {
-  const { store } = await openExistingDataFolder(data)
+export async function listKeys({ data }: { readonly data: string }, { stdout, stderr }: Terminal): Promise<void> {
+  const { store } = await openExistingDataFolder(data, stderr)
   const keys = await listApiKeys(store)
   await store.close()
   const rows = keys.map(({ keyId, userId, name, operator, createdAt, revokedAt }) => [
@@ -57,15 +54,15 @@ export async function listKeys({ data }: { readonly data: string }, { stdout }: 
     revokedAt === null ? 'active' : `revoked ${revokedAt}`,
     name ?? '',
   ])
-  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows.map((row) => row.map(printable))]))
+  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows]))
 }
 
 export async function revokeKey(
   keyId: string,
   { data }: { readonly data: string },
-  { stdout }: Terminal,
+  { stdout, stderr }: Terminal,
 ): Promise<void> {
-  const { store } = await openExistingDataFolder(data)
+  const { store } = await openExistingDataFolder(data, stderr)
   const found = await revokeApiKey(store, keyId, new Date())
   await store.close()
   if (!found) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see  postern keys list`)

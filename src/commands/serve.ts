@@ -17,17 +17,21 @@ import {
   type SourceFile,
   sourceFile,
 } from '../fixtures/read.ts'
+import { acceptsSampleKey, hasSampleKey } from '../fixtures/sample-keys.ts'
 import { createSpool } from '../fixtures/spool.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { asArrived, rawPathRoutes } from '../http/raw-path.ts'
 import { asPlatformError, errorResponse } from '../http/respond.ts'
-import { idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
+import { createShares } from '../http/shares.ts'
+import { answersBytesMax, idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
 import { removeAhead } from '../storage/ahead.ts'
-import { apiKeyDigestKey, startedKey } from '../storage/keys.ts'
+import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
+import { asBuffer, type Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { fixtureProblemsText } from './check.ts'
+import { greeting } from './greeting.ts'
 import { serveMetrics } from './metrics.ts'
 import { createProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -47,12 +51,15 @@ export interface Running {
 /** Starts a server that answers; throws CommandError with a line that says what to do. */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
   const log = createLog({ write: terminal.stderr, now: () => new Date() })
-  const folder = await openDataFolder(dataPath)
-  const { store, secrets } = folder
   using cleanup = new DisposableStack()
   cleanup.use(lockForServing(dataPath))
+  const folder = await openDataFolder(dataPath, (from, to, upgrade) => {
+    if (upgrade()) log.info('the store is upgraded', { from, to })
+  })
+  const { store, secrets } = folder
   const server = listen(config)
   cleanup.defer(() => void server.stop(true))
+  const isPublic = !isLoopback(config.host)
 
   const load = async (sources: readonly SourceFile[]) => {
     const digest = digestOf(sources)
@@ -67,6 +74,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
     const isLarge = fixtures.connections.length >= giveBackEvery
     if (isLarge) giveBack()
+    if (isPublic && !config.areSampleKeysAllowed && hasSampleKey(fixtures.apiKeys)) throw sampleKeysRefused(config)
     const onProgress = (done: number, total: number) => progress.step('loading fixtures', done, total)
     const loaded = await loadFixtures(store, fixtures, digest, {
       pepper: secrets.apiKeyPepper,
@@ -83,6 +91,11 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   // What a load that was cut off has left, and no other is under way: the folder is ours.
   await removeAhead(store)
   if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(sourceFile))
+  // Those of an earlier load too.
+  if (isPublic && (await acceptsSampleKey(store, secrets.apiKeyPepper))) {
+    if (!config.areSampleKeysAllowed) throw sampleKeysRefused(config)
+    log.warn('the keys of the sample fixtures, which everybody has, are accepted', { host: config.host })
+  }
 
   const url = config.baseUrl ?? urlOf(config.host, server.port ?? 0)
   const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
@@ -101,19 +114,33 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     cleanup.defer(() => metrics.stop())
     log.info('metrics listening', { url: metrics.url })
   }
+  const memory = createShares(answersBytesMax)
+  /** A request that takes its time has none of the runtime's timeout, and gets it back. */
+  const takeTime = (request: Request) => {
+    const arrived = asArrived(request)
+    server.timeout(arrived, 0)
+    return () => server.timeout(arrived, idleTimeoutSeconds)
+  }
   const machine = new Set(['127.0.0.1', '::1', config.host, ...localAddresses])
   const addresses = createAddresses({
     ...config.upstream,
-    isOurs: (address, port) => port === server.port && (machine.has(address) || isLoopback(address)),
+    isOurs: (address, port, target) =>
+      (port === server.port && (machine.has(address) || isLoopback(address))) || isBelow(target, url),
   })
   const app = createApp({
-    upstream: createUpstream(addresses, metrics?.observer.upstreamAnswered),
+    upstream: createUpstream(addresses, {
+      memory,
+      pseudonym: secrets.pseudonym,
+      observe: metrics?.observer.upstreamAnswered,
+    }),
     upstreamPatience: config.upstream.patience,
-    wait: (milliseconds, request) => {
-      server.timeout(asArrived(request), 0)
-      return wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
+    memory,
+    async wait(milliseconds, request) {
+      const giveBack = takeTime(request)
+      await wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
+      giveBack()
     },
-    takeTime: (request) => server.timeout(asArrived(request), 0),
+    takeTime,
     store,
     secrets,
     issuer: url,
@@ -129,6 +156,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   })
   // Last of all: a start that fails has not made a key that nobody saw.
   const operatorKey = await firstStart(folder, config.operatorKey, log)
+  await noteBaseUrl(store, url, log)
+  if (config.baseUrl === undefined && wildcards.has(config.host)) {
+    log.warn('tokens name an issuer that no client can call: set --base-url', { issuer: url })
+  }
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
   const held = cleanup.move()
@@ -152,6 +183,18 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
 const giveBackEvery = 100_000
 const giveBackAfterMs = 500
 const giveBack = () => Bun.gc(true)
+/** Is it what clients call us, whatever proxy is in between? Others may be served beside us under the same name. */
+function isBelow(target: URL, baseUrl: string): boolean {
+  const { origin, pathname } = new URL(baseUrl)
+  return target.origin === origin && `${target.pathname}/`.startsWith(pathname.replace(/\/*$/, '/'))
+}
+
+function sampleKeysRefused({ host }: ServeConfig): CommandError {
+  return new CommandError(
+    `whoever reaches ${host} could use the keys of the sample fixtures, which everybody has: load fixtures of your own ` +
+      'and revoke those keys (postern keys revoke), or allow them with --allow-sample-keys',
+  )
+}
 
 /** Bound before anything is loaded, so that a busy port is told at once; answers "not yet" until then. */
 function listen({ host, port }: ServeConfig) {
@@ -210,14 +253,42 @@ async function firstStart(
   return operatorKey === undefined ? key : undefined
 }
 
+const wildcards = new Set(['0.0.0.0', '::'])
+
+/** Keeps what this server is called, and tells where it was called something else: that ends its tokens. */
+async function noteBaseUrl(store: Store, url: string, log: Log): Promise<void> {
+  const stored = await store.get(baseUrlKey)
+  const before = stored === undefined ? undefined : asBuffer(stored).toString()
+  if (before === url) return
+  if (before !== undefined) {
+    log.warn('the base URL is another than at the last start, so tokens of then are refused', { before, now: url })
+  }
+  try {
+    await store.commit({ puts: [{ key: baseUrlKey, value: Buffer.from(url) }] })
+  } catch (error) {
+    // A disk without room is no reason not to serve: this is only kept for `token explain`.
+    log.warn('the base URL could not be kept', { error: (error as Error).message })
+  }
+}
+
 /** Serves until a signal asks to stop. Resolves with the exit code. */
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
-  terminal.stdout(`postern listening on ${running.url}\n`)
-  await signalled()
+  const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
+  // Whoever reads that it listens may send a signal at once.
+  const asked = signalled()
+  terminal.stdout(`postern listening on ${running.url}\n${lines}`)
+  await asked
   await running.stop()
   return 0
+}
+
+/** For who tries the sample company. Of other fixtures nothing is shown: their keys are nobody else's business. */
+async function sampleGreeting({ url, folder: { store, secrets } }: Running): Promise<string> {
+  if (!(await acceptsSampleKey(store, secrets.apiKeyPepper))) return ''
+  const { sampleSources } = await import('../fixtures/sample.ts')
+  return greeting('The sample company is loaded.', url, readFixtures(sampleSources()).fixtures, undefined)
 }
 
 const stopSignals = [

@@ -19,19 +19,24 @@ interface Flags {
   readonly data: string
 }
 
-export async function listSigningKeys({ data }: Flags, now: Date, { stdout }: Terminal): Promise<void> {
-  stdout(shown(await change(data, () => undefined), seconds(now)))
+export async function listSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+  stdout(shown(await change(data, stderr, () => undefined), seconds(now)))
 }
 
-export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout }: Terminal): Promise<void> {
-  const records = await change(data, (before) => rotated(before, seconds(now)))
+export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+  const records = await change(data, stderr, (before) => rotated(before, seconds(now)))
   const { active } = keyRing(records)
   await recordAct(data, 'signing-key.rotated', { kid: active.kid })
   stdout(`${active.kid} signs from now on\n\n${shown(records, seconds(now))}`)
 }
 
-export async function revokeSigningKey(kid: string, { data }: Flags, now: Date, { stdout }: Terminal): Promise<void> {
-  const records = await change(data, (before) => {
+export async function revokeSigningKey(
+  kid: string,
+  { data }: Flags,
+  now: Date,
+  { stdout, stderr }: Terminal,
+): Promise<void> {
+  const records = await change(data, stderr, (before) => {
     const after = withoutKey(before, kid, seconds(now))
     if (after === undefined)
       throw new CommandError(`there is no signing key ${JSON.stringify(kid)}: see  postern signing-key list`)
@@ -43,9 +48,10 @@ export async function revokeSigningKey(kid: string, { data }: Flags, now: Date, 
 
 async function change(
   data: string,
+  stderr: Terminal['stderr'],
   how: (records: readonly SigningKeyRecord[]) => SigningKeyRecord[] | undefined,
 ): Promise<readonly SigningKeyRecord[]> {
-  const { store, secrets } = await openExistingDataFolder(data)
+  const { store, secrets } = await openExistingDataFolder(data, stderr)
   try {
     const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? []))
     return records ?? []

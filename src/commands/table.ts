@@ -1,5 +1,10 @@
-/** Rows in columns, as wide as their widest cell; the first row is the heading. */
-export function table(rows: readonly (readonly string[])[]): string {
+/** Tables of commands. */
+
+import { printable } from '../printable.ts'
+
+/** Rows in columns, as wide as their widest cell; the first row is the heading. A cell is one line, whatever is in it. */
+export function table(cells: readonly (readonly string[])[]): string {
+  const rows = cells.map((row) => row.map(printable))
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
   const line = (row: readonly string[]) =>
     row

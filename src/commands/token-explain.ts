@@ -7,7 +7,7 @@ import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-tok
 import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
 import { openExistingDataFolder } from '../data-folder.ts'
 import { CommandError, constraintOf } from '../errors.ts'
-import { jsonDepthMax } from '../limits.ts'
+import { rpcDepthMax } from '../limits.ts'
 import { placeOf } from '../model/check.ts'
 import { operationKinds, resourceTypes } from '../model/constraint.ts'
 import { readJsonBytes } from '../model/json.ts'
@@ -17,6 +17,9 @@ import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
 import { printable } from '../printable.ts'
 import { createRegistry } from '../registry/registry.ts'
+import { baseUrlKey } from '../storage/keys.ts'
+import { asBuffer } from '../storage/store.ts'
+import { readToken } from './given-token.ts'
 import type { Terminal } from './terminal.ts'
 
 export interface ExplainFlags {
@@ -28,8 +31,16 @@ export interface ExplainFlags {
   readonly rpc?: string
 }
 
-export async function explainToken(token: string, flags: ExplainFlags, now: Date, { stdout }: Terminal): Promise<void> {
-  const claims = unverifiedClaims(token.trim())
+/** Resolves with the exit code: 1 where a request was described that is refused. */
+export async function explainToken(
+  given: string,
+  flags: ExplainFlags,
+  now: Date,
+  { stdout, stderr }: Terminal,
+): Promise<0 | 1> {
+  if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
+  const token = readToken(given)
+  const claims = unverifiedClaims(token)
   if (claims === undefined)
     throw new CommandError('this is not a service token of postern: give all of what POST /tokens answered as `token`')
   const blocks = claims.policy.map((constraint, index) => {
@@ -40,11 +51,8 @@ export async function explainToken(token: string, flags: ExplainFlags, now: Date
       )
     return read.block
   })
-  const known = await lookUp(claims, flags.data)
-  const lines = [
-    ...tokenLines(claims, standing(claims, token.trim(), flags.data, known), now),
-    ...blocks.flatMap(blockLines),
-  ]
+  const known = await lookUp(claims, flags.data, stderr)
+  const lines = [...tokenLines(claims, standing(claims, token, flags.data, known), now), ...blocks.flatMap(blockLines)]
   if (blocks.length === 0)
     lines.push(
       `No policy: it may do all that its user may${claims.org === undefined ? '' : ' within the organization'}.`,
@@ -52,11 +60,21 @@ export async function explainToken(token: string, flags: ExplainFlags, now: Date
   const asked = [flags.namespace, flags.resource, flags.operation, flags.metadata, flags.rpc].some(
     (flag) => flag !== undefined,
   )
+  let isRefused = false
   if (asked) {
-    const over = isExpired(claims, now) ? 'has expired' : (known?.revoked.length ?? 0) > 0 ? 'is revoked' : undefined
-    lines.push('', ...requestLines(blocks, readAccess(flags), flags.namespace, over))
+    const answer = requestLines(blocks, readAccess(flags), flags.namespace, reasonItIsOver(claims, known, now))
+    lines.push('', ...answer.lines)
+    isRefused = !answer.allowed
   }
   stdout(`${lines.map(printable).join('\n')}\n`)
+  return isRefused ? 1 : 0
+}
+
+/** Why it is refused whatever is asked. */
+function reasonItIsOver(claims: ServiceTokenClaims, known: Known | undefined, now: Date): string | undefined {
+  if (isExpired(claims, now)) return 'has expired'
+  if (known !== undefined && known.revoked.length > 0) return 'is revoked'
+  return isForeign(claims, known) ? 'is of another base URL' : undefined
 }
 
 function tokenLines(claims: ServiceTokenClaims, standing: readonly string[], now: Date): string[] {
@@ -77,18 +95,29 @@ interface Known {
   readonly keys: KeyRing | undefined
   /** Of the token, the tokens it was minted with, and its API key. */
   readonly revoked: readonly string[]
+  /** Under which the folder was last served. */
+  readonly baseUrl: string | undefined
 }
 
 /** Only looks: a folder that is not there is not made. */
-async function lookUp({ jti, par = [], key }: ServiceTokenClaims, data: string): Promise<Known | undefined> {
+async function lookUp(
+  { jti, par = [], key }: ServiceTokenClaims,
+  data: string,
+  stderr: Terminal['stderr'],
+): Promise<Known | undefined> {
   if (!existsSync(join(data, 'store'))) return undefined
-  const { store, secrets } = await openExistingDataFolder(data)
+  const { store, secrets } = await openExistingDataFolder(data, stderr)
   try {
     const registry = await createRegistry(store).current()
     const revoked: string[] = []
     for (const id of [...par, jti]) if (await registry.isRevoked(id)) revoked.push(id)
     if (!isLive(await registry.apiKey(key))) revoked.push(key)
-    return { keys: await readKeyRing(store, secrets.sealingKey), revoked }
+    const baseUrl = await store.get(baseUrlKey)
+    return {
+      keys: await readKeyRing(store, secrets.sealingKey),
+      revoked,
+      baseUrl: baseUrl === undefined ? undefined : asBuffer(baseUrl).toString(),
+    }
   } finally {
     await store.close()
   }
@@ -101,7 +130,13 @@ function standing(claims: ServiceTokenClaims, token: string, data: string, known
   return [
     `signature is of a key in ${data}`,
     ...known.revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
+    ...(isForeign(claims, known) ? [`issued by another base URL than ${data} is served under: ${known.baseUrl}`] : []),
   ]
+}
+
+/** A server refuses tokens that name another base URL than its own. */
+function isForeign({ iss }: ServiceTokenClaims, known: Known | undefined): boolean {
+  return known?.baseUrl !== undefined && known.baseUrl !== iss
 }
 
 function blockLines(block: Block, index: number): string[] {
@@ -130,7 +165,7 @@ function requestLines(
   access: Access,
   namespace: string | undefined,
   over: string | undefined,
-): string[] {
+): { readonly lines: string[]; readonly allowed: boolean } {
   const { resource, operation } = access
   // Without a namespace nothing is said of namespaces.
   const blocks: readonly Block[] = namespace === undefined ? given.map(({ namespaces: _, ...block }) => block) : given
@@ -161,7 +196,7 @@ function requestLines(
     const status = decision.visible ? '403' : '404, as if the namespace did not exist'
     lines.push(`Refused by ${constraintOf(decision)}: ${status}.`)
   }
-  return lines
+  return { lines, allowed: over === undefined && decision.allowed }
 }
 
 function isExpired(claims: ServiceTokenClaims, now: Date): boolean {
@@ -202,7 +237,7 @@ function readBody(file: string): unknown {
   } catch (error) {
     throw new CommandError(`--rpc ${file}: ${(error as Error).message}`, 1, { cause: error })
   }
-  const read = readJsonBytes(bytes, jsonDepthMax)
+  const read = readJsonBytes(bytes, { depthMax: rpcDepthMax, numbers: 'marked' })
   if ('problem' in read) throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
   return read.value
 }

@@ -7,21 +7,22 @@ import { openExistingDataFolder } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { tokenIdShape } from '../model/token.ts'
 import { recordAct } from './audit.ts'
+import { readToken } from './given-token.ts'
 import type { Terminal } from './terminal.ts'
 
-/** `named` is the token itself, or its id. */
+/** `named` is the token itself, its id, or `-` for either on stdin. */
 export async function revokeTokenCommand(
   named: string,
   { data }: { readonly data: string },
   now: Date,
-  { stdout }: Terminal,
+  { stdout, stderr }: Terminal,
 ): Promise<void> {
-  const token = named.trim()
+  const token = readToken(named)
   const claims = unverifiedClaims(token)
   if (claims === undefined && !tokenIdShape.test(token)) {
     throw new CommandError('this is neither a service token of postern nor the id of one, which begins with tok_', 2)
   }
-  const { store, secrets } = await openExistingDataFolder(data)
+  const { store, secrets } = await openExistingDataFolder(data, stderr)
   try {
     if (claims !== undefined) {
       const keys = await readKeyRing(store, secrets.sealingKey)

@@ -3,13 +3,20 @@
 import { createHash } from 'node:crypto'
 import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { lockForServing, openDataFolder, openExistingDataFolder } from '../data-folder.ts'
+import {
+  lockForServing,
+  madeFolder,
+  type NamedFolder,
+  openExistingDataFolder,
+  openNamedDataFolder,
+} from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { isAnythingAhead, removeAhead } from '../storage/ahead.ts'
 import { type Store, StoreError } from '../storage/store.ts'
 import { exportLines } from '../transfer/export.ts'
 import { importFile } from '../transfer/import.ts'
 import { recordAct } from './audit.ts'
+import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -22,7 +29,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   if (file !== undefined && existsSync(file)) {
     throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
   }
-  const { store, secrets } = await openExistingDataFolder(data)
+  const { store, secrets } = await openExistingDataFolder(data, terminal.stderr)
   await store.close()
   const draft = `${file}.part`
   const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
@@ -64,23 +71,27 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   if (file !== undefined) terminal.stdout(`${lines - 2} records are in ${file}\n`)
 }
 
-export async function importCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
+export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
+  const { data } = flags
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
-  const { store, secrets } = await openDataFolder(data)
   const progress = commandProgress(terminal)
-  try {
-    if (await isAnythingAhead(store)) await removeLeftovers(data, store)
-    const { records, leftOut } = await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)
-    progress.end()
-    await recordAct(data, 'data.imported', { records })
-    terminal.stdout(`${records} records are imported\n`)
-    if (leftOut > 0) {
-      terminal.stderr(
-        `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
-      )
+  const { records, leftOut, isNew } = await leavingNothing(data, async () => {
+    const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
+    try {
+      if (await isAnythingAhead(store)) await removeLeftovers(data, store)
+      return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
+    } finally {
+      await store.close()
     }
-  } finally {
-    await store.close()
+  })
+  progress.end()
+  await recordAct(data, 'data.imported', { records })
+  terminal.stdout(`${records} records are imported\n`)
+  if (isNew) terminal.stderr(madeFolder(data))
+  if (leftOut > 0) {
+    terminal.stderr(
+      `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
+    )
   }
 }
 

@@ -7,7 +7,7 @@
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { readSigningKeys } from '../auth/signing-keys.ts'
-import { expectDataFolder } from '../data-folder.ts'
+import { expectDataFolder, upgradeStore } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, type Shape, shapeOf } from '../model/check.ts'
 import { Connection } from '../model/connection.ts'
@@ -18,7 +18,7 @@ import { printable } from '../printable.ts'
 import { indexEntries, newPageGeneration } from '../storage/connections.ts'
 import { inspect, replaceIndex } from '../storage/inspect.ts'
 import { connectionOf, indexKind, keyText, termEntries } from '../storage/keys.ts'
-import { checkFile } from '../storage/lmdb.ts'
+import { checkFile } from '../storage/lmdb-file.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { recordAct } from './audit.ts'
@@ -40,7 +40,7 @@ const kinds: Readonly<Record<string, { readonly name: string; readonly shape: Sh
   a: { name: 'mock', shape: shapeOf(RecordedAnswer) },
 }
 const roleShape = shapeOf(Role)
-const known = new Set('oamnkhscpxgfruGBFyA')
+const known = new Set('oamnkhscpxgfruGBFUyA')
 const indexLetter = indexKind[0]
 const shownMax = 100
 
@@ -50,7 +50,8 @@ const shownMax = 100
  */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   if (process.env[lookingHere] !== undefined) return verifyHere(flags, terminal)
-  const program = Bun.main.startsWith('/$bunfs/') ? [process.execPath] : [process.execPath, Bun.main]
+  const isCompiled = /^(?:\/\$bunfs|B:[\\/]~BUN)[\\/]/.test(Bun.main)
+  const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data, ...(flags.repair === true ? ['--repair'] : [])]
   const child = Bun.spawn([...program, ...args], {
     env: { ...process.env, [lookingHere]: '1' },
@@ -82,6 +83,7 @@ async function verifyHere({ data, repair = false }: Flags, terminal: Terminal): 
   } catch (error) {
     throw new CommandError((error as Error).message, 1, { cause: error })
   }
+  await upgradeStore(data, terminal.stderr)
   const found = await look(data, terminal)
   const { problems, index, records, entries } = found
   if (index.length > 0 && repair) {

@@ -151,7 +151,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
     const writing: Writing = { asking: await ask(deps, request), place, headersKey: deps.headersKey }
     const draft = await draftNew(write, writing, new Date(deps.now()))
     expectWritable(writing, { ...draft.connection, status: { state: 'connected' } })
-    const connection = await greeted(draft)
+    const connection = await greeted(draft, writing.asking)
     return commit('connection.created', connection, draft, place, undefined, request)
   }
 
@@ -171,16 +171,17 @@ export function connectionRoutes(deps: ConnectionDeps) {
     expectWritable(writing, same)
     // Other headers, or another query of the URL, may find the server in another mood.
     const isOther = write.headers !== undefined || draft.connection.mcpUrl !== before.connection.mcpUrl
-    return commit('connection.changed', isOther ? await greeted(draft) : same, draft, place, before, request)
+    return commit('connection.changed', isOther ? await greeted(draft, asking) : same, draft, place, before, request)
   }
 
   /** With what its server told. Throws `invalid_request` where we may not go there. */
-  async function greeted({ connection, headers }: Draft): Promise<Connection> {
+  async function greeted({ connection, headers }: Draft, { caller, request }: Asking): Promise<Connection> {
     if (connection.mock?.enabled === true || connection.mcpUrl === null) {
       return { ...connection, status: { state: 'connected' } }
     }
+    const asked = { holder: caller, via: request.headers.get('via') ?? undefined }
     try {
-      return { ...connection, ...(await learn(deps.upstream, connection.mcpUrl, headers)) }
+      return { ...connection, ...(await learn(deps.upstream, connection.mcpUrl, headers, asked)) }
     } catch (error) {
       if (error instanceof UpstreamError) throw invalidRequest(`mcpUrl: ${error.message}`)
       throw error

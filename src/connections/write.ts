@@ -8,7 +8,7 @@ import { openHeaders, sealHeaders } from '../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../errors.ts'
 import { connectionBytesMax } from '../limits.ts'
 import { bodyProblemText, shapeOf } from '../model/check.ts'
-import { type Connection, ConnectionWrite } from '../model/connection.ts'
+import { type Connection, ConnectionWrite, urlProblem } from '../model/connection.ts'
 import { namespaceOf } from '../model/names.ts'
 import type { ServerDetail } from '../model/server.ts'
 import { decide } from '../policy/decide.ts'
@@ -34,7 +34,8 @@ export function readWrite(body: unknown): ConnectionWrite {
     throw invalidRequest(bodyProblemText(problem))
   }
   const { mcpUrl, server, mock, metadata, headers } = body
-  if (mcpUrl !== undefined) checkUrl(mcpUrl)
+  const wrongUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)
+  if (wrongUrl !== undefined) throw invalidRequest(`mcpUrl: ${wrongUrl}`)
   if (mcpUrl !== undefined && server !== undefined)
     throw invalidRequest('server: stands instead of mcpUrl; give one of them')
   if (mock?.enabled === true && mcpUrl !== undefined) throw invalidRequest('mock: needs a server, not an mcpUrl')
@@ -50,14 +51,6 @@ export function readWrite(body: unknown): ConnectionWrite {
     seen.add(lower)
   }
   return body
-}
-
-function checkUrl(text: string): void {
-  if (!URL.canParse(text)) throw invalidRequest('mcpUrl: must be an http or https URL')
-  const { username, password } = new URL(text)
-  if (username + password !== '') {
-    throw invalidRequest('mcpUrl: must not carry a user or password; credentials belong into headers')
-  }
 }
 
 /** What is known of the server that a connection is made for. Throws `invalid_request` where the caller's token does not allow its namespace. */

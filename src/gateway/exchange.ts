@@ -5,19 +5,20 @@ import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { openHeaders } from '../auth/sealed-headers.ts'
 import { constraintOf } from '../errors.ts'
+import type { Turns } from '../http/turns.ts'
 import { bodyPromptMs } from '../limits.ts'
 import type { Mocks } from '../mocks/mock.ts'
 import { type Soon, then } from '../model/soon.ts'
-import { decideOnConnection } from '../policy/decide.ts'
-import { narrowsTools } from '../policy/tools.ts'
+import { decideOnMessage } from '../policy/decide.ts'
+import { narrowsTools, speaksOfArguments } from '../policy/tools.ts'
 import type { StoredConnection } from '../storage/connections.ts'
 import type { KnownConnections } from '../storage/known-connections.ts'
-import type { Message } from './message.ts'
+import { type Message, withoutRenamedParams } from './message.ts'
 import { narrowTools } from './narrow.ts'
 import type { UpstreamProxy } from './proxy.ts'
 import { RpcError } from './rpc-error.ts'
 import type { Sessions } from './sessions.ts'
-import { rewritten } from './stream.ts'
+import { rewriteEvents, rewritten } from './stream.ts'
 
 export interface GatewayDeps {
   readonly authenticator: Authenticator
@@ -27,8 +28,14 @@ export interface GatewayDeps {
   readonly proxy: UpstreamProxy
   readonly sessions: Sessions
   readonly mocks: Mocks
-  /** This request may take longer than the runtime lets one: its own budgets bound it from here on. */
-  readonly takeTime: (request: Request) => void
+  readonly turns: Turns
+  /**
+   * This request may take longer than the runtime lets one: its own budgets bound it, until what this gives is called.
+   * From then on its client must read what it gets.
+   */
+  readonly takeTime: (request: Request) => () => void
+  /** Who we are to other intermediaries: a request that came through us before is a loop. */
+  readonly pseudonym: string
 }
 
 /** What is asked of a connection, once it is clear that the caller may ask anything of it. */
@@ -56,15 +63,24 @@ export function stillEntered(deps: GatewayDeps, entered: Entered, request: Reque
 
 /** The message, where the token allows it, to the connection's upstream. Throws RpcError. */
 export async function exchange(
-  { headersKey, proxy, sessions, mocks, takeTime }: GatewayDeps,
-  { asking, place, stored }: Entered,
+  deps: GatewayDeps,
+  entered: Entered,
   message: Message,
   headers: Headers,
 ): Promise<Response> {
+  const { headersKey, proxy, sessions, mocks, takeTime, turns, pseudonym } = deps
+  const { asking, place, stored } = entered
   const { caller, request, refusals } = asking
   const { connection, beside } = stored
-  const holder = caller.token?.jti ?? caller.keyId
-  const owner = `${place.namespace}/${place.connectionId}\0${holder}\0${connection.mcpUrl}\0${beside.headers ?? ''}`
+  const via = request.headers.get('via') ?? undefined
+  if (via?.includes(pseudonym) === true) throw loops(message)
+  const owner = [
+    `${place.namespace}/${place.connectionId}`,
+    caller.token?.jti ?? caller.keyId,
+    connection.createdAt,
+    connection.mcpUrl,
+    beside.headers ?? '',
+  ].join('\0')
 
   const sessionId = headers.get('mcp-session-id')
   const access = {
@@ -73,9 +89,12 @@ export async function exchange(
     operation: 'execute',
     metadata: { connectionId: place.connectionId, metadata: connection.metadata },
     rpc: message.body,
-    isReply: message.method === undefined && sessionId !== null && sessions.has(owner, sessionId),
+    isReply: message.method === undefined && sessionId !== null && typeof sessions.open(owner, sessionId) === 'object',
   } as const
-  const decision = decideOnConnection(caller.blocks, access)
+  const deciding = turns.run(caller.family, decideOnMessage(caller.blocks, access))
+  const decision = deciding instanceof Promise ? await deciding : deciding
+  // What took its turns took its time: the credential or the connection may have ended meanwhile.
+  if (deciding instanceof Promise) await enter(deps, request)
   if (!decision.allowed) {
     refusals.policy(request, caller, access, decision)
     throw new RpcError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
@@ -87,14 +106,14 @@ export async function exchange(
 
   const { blocks } = caller
   const isNarrowed = message.method === 'tools/list' && narrowsTools(blocks)
-  const rewrite = isNarrowed ? (data: string) => narrowTools(data, blocks) : undefined
+  const rewrite = isNarrowed ? (data: string) => turns.run(caller.family, narrowTools(data, blocks)) : undefined
   const { status, mock } = connection
   const { id } = message
   if (mock?.enabled === true) {
     const { registry } = asking
     const { scenario = '' } = mock
     const answer = await mocks.answer({ server: beside.server ?? '', scenario, registry, message, headers, request })
-    if (answer !== undefined) return rewrite === undefined ? answer : rewritten(answer, rewrite)
+    if (answer !== undefined) return rewrite === undefined ? answer : rewritten(answer, rewriteEvents(rewrite, id))
     throw new RpcError('upstream_down', 'The server that this connection mocks is not registered any more', { id })
   }
   if (status.state === 'input_required') {
@@ -104,8 +123,27 @@ export async function exchange(
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
     throw new RpcError('upstream_down', 'The connection has no upstream that can be reached', { id })
   }
-  takeTime(request)
   const ownHeaders = openHeaders(beside, place, headersKey)
   const signal = () => request.signal
-  return proxy.send({ place, connection, ownHeaders, owner, message, headers, signal, rewrite })
+  // Of the headers that repeat arguments only those go on that a rule on arguments was asked of.
+  const sent = speaksOfArguments(blocks) ? withoutRenamedParams(headers, message) : headers
+  const onAnswered = takeTime(request)
+  return proxy.send({
+    place,
+    connection,
+    ownHeaders,
+    owner,
+    holder: caller,
+    message,
+    headers: sent,
+    via,
+    signal,
+    rewrite,
+    onAnswered,
+  })
+}
+
+/** A connection that leads back here, through a proxy perhaps, would make thousands of requests of one. */
+function loops({ id }: Message): RpcError {
+  return new RpcError('loop', 'The connection leads back to this platform: point it to another server', { id })
 }

@@ -5,10 +5,11 @@
 
 import { isJson, readBytes } from '../http/body.ts'
 import { freshJson } from '../http/respond.ts'
-import { rpcBodyBytesMax, rpcDepthMax } from '../limits.ts'
+import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 import { handshakeRevisions, rpcCodes } from '../model/mcp.ts'
+import { folded } from '../policy/rpc-match.ts'
 import { RpcError, type RpcId, rpcErrorBody } from './rpc-error.ts'
 
 export interface Message {
@@ -32,9 +33,17 @@ export async function readMessage(request: Request): Promise<Message> {
   return messageOf(bytes)
 }
 
+/** The text itself goes on, so a number that others may read as another one is not taken for any. */
+const rpcJsonBounds = {
+  depthMax: rpcDepthMax,
+  keysMax: rpcKeysMax,
+  valuesMax: rpcValuesMax,
+  numbers: 'marked',
+} as const
+
 /** Throws RpcError. */
 export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
-  const read = readJsonBytes(bytes, rpcDepthMax)
+  const read = readJsonBytes(bytes, rpcJsonBounds)
   if ('problem' in read) {
     throw new RpcError('unreadable', bodyProblemText(read.problem))
   }
@@ -70,7 +79,7 @@ const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
 function lookalikeIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
-    if (!fields.has(key) && fields.has(key.normalize('NFKC').toLowerCase())) return key
+    if (!fields.has(key) && fields.has(folded(key))) return key
   }
   return undefined
 }
@@ -144,17 +153,47 @@ function plainValue(header: string): string {
   return encoded === undefined ? header : Buffer.from(encoded, 'base64').toString()
 }
 
+const paramPrefix = 'mcp-param-'
+
 /** `Mcp-Param-…` repeats an argument; which one only the tool's schema says, so it must be one of them. */
 function paramProblem({ body }: Message, headers: Headers): string | undefined {
-  const names = [...headers.keys()].filter((name) => name.startsWith('mcp-param-'))
+  const names = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (names.length === 0) return undefined
-  const { arguments: given } = (body['params'] ?? {}) as { arguments?: unknown }
-  const texts = new Set<string>()
-  const collect = (value: unknown) => {
-    if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) collect(part)
-    else texts.add(typeof value === 'string' ? value : JSON.stringify(value))
-  }
-  collect(given)
+  const texts = new Set(argumentTexts(body).map(([, text]) => text))
   const stranger = names.find((name) => !texts.has(plainValue(headers.get(name) ?? '')))
   return stranger === undefined ? undefined : `${stranger}: is not an argument of the body`
+}
+
+/**
+ * The headers without each `Mcp-Param-…` that does not bear the name of the argument it repeats. Where a rule speaks of
+ * arguments, a server that believes such a header could be told another one than the rule was asked of.
+ */
+export function withoutRenamedParams(headers: Headers, { body }: Message): Headers {
+  const named = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
+  if (named.length === 0) return headers
+  const given = new Set(argumentTexts(body).map(([key, text]) => `${lettersOf(key)} ${text}`))
+  const kept = new Headers(headers)
+  for (const name of named) {
+    const value = plainValue(headers.get(name) ?? '')
+    if (!given.has(`${lettersOf(name.slice(paramPrefix.length))} ${value}`)) kept.delete(name)
+  }
+  return kept
+}
+
+/** `tenantId`, `tenant_id` and `Tenant-Id` are the same name. */
+function lettersOf(name: string): string {
+  return folded(name).replace(/[^\p{L}\p{N}]/gu, '')
+}
+
+/** The texts among a call's arguments, at any depth, each with its key. */
+function argumentTexts(body: Message['body']): (readonly [key: string, text: string])[] {
+  const { arguments: given } = (body['params'] ?? {}) as { arguments?: unknown }
+  const texts: (readonly [string, string])[] = []
+  const collect = (value: unknown, key: string) => {
+    if (typeof value === 'object' && value !== null) {
+      for (const [name, part] of Object.entries(value)) collect(part, Array.isArray(value) ? key : name)
+    } else texts.push([key, typeof value === 'string' ? value : JSON.stringify(value)])
+  }
+  collect(given, '')
+  return texts
 }

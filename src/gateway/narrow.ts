@@ -1,39 +1,76 @@
 /** `tools/list` answers, without the tools that the token could never call. Everything else in them stays. */
 
+import { answerKeysMax, answerReadCharsMax, answerValuesMax, narrowingCostMax } from '../limits.ts'
+import { parseWithin } from '../model/json.ts'
 import type { Block } from '../policy/block.ts'
 import { toolVerdict } from '../policy/tools.ts'
+import { RpcError } from './rpc-error.ts'
 
 /**
- * The message with fewer tools, written anew: another reader of its text might find another list in it. Throws
- * SyntaxError for what is no JSON object, or too deep.
+ * The message with fewer tools, written anew: another reader of its text might find another list in it. In steps: yields
+ * what the next one costs before it is taken. Throws SyntaxError for what is no JSON object, or too deep, and RpcError
+ * `upstream_down` for a list that is too large.
  */
-export function narrowTools(text: string, blocks: readonly Block[]): string {
+export function* narrowTools(text: string, blocks: readonly Block[]): Generator<number, string> {
   // Events may be there for their id alone.
   if (text === '') return text
-  const message: unknown = JSON.parse(text)
+  const message = readAnswer(text)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
+  const narrow = isList ? { ...message, result: yield* narrowed(result as Record<string, unknown>, blocks) } : message
   try {
-    return JSON.stringify(
-      isList ? { ...message, result: narrowed(result as Record<string, unknown>, blocks) } : message,
-    )
+    return JSON.stringify(narrow)
   } catch {
     // The runtime reads deeper than it writes.
     throw new SyntaxError('nested too deep')
   }
 }
 
-function narrowed(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): object {
+/**
+ * A message of an upstream that must be looked into here. Throws SyntaxError where it is no JSON, and RpcError
+ * `upstream_down` where reading it would hold up everybody else.
+ */
+export function readAnswer(text: string): unknown {
+  const read =
+    text.length > answerReadCharsMax
+      ? undefined
+      : parseWithin(text, { keysMax: answerKeysMax, valuesMax: answerValuesMax })
+  if (read !== undefined) return read.value
+  throw new RpcError(
+    'upstream_down',
+    'The upstream’s answer is too large to be looked into: it can only be passed on whole',
+  )
+}
+
+function* narrowed(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
   const { tools } = result
-  const shown = Array.isArray(tools) ? tools.filter((tool) => isShown(tool, blocks)) : []
+  const shown: unknown[] = []
+  let left = narrowingCostMax
+  for (const tool of Array.isArray(tools) ? tools : []) {
+    const asking = isShown(tool, blocks)
+    let step = asking.next()
+    for (; !step.done; step = asking.next()) {
+      left -= step.value
+      if (left < 0) throw tooCostly()
+      yield step.value
+    }
+    if (step.value) shown.push(tool)
+  }
   // Another token gets another list: nobody between may keep this one for all.
   return { ...result, tools: shown, ...('cacheScope' in result && { cacheScope: 'private' }) }
 }
 
 /** What has no name cannot be called. */
-function isShown(tool: unknown, blocks: readonly Block[]): boolean {
+function* isShown(tool: unknown, blocks: readonly Block[]): Generator<number, boolean> {
   if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) return false
   const { name } = tool as { name: unknown }
-  return typeof name === 'string' && toolVerdict(blocks, name) !== 'never'
+  return typeof name === 'string' && (yield* toolVerdict(blocks, name)) !== 'never'
+}
+
+function tooCostly(): RpcError {
+  return new RpcError(
+    'upstream_down',
+    'The upstream lists too many tools for this token’s patterns: mint a token with fewer or simpler patterns',
+  )
 }

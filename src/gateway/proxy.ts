@@ -6,8 +6,9 @@
 
 import type { Place } from '../access/namespace.ts'
 import { isJson } from '../http/body.ts'
-import { freshJson } from '../http/respond.ts'
-import { callsAtOnceMax } from '../limits.ts'
+import { eventStream, freshJson } from '../http/respond.ts'
+import { createShares, type Holder, type Shares } from '../http/shares.ts'
+import { answerAtOnceBytesMax, callsAtOnceMax } from '../limits.ts'
 import type { Connection, ConnectionStatus } from '../model/connection.ts'
 import { asBuffer } from '../storage/store.ts'
 import { asResponse, type Upstream, type UpstreamAnswer, UpstreamError } from '../upstream/upstream.ts'
@@ -15,7 +16,7 @@ import { version } from '../version.ts'
 import type { Message } from './message.ts'
 import { RpcError } from './rpc-error.ts'
 import type { KeptSession, Sessions } from './sessions.ts'
-import { messagesOf, streamed } from './stream.ts'
+import { inPieces, messagesOf, type Rewrite, rewriteEvents, streamed } from './stream.ts'
 
 export interface Call {
   readonly place: Place
@@ -24,13 +25,19 @@ export interface Call {
   readonly ownHeaders: Readonly<Record<string, string>>
   /** Whom a session belongs to: the token or key, and the connection as it is pointed. */
   readonly owner: string
+  /** Whose share of places and memory it takes. */
+  readonly holder: Holder
   readonly message: Message
   /** The caller's. */
   readonly headers: Headers
-  /** Tells that the caller has gone; undefined for what is asked for nobody in particular. */
+  /** The intermediaries that the request came through (RFC 9110, 7.6.3). */
+  readonly via: string | undefined
+  /** Tells that the client disconnected; undefined for what is asked for nobody in particular. */
   readonly signal: (() => AbortSignal) | undefined
-  /** Looks at each message of the answer, where something must be left out. Throws SyntaxError. */
-  readonly rewrite: ((data: string) => string) | undefined
+  /** Looks at each message of the answer, where something must be left out. */
+  readonly rewrite: Rewrite | undefined
+  /** Called when nothing more is waited for but that the client reads on. */
+  readonly onAnswered: () => void
 }
 
 export interface UpstreamProxy {
@@ -41,6 +48,8 @@ export interface UpstreamProxy {
 export interface ProxyOptions {
   readonly upstream: Upstream
   readonly sessions: Sessions
+  /** Bytes of answers that were not read yet. */
+  readonly memory: Shares
   /** Milliseconds to the head of an answer. */
   readonly patience: number
   /** Told what the traffic says of a connection. */
@@ -50,34 +59,29 @@ export interface ProxyOptions {
 /** Made once: a response copies them. */
 const jsonHeaders = new Headers(freshJson)
 const freshHeaders = new Headers({ 'cache-control': 'no-store' })
-const streamHeaders = new Headers({ 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+const streamHeaders = new Headers(eventStream)
 
 const handshakeVersion = '2025-11-25'
 /** Dates, so far. */
 const revisionCharsMax = 32
 
-export function createProxy({ upstream, sessions, patience, onState }: ProxyOptions): UpstreamProxy {
+export function createProxy({ upstream, sessions, memory, patience, onState }: ProxyOptions): UpstreamProxy {
   /** Requests under way, by connection. */
-  const underWay = new Map<string, number>()
+  const underWay = new Map<string, { readonly places: Shares; taken: number }>()
 
-  function enter({ namespace, connectionId }: Place, id: Message['id']): () => void {
+  /** Takes a place, and gives what gives it back. Throws RpcError `too_many`. */
+  function enter({ place: { namespace, connectionId }, holder, message }: Call): () => void {
     const name = `${namespace}/${connectionId}`
-    const count = underWay.get(name) ?? 0
-    if (count >= callsAtOnceMax) {
-      throw new RpcError('too_many', `More than ${callsAtOnceMax} requests are under way through this connection`, {
-        id,
-        headers: { 'retry-after': '1' },
-      })
-    }
-    underWay.set(name, count + 1)
-    let isOver = false
-    return () => {
-      if (isOver) return
-      isOver = true
-      const left = (underWay.get(name) ?? 1) - 1
-      if (left === 0) underWay.delete(name)
-      else underWay.set(name, left)
-    }
+    const one = underWay.get(name) ?? { places: createShares(callsAtOnceMax), taken: 0 }
+    if (!one.places.take(holder, 1))
+      throw tooMany('This caller has too many requests under way through this connection', message)
+    one.taken += 1
+    underWay.set(name, one)
+    return once(() => {
+      one.places.giveBack(holder, 1)
+      one.taken -= 1
+      if (one.taken === 0) underWay.delete(name)
+    })
   }
 
   /** Rejects with UpstreamError. */
@@ -86,7 +90,7 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     body: Uint8Array | string,
     more: Readonly<Record<string, string>>,
   ): Promise<UpstreamAnswer> {
-    const { connection, ownHeaders, headers, message, signal } = call
+    const { connection, ownHeaders, headers, message, holder, signal, via } = call
     const sent: Record<string, string> = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
@@ -101,6 +105,8 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
       headers: sent,
       body,
       patience,
+      holder,
+      via,
       ...(signal !== undefined && { signal }),
     })
   }
@@ -114,7 +120,8 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
     if (!(thrown instanceof UpstreamError)) return thrown
     const { kind, message } = thrown
     // What a client did says nothing of the server.
-    if (kind === 'gone') return new RpcError('upstream_down', 'Whoever asked has gone', { id })
+    if (kind === 'gone') return new RpcError('upstream_down', 'The client disconnected', { id })
+    if (kind === 'busy') return tooMany(`The upstream was not heard out: ${message}`, { id })
     if (kind === 'late') return new RpcError('upstream_late', `The upstream: ${message}`, { id })
     onState(place, { state: 'error', message: `The server could not be reached: ${message}` })
     return new RpcError('upstream_down', `The upstream cannot be reached: ${message}`, { id })
@@ -161,18 +168,20 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
 
   return {
     async send(call) {
-      const { message, owner, place, connection } = call
-      const leave = enter(place, message.id)
-      let isStreaming = false
+      const { message, owner, holder, place, connection } = call
+      const leave = enter(call)
+      let isHeld = false
       try {
         const given = call.headers.get('mcp-session-id')
-        const own = given !== null && sessions.has(owner, given) ? given : undefined
+        const opened = given === null ? 'foreign' : sessions.open(owner, given)
+        if (opened === 'over' && message.method !== 'initialize') throw sessionOver(message)
+        const own = typeof opened === 'object' ? opened.id : undefined
         const needsNone = message.era === 'stateless' || message.method === 'initialize' || own !== undefined
-        let kept = needsNone ? undefined : await sessions.kept(owner, () => open(call))
+        let kept = needsNone ? undefined : await sessions.kept(holder.keyId, owner, () => open(call))
         let answer = await sendOnce(call, own ?? kept)
         if (answer.status === 404 && kept !== undefined && kept.id !== null) {
-          sessions.drop(owner, kept)
-          kept = await sessions.kept(owner, () => open(call))
+          sessions.drop(holder.keyId, owner, kept)
+          kept = await sessions.kept(holder.keyId, owner, () => open(call))
           if (message.method === 'tools/call') {
             throw new RpcError('upstream_down', 'The upstream’s session was over, and a new one is open: call again', {
               id: message.id,
@@ -180,48 +189,52 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
           }
           answer = await sendOnce(call, kept)
         }
-        const response = answered(answer, call, {
+        const response = await answered(answer, call, {
           hasOwnSession: own !== undefined,
           onEnd: leave,
-          onStream: () => {
-            isStreaming = true
+          onHeld: () => {
+            isHeld = true
           },
         })
         const { 'mcp-protocol-version': protocolVersion } = answer.headers
         if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
         if (message.method === 'initialize') {
           const { 'mcp-session-id': sessionId } = answer.headers
-          if (sessionId !== undefined) {
-            sessions.add(owner, sessionId)
-            response.headers.set('mcp-session-id', sessionId)
-          }
-        } else if (own !== undefined) response.headers.set('mcp-session-id', own)
+          const sealed = sessionId === undefined ? undefined : sessions.sealed(owner, sessionId)
+          if (sessionId !== undefined && sealed === undefined)
+            throw unusable('calls its session by a name that is too long', message)
+          if (sealed !== undefined) response.headers.set('mcp-session-id', sealed)
+        } else if (own !== undefined && given !== null) response.headers.set('mcp-session-id', given)
         if (connection.status.state !== 'connected' && response.ok) onState(place, { state: 'connected' })
         return response
       } catch (thrown) {
         throw answering(thrown, call)
       } finally {
-        if (!isStreaming) leave()
+        if (!isHeld) {
+          leave()
+          call.onAnswered()
+        }
       }
     },
   }
 
   interface Answering {
     readonly hasOwnSession: boolean
+    /** Called once the client has read the answer, or left. */
     readonly onEnd: () => void
-    readonly onStream: () => void
+    /** Called where that is later than now. */
+    readonly onHeld: () => void
   }
 
   /** What the client gets. Throws RpcError. */
-  function answered(
+  async function answered(
     answer: UpstreamAnswer,
-    { message, connection, place, rewrite }: Call,
-    { hasOwnSession, onEnd, onStream }: Answering,
-  ): Response {
+    { message, connection, place, rewrite, holder, onAnswered }: Call,
+    { hasOwnSession, onEnd, onHeld }: Answering,
+  ): Promise<Response> {
     const { id } = message
     const { status, headers: given, body } = answer
     const { 'content-type': type, 'content-encoding': encoding = 'identity' } = given
-    const unusable = (what: string) => new RpcError('upstream_down', `The upstream ${what}`, { id })
     if (status === 401) {
       onState(place, { ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
       const { authorizationUrl } = connection.status as { authorizationUrl?: string }
@@ -230,36 +243,73 @@ export function createProxy({ upstream, sessions, patience, onState }: ProxyOpti
         ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
       })
     }
-    if (encoding !== 'identity') throw unusable('compressed its answer, which nobody asked for')
-    if (status >= 300 && status < 400) throw unusable(`answered with a redirect (${status}), which is not followed`)
-    if (status >= 500) throw unusable(`answered ${status}`)
+    if (encoding !== 'identity') throw unusable('compressed its answer, which nobody asked for', message)
+    if (status >= 300 && status < 400)
+      throw unusable(`answered with a redirect (${status}), which is not followed`, message)
+    if (status >= 500) throw unusable(`answered ${status}`, message)
     if (status === 202 || status === 204) {
       drop(answer)
       return new Response(null, { status: 202, headers: freshHeaders })
     }
     if (body instanceof ReadableStream) {
-      onStream()
-      return new Response(streamed(body, { onEnd, ...(rewrite && { rewrite }) }), { headers: streamHeaders })
+      onHeld()
+      const over = () => {
+        onEnd()
+        onAnswered()
+      }
+      return new Response(streamed(body, { onEnd: over, ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }) }), {
+        headers: streamHeaders,
+      })
     }
     const bytes = body ?? new Uint8Array(0)
     if (status >= 400) {
       const error = isJson(type) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
       if (error !== undefined) return new Response(error, { status, headers: jsonHeaders })
-      if (status === 404 && hasOwnSession) {
-        throw new RpcError('no_session', 'The session is over: initialize again', { id })
-      }
+      if (status === 404 && hasOwnSession) throw sessionOver(message)
       throw new RpcError('upstream_down', `The upstream answered ${status} and no JSON-RPC`, { id })
     }
-    if (!isJson(type)) throw unusable('does not speak MCP')
+    if (!isJson(type)) throw unusable('does not speak MCP', message)
     try {
-      const text = rewrite?.(asBuffer(bytes).toString())
+      const text = await rewrite?.(asBuffer(bytes).toString())
       // A list of answers is none: nobody asked for several.
       if (text === undefined && !startsAsObject(bytes)) throw new SyntaxError('not an object')
-      return new Response(text ?? bytes, { headers: jsonHeaders })
+      const whole = text === undefined ? asBuffer(bytes) : Buffer.from(text)
+      if (whole.length <= answerAtOnceBytesMax)
+        return new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
+      if (!memory.take(holder, whole.length)) throw tooMany('Too many answers to this caller wait to be read', message)
+      onHeld()
+      // From here on only the client is waited for, and not for long.
+      onAnswered()
+      const onRead = once(() => {
+        memory.giveBack(holder, whole.length)
+        onEnd()
+      })
+      return new Response(inPieces(whole, onRead), { headers: jsonHeaders })
     } catch (error) {
       if (error instanceof SyntaxError) throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
       throw error
     }
+  }
+}
+
+function unusable(what: string, { id }: Pick<Message, 'id'>): RpcError {
+  return new RpcError('upstream_down', `The upstream ${what}`, { id })
+}
+
+function tooMany(what: string, { id }: Pick<Message, 'id'>): RpcError {
+  return new RpcError('too_many', `${what}: try again`, { id, headers: { 'retry-after': '1' } })
+}
+
+function sessionOver({ id }: Message): RpcError {
+  return new RpcError('no_session', 'The session is over: initialize again', { id })
+}
+
+/** Whatever calls it, and however often. */
+function once(act: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) act()
+    isDone = true
   }
 }
 

@@ -40,6 +40,7 @@ const kinds = {
   too_many: [429, -32_000],
   method_not_allowed: [405, -32_000],
   unavailable: [503, -32_000],
+  loop: [508, -32_000],
 } as const satisfies Record<string, readonly [status: number, code: number]>
 export type RpcErrorKind = keyof typeof kinds
 
@@ -47,9 +48,15 @@ export function rpcErrorBody(code: number, message: string, id: RpcId, data?: un
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } })
 }
 
+/** The error as a message, for the request of this id. */
+export function rpcErrorText({ kind, message, data }: RpcError, id: RpcId): string {
+  const [, code] = kinds[kind]
+  return rpcErrorBody(code, message, id, data)
+}
+
 export function rpcErrorResponse(error: RpcError): Response {
-  const [status, code] = kinds[error.kind]
-  return new Response(rpcErrorBody(code, error.message, error.id, error.data), {
+  const [status] = kinds[error.kind]
+  return new Response(rpcErrorText(error, error.id), {
     status,
     headers: { ...freshJson, ...error.headers },
   })

@@ -1,11 +1,14 @@
 /**
- * Sessions of upstreams in the handshake era: which ones a client may go on with, and those that the platform keeps
- * for clients that have none. A session belongs to the connection and the token that it was opened with; any other
- * id that a client names goes nowhere.
+ * Sessions of upstreams in the handshake era: those that clients go on with, and those that the platform keeps for
+ * clients that have none.
+ *
+ * A client is given the upstream's session id sealed for its owner: the connection, as it is pointed, and the token. So
+ * nobody goes on with a session of another, none is pushed out, and all outlive a restart.
  */
 
 import { LRUCache } from 'lru-cache'
-import { sessionsKeptMax } from '../limits.ts'
+import { openSealed, seal } from '../auth/secrets.ts'
+import { holdersWithSessionsMax, sessionsKeptMax, upstreamSessionIdCharsMax } from '../limits.ts'
 import type { Soon } from '../model/soon.ts'
 
 /** Opened by the platform. `id` is null for an upstream that keeps no sessions. */
@@ -15,39 +18,68 @@ export interface KeptSession {
 }
 
 export interface Sessions {
-  /** The client was given this session through us. */
-  add(owner: string, sessionId: string): void
-  has(owner: string, sessionId: string): boolean
-  /** The platform's own; `open` makes it where there is none. Two who ask at once wait for the same. */
-  kept(owner: string, open: () => Promise<KeptSession>): Soon<KeptSession>
+  /** What the client gets for a session of the upstream's; undefined for an id that is too long. */
+  sealed(owner: string, id: string): string | undefined
+  /** The upstream's id. `over`: it is of ours, and not, or no longer, this owner's. `foreign`: the client's own idea. */
+  open(owner: string, given: string): { readonly id: string } | 'over' | 'foreign'
+  /**
+   * The platform's own; `open` makes it where there is none. Two that ask at once wait for the same. One API key's push
+   * out no others but its own.
+   */
+  kept(keyId: string, owner: string, open: () => Promise<KeptSession>): Soon<KeptSession>
   /** It is over. */
-  drop(owner: string, session: KeptSession): void
+  drop(keyId: string, owner: string, session: KeptSession): void
 }
 
-export function createSessions(): Sessions {
-  const given = new LRUCache<string, true>({ max: sessionsKeptMax })
-  /** A promise while it is being opened. */
-  const kept = new LRUCache<string, Soon<KeptSession>>({ max: sessionsKeptMax })
+/** Tells ours from what clients make up. */
+const prefix = 'postern.'
 
-  function opened(owner: string, open: () => Promise<KeptSession>): Promise<KeptSession> {
+/** `key` seals. */
+export function createSessions(key: Buffer): Sessions {
+  /** By API key, and then by owner; a promise while it is being opened. */
+  const kept = new LRUCache<string, LRUCache<string, Soon<KeptSession>>>({ max: holdersWithSessionsMax })
+
+  function of(keyId: string): LRUCache<string, Soon<KeptSession>> {
+    const known = kept.get(keyId)
+    const sessions = known ?? new LRUCache<string, Soon<KeptSession>>({ max: sessionsKeptMax })
+    if (known === undefined) kept.set(keyId, sessions)
+    return sessions
+  }
+
+  function opened(
+    sessions: LRUCache<string, Soon<KeptSession>>,
+    owner: string,
+    open: () => Promise<KeptSession>,
+  ): Promise<KeptSession> {
     const opening = open()
-    kept.set(owner, opening)
+    sessions.set(owner, opening)
     const settle = (session?: KeptSession) => {
-      if (kept.peek(owner) !== opening) return
-      if (session === undefined) kept.delete(owner)
-      else kept.set(owner, session)
+      if (sessions.peek(owner) !== opening) return
+      if (session === undefined) sessions.delete(owner)
+      else sessions.set(owner, session)
     }
     opening.then(settle, () => settle())
     return opening
   }
 
   return {
-    add: (owner, sessionId) => void given.set(`${owner}\0${sessionId}`, true),
-    has: (owner, sessionId) => given.get(`${owner}\0${sessionId}`) === true,
-    kept: (owner, open) => kept.get(owner) ?? opened(owner, open),
-    drop(owner, session) {
+    sealed(owner, id) {
+      if (id.length > upstreamSessionIdCharsMax) return undefined
+      return `${prefix}${seal(key, id, owner).toString('base64url')}`
+    },
+    open(owner, given) {
+      if (!given.startsWith(prefix)) return 'foreign'
+      const id = openSealed(key, Buffer.from(given.slice(prefix.length), 'base64url'), owner)
+      return id === undefined ? 'over' : { id }
+    },
+    kept(keyId, owner, open) {
+      const sessions = of(keyId)
+      return sessions.get(owner) ?? opened(sessions, owner, open)
+    },
+    drop(keyId, owner, session) {
+      const sessions = of(keyId)
       // Somebody may have opened the next one already.
-      if (kept.peek(owner) === session) kept.delete(owner)
+      if (sessions.peek(owner) === session) sessions.delete(owner)
     },
   }
 }

@@ -2,7 +2,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Place } from '../access/namespace.ts'
-import { sessionsKeptMax, stateWrittenEveryMs } from '../limits.ts'
+import { statesKeptMax, stateWrittenEveryMs } from '../limits.ts'
 import type { Log } from '../log.ts'
 import type { ConnectionStatus } from '../model/connection.ts'
 import { connectionChange, findConnection } from '../storage/connections.ts'
@@ -20,7 +20,7 @@ export interface StatesOptions {
 }
 
 export function createStates({ store, now, log }: StatesOptions): States {
-  const written = new LRUCache<string, number>({ max: sessionsKeptMax })
+  const written = new LRUCache<string, number>({ max: statesKeptMax })
   return {
     note({ namespace, connectionId }, status) {
       const name = `${namespace}/${connectionId}`

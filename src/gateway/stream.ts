@@ -1,13 +1,18 @@
 /** Answers of upstreams, whole and as streams, within budgets of bytes and time. */
 
-import { createParser } from 'eventsource-parser'
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { mediaType } from '../http/body.ts'
 import { streamBytesMax, streamEventBytesMax, streamLifetimeMs, streamSilenceMs, upstreamAnswerMs } from '../limits.ts'
-import { RpcError, type RpcId } from './rpc-error.ts'
+import type { Soon } from '../model/soon.ts'
+import { readAnswer } from './narrow.ts'
+import { RpcError, type RpcId, rpcErrorText } from './rpc-error.ts'
+
+/** Of one message, as text. Throws SyntaxError for what is none, and RpcError. */
+export type Rewrite = (data: string) => Soon<string>
 
 export interface StreamOptions {
   /** Looks at each message, and gives another in its place. */
-  readonly rewrite?: (data: string) => string
+  readonly rewrite?: Rewrite
   /** Called once, however it ends. */
   readonly onEnd: () => void
 }
@@ -47,7 +52,7 @@ export function streamed(
               controller.close()
               return
             }
-            const out = events === undefined ? value : events(value)
+            const out = events === undefined ? value : await events(value)
             if (out.length === 0) continue
             controller.enqueue(out)
             return
@@ -66,70 +71,112 @@ export function streamed(
   )
 }
 
+const pieceBytes = 64 * 1024
+
+/** Bytes as a stream that is as far as its reader. `onEnd` is called when all was taken, or the reader left. */
+export function inPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
+  let at = 0
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        controller.enqueue(bytes.subarray(at, at + pieceBytes))
+        at += pieceBytes
+        if (at < bytes.length) return
+        controller.close()
+        onEnd()
+      },
+      cancel: onEnd,
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** What cannot be rewritten is an error among the events, for the request of this id; the others go on. */
+export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
+  return async (data) => {
+    try {
+      return await rewrite(data)
+    } catch (error) {
+      if (error instanceof RpcError) return rpcErrorText(error, id)
+      throw error
+    }
+  }
+}
+
 /** An answer of our own, with another message in the place of each. */
-export async function rewritten(response: Response, rewrite: (data: string) => string): Promise<Response> {
+export async function rewritten(response: Response, rewrite: Rewrite): Promise<Response> {
   const { status, headers, body } = response
   if (body !== null && mediaType(headers.get('content-type')) === 'text/event-stream') {
     return new Response(streamed(body, { rewrite, onEnd() {} }), { status, headers })
   }
-  return new Response(rewrite(await response.text()), { status, headers })
+  return new Response(await rewrite(await response.text()), { status, headers })
 }
 
 /** Bytes of a stream of events in, bytes of whole events out. Throws for an event that is too large. */
-function createRewriter(rewrite: (data: string) => string): (bytes: Uint8Array) => Uint8Array {
+function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8Array> {
   const decoder = new TextDecoder()
-  let out = ''
+  /** Whole events and what is between them, in their order. */
+  let parts: (string | EventSourceMessage)[] = []
   let pending = 0
   const parser = createParser({
-    onEvent({ id, event, data }) {
-      pending = 0
-      const lines = rewrite(data)
-        .split('\n')
-        .map((line) => `data: ${line}\n`)
-      out += `${event === undefined ? '' : `event: ${event}\n`}${id === undefined ? '' : `id: ${id}\n`}${lines.join('')}\n`
-    },
-    onRetry: (milliseconds) => {
-      out += `retry: ${milliseconds}\n\n`
-    },
-    onComment: () => {
-      out += ':\n\n'
-    },
+    onEvent: (event) => void parts.push(event),
+    onRetry: (milliseconds) => void parts.push(`retry: ${milliseconds}\n\n`),
+    onComment: () => void parts.push(':\n\n'),
   })
-  let held: string[] = []
-  return (bytes) => {
+  const lines = new Bun.ArrayBufferSink()
+  lines.start({ stream: true, asUint8Array: true })
+  return async (bytes) => {
     pending += bytes.length
     if (pending > streamEventBytesMax) throw new Error('an event is too large')
-    const piece = decoder.decode(bytes, { stream: true })
-    const end = Math.max(piece.lastIndexOf('\n'), piece.lastIndexOf('\r')) + 1
+    const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1
     // Whole lines only: the parser looks through an unfinished one again with every piece of it.
-    if (end === 0) held.push(piece)
-    else {
-      parser.feed(held.join('') + piece.slice(0, end))
-      held = [piece.slice(end)]
+    if (end > 0) {
+      lines.write(bytes.subarray(0, end))
+      parser.feed(decoder.decode(lines.flush() as Uint8Array, { stream: true }))
     }
-    const text = out
-    out = ''
+    lines.write(bytes.subarray(end))
+    const complete = parts
+    parts = []
+    let text = ''
+    for (const part of complete) {
+      if (typeof part === 'string') text += part
+      else {
+        pending = 0
+        text += eventText(part, await rewrite(part.data))
+      }
+    }
     return Buffer.from(text)
   }
 }
 
-/** The messages of an answer, one or a stream of them, until `take` has what it wants. Throws RpcError `upstream_down`. */
-export async function messagesOf(response: Response, id: RpcId, take: (message: unknown) => boolean): Promise<void> {
-  if (response.body === null) return
+function eventText({ event, id }: EventSourceMessage, data: string): string {
+  const lines = data.split('\n').map((line) => `data: ${line}\n`)
+  return `${event === undefined ? '' : `event: ${event}\n`}${id === undefined ? '' : `id: ${id}\n`}${lines.join('')}\n`
+}
+
+/**
+ * The messages of an answer, one or a stream of them, until `take` has what it wants; resolves with the characters that
+ * were read for it. Throws RpcError `upstream_down`.
+ */
+export async function messagesOf(response: Response, id: RpcId, take: (message: unknown) => boolean): Promise<number> {
+  if (response.body === null) return 0
   if (mediaType(response.headers.get('content-type')) !== 'text/event-stream') {
     try {
-      take(JSON.parse(await response.text()))
+      const text = await response.text()
+      take(readAnswer(text))
+      return text.length
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
     }
-    return
   }
   let isDone = false
+  let characters = 0
   const reader = streamed(response.body, {
     // What is no JSON ends the stream.
     rewrite(data) {
-      if (!isDone && data !== '') isDone = take(JSON.parse(data))
+      characters += data.length
+      if (!isDone && data !== '') isDone = take(readAnswer(data))
       return data
     },
     onEnd() {},
@@ -138,8 +185,9 @@ export async function messagesOf(response: Response, id: RpcId, take: (message: 
   try {
     while (!isDone) {
       const { done } = await reader.read()
-      if (done) return
+      if (done) break
     }
+    return characters
   } finally {
     clearTimeout(deadline)
     await reader.cancel().catch(() => {})

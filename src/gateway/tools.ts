@@ -9,7 +9,14 @@ import { type ErrorCode, invalidRequest, notFound, PlatformError } from '../erro
 import { readJsonBody } from '../http/body.ts'
 import { refuseQuery } from '../http/query.ts'
 import { freshJson, jsonResponse } from '../http/respond.ts'
-import { rpcBodyBytesMax, rpcDepthMax, toolPagesMax, toolsListedMax, upstreamAnswerMs } from '../limits.ts'
+import {
+  rpcBodyBytesMax,
+  rpcDepthMax,
+  toolPagesMax,
+  toolsCharsMax,
+  toolsListedMax,
+  upstreamAnswerMs,
+} from '../limits.ts'
 import { rpcCodes, statelessRevision } from '../model/mcp.ts'
 import { version } from '../version.ts'
 import { type Entered, enter, exchange, type GatewayDeps, stillEntered } from './exchange.ts'
@@ -26,19 +33,19 @@ export function toolRoutes(deps: GatewayDeps) {
     .get('/connect/:namespace/:connectionId/.tools', async ({ request }) => {
       const entered = await enter(deps, request) // 401, 404, 403
       refuseQuery(request.url) // 400
-      return answered({ tools: await list(entered) })
+      const tools = await list(entered, () => true)
+      return answered({ tools })
     })
 
     .get('/connect/:namespace/:connectionId/.tools/*', async ({ request }) => {
       const entered = await enter(deps, request)
       refuseQuery(request.url)
       const name = toolNameOf(request)
-      const tools = await list(entered)
-      const tool = tools.find((one) => one.name === name)
+      const found = await list(entered, (one) => one.name === name || one.name.startsWith(`${name}.`))
+      const tool = found.find((one) => one.name === name)
       if (tool !== undefined) return answered(tool)
-      const below = tools.filter((one) => one.name.startsWith(`${name}.`))
-      if (below.length === 0) throw notFound()
-      return answered({ tools: below })
+      if (found.length === 0) throw notFound()
+      return answered({ tools: found })
     })
 
     .post(
@@ -53,23 +60,26 @@ export function toolRoutes(deps: GatewayDeps) {
         const given = body ?? {}
         if (typeof given !== 'object' || given === null || Array.isArray(given))
           throw invalidRequest('the body must be an object: the arguments of the tool')
-        return answered(await ask(entered, 'tools/call', { name: toolNameOf(request), arguments: given }))
+        const { result } = await ask(entered, 'tools/call', { name: toolNameOf(request), arguments: given })
+        return answered(result)
       },
       { parse: 'none' },
     )
 
-  /** All pages. */
-  async function list(entered: Entered): Promise<Tool[]> {
+  /** Those of all pages that are wanted; the others are not held. */
+  async function list(entered: Entered, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
     const tools: Tool[] = []
+    let characters = 0
     const until = performance.now() + upstreamAnswerMs
     let cursor: unknown
     for (let page = 0; page < toolPagesMax && performance.now() < until; page += 1) {
-      const result = (await ask(entered, 'tools/list', cursor === undefined ? {} : { cursor })) as {
-        tools?: Tool[]
-        nextCursor?: unknown
-      }
+      const answer = await ask(entered, 'tools/list', cursor === undefined ? {} : { cursor })
+      const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
+      characters += answer.characters
+      if (characters > toolsCharsMax)
+        throw upstreamError(`The upstream’s list of tools is larger than ${toolsCharsMax} bytes`)
       if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
-      for (const tool of result.tools) if (typeof tool?.name === 'string') tools.push(tool)
+      for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
       if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
       cursor = result.nextCursor
       if (typeof cursor !== 'string') break
@@ -78,7 +88,7 @@ export function toolRoutes(deps: GatewayDeps) {
   }
 
   /** The result of a request to the connection. Throws PlatformError. */
-  async function ask(entered: Entered, method: string, params: object): Promise<object> {
+  async function ask(entered: Entered, method: string, params: object): Promise<Asked> {
     const first = await answerTo(entered, messageFor(method, params, 'handshake'), new Headers())
     const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
     // It was refused, and nothing was called: a server of the newer revision alone is asked in its own words.
@@ -93,10 +103,14 @@ export function toolRoutes(deps: GatewayDeps) {
     }
     if (typeof answer.result !== 'object' || answer.result === null)
       throw upstreamError('The upstream does not speak MCP')
-    return answer.result
+    return { result: answer.result, characters: answer.characters }
   }
 
-  async function answerTo(entered: Entered, message: Message, headers: Headers): Promise<Answer> {
+  async function answerTo(
+    entered: Entered,
+    message: Message,
+    headers: Headers,
+  ): Promise<Answer & { readonly characters: number }> {
     try {
       const response = await exchange(deps, entered, message, headers)
       return await readAnswer(response)
@@ -142,22 +156,28 @@ function standardHeaders(method: string, params: object): Headers {
   return headers
 }
 
+/** A result, and how long the text was that it came in. */
+interface Asked {
+  readonly result: object
+  readonly characters: number
+}
+
 interface Answer {
   readonly result?: unknown
   readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
 }
 
 /** The answer among what comes: whole, or one event of a stream. Throws RpcError. */
-async function readAnswer(response: Response): Promise<Answer> {
+async function readAnswer(response: Response): Promise<Answer & { readonly characters: number }> {
   let answer: Answer | undefined
   const take = (message: unknown) => {
     const { id, result, error } = (message ?? {}) as { id?: unknown } & Answer
     if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = message as Answer
     return answer !== undefined
   }
-  await messagesOf(response, requestId, take)
+  const characters = await messagesOf(response, requestId, take)
   if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
-  return answer
+  return { ...answer, characters }
 }
 
 function upstreamError(message: string): PlatformError {
@@ -179,6 +199,7 @@ const codes: Readonly<Record<RpcErrorKind, ErrorCode>> = {
   too_many: 'rate_limited',
   method_not_allowed: 'method_not_allowed',
   unavailable: 'unavailable',
+  loop: 'upstream_error',
 }
 
 function inPlainWords({ kind, message, headers }: RpcError): PlatformError {

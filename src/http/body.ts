@@ -4,7 +4,7 @@
  */
 
 import { invalidRequest } from '../errors.ts'
-import { jsonDepthMax, requestBodyBytesMax } from '../limits.ts'
+import { jsonDepthMax, requestBodyBytesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
 import { readJsonBytes } from '../model/json.ts'
 
@@ -30,7 +30,7 @@ export async function readJsonBody(
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
-  const read = readJsonBytes(bytes, depthMax, 'exact')
+  const read = readJsonBytes(bytes, { depthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax, numbers: 'exact' })
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(bodyProblemText(problem))

@@ -31,6 +31,13 @@ export const privateJson = {
 /** Of what may be another thing the next time. */
 export const freshJson = { 'content-type': json, 'cache-control': 'no-store' } as const
 
+/** Of a stream of events. nginx would keep them until the stream ends. */
+export const eventStream = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+} as const
+
 /** An answer of ready JSON. */
 export function jsonResponse(body: Uint8Array | string, headers: Record<string, string> = {}): Response {
   return new Response(body as ConstructorParameters<typeof Response>[0], {

@@ -5,6 +5,7 @@
 
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
+import { madeUpSizeMax } from '../limits.ts'
 import { capitalised, type Likeness, phrasesOf, textFor } from './likeness.ts'
 import type { Check, JsonSchema } from './schema.ts'
 
@@ -22,6 +23,7 @@ const triesMax = 8
 
 /** Undefined where nothing that fits was found. */
 export function generated({ schema, check, seed, given, story }: Wanted): unknown {
+  if (leastSize(schema) > madeUpSizeMax) return undefined
   for (let attempt = 0; attempt < triesMax; attempt += 1) {
     // The last half without likeness: a field may be bound to others in a way that only the faker follows.
     const isPlain = attempt >= triesMax / 2
@@ -37,7 +39,7 @@ function made(schema: JsonSchema, seed: number, given: Wanted['given'], story: s
   try {
     return generateSync(prepared(schema, isPlain) as JsonSchema, {
       seed,
-      maxDepth: 12,
+      maxDepth: depthMax,
       optionalsProbability: 0.8,
       formats,
       ...(!isPlain && {
@@ -108,8 +110,52 @@ function address(random: Random): string {
   return `https://example.com/${random.int(1000, 9999)}`
 }
 
-/** What a made-up value may be asked to be at least. */
-const sizesMax = { minLength: 10_000, minItems: 1000, minProperties: 1000 }
+/** How deep the faker goes. */
+const depthMax = 12
+
+/**
+ * How many parts a value has at least that the schema asks for, characters of texts included. Lists in lists multiply,
+ * and so do references that come back to themselves: infinite where it takes too long to count.
+ */
+function leastSize(root: JsonSchema): number {
+  let looks = 0
+  function of(schema: unknown, levels: number): number {
+    looks += 1
+    if (looks > madeUpSizeMax) return Number.POSITIVE_INFINITY
+    if (typeof schema !== 'object' || schema === null || levels === 0) return 1
+    const { $ref, minItems, minLength, minProperties, items, prefixItems, properties, required, anyOf, oneOf, allOf } =
+      schema as { [name: string]: unknown }
+    const sizes = (parts: unknown) => (Array.isArray(parts) ? parts.map((part) => of(part, levels - 1)) : [])
+    const sum = (all: readonly number[]) => all.reduce((total, size) => total + size, 0)
+    const names = new Set(Array.isArray(required) ? required : [])
+    const needed = Object.entries(properties ?? {}).flatMap(([name, part]) => (names.has(name) ? [part] : []))
+    const count = Number(minItems ?? 0)
+    return (
+      1 +
+      Number(minLength ?? 0) +
+      Number(minProperties ?? 0) +
+      (typeof $ref === 'string' ? of(referred(root, $ref), levels - 1) : 0) +
+      sum(sizes(needed)) +
+      sum(sizes(prefixItems)) +
+      count * (count > 0 ? of(items, levels - 1) : 0) +
+      sum(sizes(allOf)) +
+      // Of alternatives the largest: whichever the faker takes.
+      Math.max(0, ...sizes(anyOf)) +
+      Math.max(0, ...sizes(oneOf))
+    )
+  }
+  return of(root, depthMax)
+}
+
+/** What a reference within the schema names; undefined for any other. */
+function referred(root: JsonSchema, reference: string): unknown {
+  if (!reference.startsWith('#')) return undefined
+  return reference
+    .split('/')
+    .slice(1)
+    .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], root)
+}
 
 /**
  * The faker runs `patternProperties` in the runtime's RegExp, which must not see patterns of others. A list that may be
@@ -119,9 +165,6 @@ function prepared(schema: unknown, isPlain: boolean): unknown {
   if (Array.isArray(schema)) return schema.map((part) => prepared(part, isPlain))
   if (typeof schema !== 'object' || schema === null) return schema
   const { type, minItems, maxItems, items } = schema as { [name: string]: unknown }
-  for (const [name, most] of Object.entries(sizesMax)) {
-    if (Number((schema as Record<string, unknown>)[name]) > most) throw new Error(`${name} is too large to be made up`)
-  }
   const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
   const isEndless = isPlain || JSON.stringify(items)?.includes('"$ref"')
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')

@@ -20,7 +20,11 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
   })
   // The address is nobody's; the handler looks at the headers and at the body that was read.
   const asked = new Request('http://localhost/mcp', { method: 'POST', headers, signal: request.signal })
-  return handler.fetch(asked, { parsedBody: message.body })
+  const answer = await handler.fetch(asked, { parsedBody: message.body })
+  // nginx would keep events until their stream ends.
+  if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true)
+    answer.headers.set('x-accel-buffering', 'no')
+  return answer
 }
 
 function notHere(message: MockCall['message']): Response {

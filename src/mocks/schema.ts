@@ -4,21 +4,34 @@
  * say that it fits.
  */
 
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { RE2JS } from 're2js'
-import { patternProblem } from '../policy/rpc-match.ts'
+import { mockPatternCostMax } from '../limits.ts'
+import { patternProblem } from '../policy/patterns.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** What is wrong with a value, with its place in it; undefined for one that is as the schema says. */
 export type Check = (value: unknown) => string | undefined
 
-/** Searched, not anchored, as JSON Schema has it. */
-export function patternOf(pattern: string): { test(text: string): boolean; toString(): string } {
+/** What patterns may still cost, in instructions times characters: one of them is cheap, and values are many. */
+interface Budget {
+  left: number
+}
+
+/** Searched, not anchored, as JSON Schema has it. Past the budget nothing matches. */
+export function patternOf(
+  pattern: string,
+  budget: Budget = { left: mockPatternCostMax },
+): { test(text: string): boolean; toString(): string } {
   const program = patternProblem(pattern) === undefined ? RE2JS.compile(pattern) : undefined
+  const size = program?.programSize() ?? 0
   return {
-    test: (text) => program?.test(text) ?? true,
+    test(text) {
+      budget.left -= size * (text.length + 1)
+      return budget.left >= 0 && (program?.test(text) ?? true)
+    },
     // ajv takes two patterns with the same text for one.
     toString: () => pattern,
   }
@@ -39,41 +52,88 @@ export function knownCheckOf(schema: JsonSchema, name: 'arguments' | 'result'): 
 /** Throws what ajv throws for a schema that cannot be used; `isStrict`: for one too that only looks as if it could. */
 export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isStrict = false } = {}): Check {
   // Whatever draft it names, it is read as 2020-12; an id would clash with that of the next tool.
-  const { $schema: _, $id: __, ...own } = schema
+  const { $schema: _, $id: __, ...rest } = schema
+  // What `#` refers to.
+  const own = { ...rest, $id: 'tool:schema' }
   const unknown = new Set<string>()
-  const instance = ajv((pattern) => unknown.add(pattern))
+  const budget: Budget = { left: Number.POSITIVE_INFINITY }
+  const made = (allErrors: boolean) => ajv({ allErrors, budget, onUnknown: (pattern) => unknown.add(pattern) })
+  const instance = made(true)
   // The first says it; the others say it again for each form that a keyword may have.
   const [wrong] = isStrict && instance.validateSchema(own) !== true ? (instance.errors ?? []) : []
   if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
-  const validate = instance.compile(own)
+  const ofSmall = instance.compile(own)
+  let ofLarge: ValidateFunction | undefined
   if (name === 'result' && unknown.size > 0) throw new Error(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
-  return (value) =>
-    validate(value)
-      ? undefined
-      : (validate.errors ?? [])
-          .slice(0, errorsShownMax)
-          .map((error) => inWords(error, name))
-          .join('; ')
+  return (value) => {
+    budget.left = mockPatternCostMax
+    // Of a large value the first mistake is told: it may have one for each of its parts.
+    const isLarge = JSON.stringify(value).length > valueCharsSmall
+    if (isLarge) ofLarge ??= made(false).compile(own)
+    const validate = isLarge && ofLarge !== undefined ? ofLarge : ofSmall
+    if (validate(value)) return undefined
+    if (budget.left < 0) return `${name}: take too long to be held to the patterns of the schema: send less text`
+    return (validate.errors ?? [])
+      .slice(0, errorsShownMax)
+      .map((error) => inWords(error, name))
+      .join('; ')
+  }
 }
 
 /** More than a model reads at once. */
 const errorsShownMax = 10
+const valueCharsSmall = 16 * 1024
+
+interface AjvOptions {
+  readonly allErrors: boolean
+  readonly budget: Budget
+  readonly onUnknown: (pattern: string) => void
+}
 
 /** One for each compiled schema: what one tool defines, another does not know. */
-function ajv(onUnknown: (pattern: string) => void): Ajv2020 {
+function ajv({ allErrors, budget, onUnknown }: AjvOptions): Ajv2020 {
   const engine = (pattern: string) => {
     if (patternProblem(pattern) !== undefined) onUnknown(pattern)
-    return patternOf(pattern) as unknown as RegExp
+    return patternOf(pattern, budget) as unknown as RegExp
   }
   const instance = new Ajv2020({
     strict: false,
     validateSchema: false,
     addUsedSchema: false,
-    allErrors: true,
+    allErrors,
     code: { regExp: Object.assign(engine, { code: 'patternOf' }) },
   })
   addFormats.default(instance, { mode: 'fast' })
+  // The package's own compares each item with each other one.
+  instance.removeKeyword('uniqueItems')
+  instance.addKeyword({
+    keyword: 'uniqueItems',
+    type: 'array',
+    schemaType: 'boolean',
+    errors: false,
+    error: { message: 'must not have the same item twice' },
+    validate: (isAsked: boolean, items: readonly unknown[]) =>
+      !isAsked || new Set(items.map(digestOf)).size === items.length,
+  })
   return instance
+}
+
+/** By object, as long as its call is there: each part is looked at once, however deep lists stand in each other. */
+const digests = new WeakMap<object, string>()
+
+/** The same for values that are equal as JSON. */
+function digestOf(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const known = digests.get(value)
+  if (known !== undefined) return known
+  const parts = Array.isArray(value)
+    ? value.map(digestOf)
+    : Object.keys(value)
+        .sort()
+        .map((key) => `${JSON.stringify(key)}:${digestOf((value as Record<string, unknown>)[key])}`)
+  const digest = `${Array.isArray(value) ? '[' : '{'}${Bun.SHA256.hash(parts.join(), 'base64')}`
+  digests.set(value, digest)
+  return digest
 }
 
 function inWords(

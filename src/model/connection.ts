@@ -18,6 +18,14 @@ export const Url = Type.String({
   errorMessage: 'must be an http or https URL',
 })
 
+/** What is wrong with a URL that has the shape of one, or undefined: for wherever one is taken in. */
+export function urlProblem(url: string): string | undefined {
+  if (!URL.canParse(url)) return 'must be an http or https URL'
+  const { username, password } = new URL(url)
+  if (username + password !== '') return 'must not carry a user or password; credentials belong into headers'
+  return undefined
+}
+
 export const Icon = Type.Object(
   {
     src: Type.String(),

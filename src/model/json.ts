@@ -22,19 +22,33 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * 'exact' refuses a number that would not come out as it was written, 20 digits say: for what is kept or sent on as
- * something else than its own text.
+ * What becomes of a number that would not come out as it was written, 20 digits say, and that another reader may take
+ * for another number. 'exact' refuses it: for what is kept, or sent on as something else than its own text. 'marked'
+ * gives NaN in its place: for what is looked at here while its own text goes on.
  */
-export type Numbers = 'any' | 'exact'
+export type Numbers = 'any' | 'exact' | 'marked'
 
-/** From bytes, which must be UTF-8. */
-export function readJsonBytes(bytes: Uint8Array, depthMax: number, numbers: Numbers = 'any'): JsonResult {
-  const text = decodeUtf8(bytes)
-  if (text === undefined) return { problem: { place: '', message: 'is not UTF-8, or begins with a byte order mark' } }
-  return readJson(text, depthMax, numbers)
+export interface JsonBounds {
+  readonly depthMax: number
+  readonly numbers?: Numbers
+  /** Of all objects together. Building what is read takes time, however few bytes it has. */
+  readonly keysMax?: number
+  /** In objects and lists, counted by their commas and brackets. */
+  readonly valuesMax?: number
 }
 
-export function readJson(text: string, depthMax: number, numbers: Numbers = 'any'): JsonResult {
+/** From bytes, which must be UTF-8. */
+export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult {
+  const text = decodeUtf8(bytes)
+  if (text === undefined) return { problem: { place: '', message: 'is not UTF-8, or begins with a byte order mark' } }
+  return readJson(text, bounds)
+}
+
+export function readJson(text: string, { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds): JsonResult {
+  const parts = countParts(text)
+  const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
+  if (tooMany(parts.keys, keysMax)) return { problem: { place: '', message: `has more than ${keysMax} keys` } }
+  if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -43,25 +57,54 @@ export function readJson(text: string, depthMax: number, numbers: Numbers = 'any
     return { problem: { place: '', message: `is not JSON: ${detail}${whereItFails(text)}` } }
   }
   // Shorter ones always come out as they were.
-  const areNumbersAtRisk = numbers === 'exact' && /[\d.]{16}|\d[eE]/.test(text)
-  if (!areNumbersAtRisk && isPlain(text, value, depthMax)) return { value }
-  const problem = scan(text, depthMax, areNumbersAtRisk)
-  return problem === undefined ? { value } : { problem }
+  const areNumbersAtRisk = numbers !== 'any' && /[\d.]{16}|\d[eE]/.test(text)
+  // Without escapes there is no half of a surrogate pair, and with as many keys in the value as in the text none came
+  // twice. Most texts are so, and this is a fraction of the walk.
+  if (!areNumbersAtRisk && !text.includes('\\') && keysIn(value, depthMax) === parts.keys) return { value }
+  const inexact: Inexact[] = []
+  const problem = scan(text, depthMax, areNumbersAtRisk ? inexact : undefined)
+  if (problem !== undefined) return { problem }
+  const [first] = inexact
+  if (first !== undefined && numbers === 'exact') {
+    const message = `is a number that cannot be kept as it is written (${first.written}): write it as a string`
+    return { problem: { place: placeOf(first.place), message } }
+  }
+  for (const { place } of inexact) value = withNaN(value, place)
+  return { value }
 }
 
-/**
- * True where nothing can be wrong: without escapes there is no half of a surrogate pair, and with as many keys in the
- * value as colons between the strings none came twice. Most texts are so, and this is a fraction of the walk.
- */
-function isPlain(text: string, value: unknown, depthMax: number): boolean {
-  if (text.includes('\\')) return false
-  let colons = 0
+/** Throws what the runtime's parser throws; undefined for a text with more in it than that, of which nothing is built. */
+export function parseWithin(
+  text: string,
+  { keysMax, valuesMax }: { readonly keysMax: number; readonly valuesMax: number },
+): { readonly value: unknown } | undefined {
+  const { keys, values } = countParts(text)
+  return keys > keysMax || values > valuesMax ? undefined : { value: JSON.parse(text) }
+}
+
+/** The value with NaN at the place. */
+function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
+  const last = place.at(-1)
+  if (last === undefined) return Number.NaN
+  const holder = place.slice(0, -1).reduce<unknown>((part, at) => (part as Record<string, unknown>)[at], value)
+  // An own property, even one called `__proto__`.
+  Object.defineProperty(holder, last, { value: Number.NaN, enumerable: true, configurable: true, writable: true })
+  return value
+}
+
+/** Before anything is built of it: keys, and values that stand in objects and lists, counted from above. */
+function countParts(text: string): { readonly keys: number; readonly values: number } {
+  let keys = 0
+  let values = 0
   for (let i = 0; i < text.length; i += 1) {
     const c = text.charCodeAt(i)
-    if (c === 0x22) i = text.indexOf('"', i + 1)
-    else if (c === 0x3a) colons += 1
+    if (c === 0x22) {
+      i = stringEnd(text, i)
+      if (i < 0) break
+    } else if (c === 0x3a) keys += 1
+    else if (c === 0x2c || c === 0x5b || c === 0x7b) values += 1
   }
-  return keysIn(value, depthMax) === colons
+  return { keys, values }
 }
 
 /** Of all objects in the value; NaN where it is nested deeper than so many levels. */
@@ -74,6 +117,12 @@ function keysIn(value: unknown, levels: number): number {
   return keys
 }
 
+interface Inexact {
+  readonly place: readonly (string | number)[]
+  /** The number's own text, or its beginning. */
+  readonly written: string
+}
+
 interface Open {
   /** Keys seen in an object; undefined in a list. Most objects have few, and a list of few is the fastest set. */
   keys: string[] | Set<string> | undefined
@@ -81,8 +130,11 @@ interface Open {
   at: string | number
 }
 
-/** Walks text that the parser has accepted, so only strings and brackets need a look. */
-function scan(text: string, depthMax: number, looksAtNumbers: boolean): Problem | undefined {
+/**
+ * Walks text that the parser has accepted, so only strings and brackets need a look; and numbers, where `inexact`
+ * collects the places of those that would not come out as they are written.
+ */
+function scan(text: string, depthMax: number, inexact?: Inexact[]): Problem | undefined {
   const stack: Open[] = []
   let keyNext = false
   const unicodeEscapes = text.includes('\\u')
@@ -112,13 +164,10 @@ function scan(text: string, depthMax: number, looksAtNumbers: boolean): Problem 
     } else if (c === 0x7d || c === 0x5d) {
       stack.pop()
       keyNext = false
-    } else if (looksAtNumbers && (c === 0x2d || (c >= 0x30 && c <= 0x39))) {
+    } else if (inexact !== undefined && (c === 0x2d || (c >= 0x30 && c <= 0x39))) {
       const end = numberEnd(text, i)
       const number = text.slice(i, end)
-      if (decimal(number) !== decimal(String(Number(number)))) {
-        const message = `is a number that cannot be kept as it is written (${number.slice(0, 40)}): write it as a string`
-        return { place: here(), message }
-      }
+      if (!isExact(number)) inexact.push({ place: stack.map(({ at }) => at), written: number.slice(0, 40) })
       i = end - 1
     } else if (c === 0x2c && open !== undefined) {
       if (open.keys === undefined) open.at = (open.at as number) + 1
@@ -149,20 +198,29 @@ function numberEnd(text: string, start: number): number {
   return end
 }
 
+/** Longer than any number that a program writes. */
+const numberCharsMax = 400
+
+/** Does it mean the same to a reader that keeps every digit? */
+function isExact(number: string): boolean {
+  return number.length <= numberCharsMax && decimal(number) === decimal(String(Number(number)))
+}
+
 /** The same for two spellings of one decimal number: its digits and the power of ten of the last one. */
 function decimal(number: string): string {
   const [, sign = '', whole = '', part = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(number) ?? []
   const digits = `${whole}${part}`.replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
-  return significant === ''
-    ? '0'
-    : `${sign}${significant}e${Number(power) - part.length + digits.length - significant.length}`
+  // By hand: `/0+$/` begins anew at every zero.
+  let end = digits.length
+  while (digits[end - 1] === '0') end -= 1
+  return end === 0 ? '0' : `${sign}${digits.slice(0, end)}e${Number(power) - part.length + digits.length - end}`
 }
 
+/** Below zero where the string does not end. */
 function stringEnd(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
-  while (isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
   return end
 }
 

@@ -1,7 +1,8 @@
 /** A registered server's details (spec 2.7 to 2.11; contract 6). */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { Url } from './connection.ts'
+import type { Problem } from './check.ts'
+import { Url, urlProblem } from './connection.ts'
 import { QualifiedName } from './names.ts'
 
 const closed = { additionalProperties: false } as const
@@ -84,3 +85,19 @@ export const ServerDetail = Type.Object(
   closed,
 )
 export type ServerDetail = Static<typeof ServerDetail>
+
+/** What is wrong with the first of its URLs that no connection could be made to. */
+export function serverUrlProblem({
+  deploymentUrl,
+  connections,
+}: Pick<ServerDetail, 'deploymentUrl' | 'connections'>): Problem | undefined {
+  const urls = connections.map((option, index) => ({
+    place: `connections[${index}].deploymentUrl`,
+    url: option.type === 'http' ? option.deploymentUrl : null,
+  }))
+  for (const { place, url } of [{ place: 'deploymentUrl', url: deploymentUrl }, ...urls]) {
+    const message = url === null ? undefined : urlProblem(url)
+    if (message !== undefined) return { place, message }
+  }
+  return undefined
+}

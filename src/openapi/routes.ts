@@ -1,4 +1,4 @@
-/** `GET /openapi.json` and `GET /docs`: what the platform says of itself, to anybody. */
+/** `GET /openapi.json`, `GET /docs`, and `GET /` which leads there: what the platform says of itself, to anybody. */
 
 import { Elysia } from 'elysia'
 import { refuseQuery } from '../http/query.ts'
@@ -9,6 +9,8 @@ import { openApiDocument } from './document.ts'
 const cached = { 'cache-control': 'public, max-age=300' }
 
 export function openApiRoutes(baseUrl: string) {
+  // A proxy may serve this under a path, which the base URL has and the request no longer.
+  const docsPath = `${new URL(baseUrl).pathname.replace(/\/$/, '')}/docs`
   // Made when first asked for: most starts are not asked.
   let document: object | undefined
   const made = () => {
@@ -16,6 +18,10 @@ export function openApiRoutes(baseUrl: string) {
     return document
   }
   return new Elysia({ name: 'openapi' })
+    .get('/', ({ request }) => {
+      refuseQuery(request.url)
+      return new Response(null, { status: 302, headers: { location: docsPath } })
+    })
     .get('/openapi.json', ({ request }) => {
       refuseQuery(request.url)
       return jsonResponse(JSON.stringify(made()), cached)

@@ -7,7 +7,8 @@
 import { type Problem, placeOf, shapeOf } from '../model/check.ts'
 import { type Constraint, type OperationKind, Policy, type ResourceType } from '../model/constraint.ts'
 import { readTtl } from './duration.ts'
-import { pathProblem, patternProblem, type RpcRule } from './rpc-match.ts'
+import { patternsProblem } from './patterns.ts'
+import { pathProblem, type RpcRule } from './rpc-match.ts'
 
 /** An absent field does not restrict. A present list is never empty. */
 export interface Block {
@@ -66,15 +67,21 @@ export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Pr
   return { blocks }
 }
 
-/** The first pattern that will not do. Compiling takes time, so this comes after all that could refuse the policy sooner. */
-export function policyPatternProblem(blocks: readonly Block[]): Problem | undefined {
-  for (const [index, { rpc = [] }] of blocks.entries()) {
-    for (const { path, pattern } of rpc) {
-      const message = patternProblem(pattern)
-      if (message !== undefined) return { place: placeOf(['policy', index, 'rpcReqMatch', path]), message }
-    }
-  }
-  return undefined
+/**
+ * The first pattern that will not do, alone or with those before it. Compiling takes time, so this comes after all that
+ * could refuse the policy sooner.
+ */
+export function policyPatternProblem(inherited: readonly Block[], own: readonly Block[]): Problem | undefined {
+  const rulesOf = (blocks: readonly Block[]) =>
+    blocks.flatMap(({ rpc = [] }, index) =>
+      rpc.map(({ path, pattern }) => ({ pattern, place: ['policy', index, 'rpcReqMatch', path] })),
+    )
+  // The parent's are at no place in this request.
+  const rules = [...rulesOf(inherited).map((rule) => ({ ...rule, place: ['policy'] })), ...rulesOf(own)]
+  const problem = patternsProblem(rules.map(({ pattern }) => pattern))
+  const rule = problem && rules[problem.at]
+  if (problem === undefined || rule === undefined) return undefined
+  return { place: placeOf(rule.place), message: problem.message }
 }
 
 function within(place: string, problem: Problem): Problem {

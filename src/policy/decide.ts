@@ -7,7 +7,7 @@
 import type { OperationKind, ResourceType } from '../model/constraint.ts'
 import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
-import { isOfParams, rulePasses } from './rpc-match.ts'
+import { isOfParams, ruleCost, rulePasses } from './rpc-match.ts'
 
 /** What one request attempts. */
 export interface Access {
@@ -43,31 +43,54 @@ export type Decision =
 
 /** Every block's `namespaces` come first: what is not visible is 404, whatever else is missing (contract 4). */
 export function decide(blocks: readonly Block[], access: Access): Decision {
-  return firstRefusal(blocks, access, fields, hiding)
+  return drained(decideInSteps(blocks, access, ['namespaces', 'resources', 'operations', 'metadata'], hiding))
 }
 
 const hiding: ReadonlySet<Field> = new Set<Field>(['namespaces'])
 
 /** Of a connection that is there: one whose metadata the constraints do not allow is not visible either. */
 export function decideOnConnection(blocks: readonly Block[], access: Access): Decision {
-  return firstRefusal(blocks, access, connectionFields, hidingConnection)
+  return drained(decideOnMessage(blocks, access))
 }
 
-const connectionFields: readonly Field[] = ['namespaces', 'metadata', 'resources', 'operations', 'rpcReqMatch']
+/** The same in steps: yields what the next one costs (`costToAsk`) before it is taken. For messages, whose rules may be many. */
+export function decideOnMessage(blocks: readonly Block[], access: Access): Generator<number, Decision> {
+  return decideInSteps(blocks, access, ['namespaces', 'metadata', 'resources', 'operations'], hidingConnection)
+}
+
 const hidingConnection: ReadonlySet<Field> = new Set<Field>(['namespaces', 'metadata'])
 
-function firstRefusal(
+/** All at once. */
+export function drained<T>(steps: Generator<number, T>): T {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** `rpcReqMatch` comes last: its patterns are what costs. */
+function* decideInSteps(
   blocks: readonly Block[],
   access: Access,
   order: readonly Field[],
   hides: ReadonlySet<Field>,
-): Decision {
+): Generator<number, Decision> {
   for (const field of order) {
-    for (let index = 0; index < blocks.length; index += 1) {
-      const block = blocks[index] as Block
-      if (allows[field](block, access)) continue
-      const path = field === 'rpcReqMatch' ? block.rpc?.find((rule) => !rulePasses(rule, access.rpc))?.path : undefined
-      return { allowed: false, block: index, field, visible: !hides.has(field), ...(path !== undefined && { path }) }
+    const block = blocks.findIndex((one) => !allows[field](one, access))
+    if (block >= 0) return { allowed: false, block, field, visible: !hides.has(field) }
+  }
+  return yield* decideOnRules(blocks, access)
+}
+
+function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access): Generator<number, Decision> {
+  if (body === undefined) return { allowed: true }
+  for (const [block, { rpc: rules = [] }] of blocks.entries()) {
+    // A reply names no method and no tool: a block that is about those alone has nothing to say of it.
+    if (isReply && rules.every(isOfParams)) continue
+    for (const rule of rules) {
+      yield ruleCost(rule, body)
+      if (!rulePasses(rule, body))
+        return { allowed: false, block, field: 'rpcReqMatch', path: rule.path, visible: true }
     }
   }
   return { allowed: true }
@@ -82,10 +105,5 @@ export const allows: Record<Field, (block: Block, access: Access) => boolean> = 
     if (metadata === undefined || access.metadata === 'narrowed') return true
     return access.metadata !== 'none' && constraintAllows(metadata, access.metadata)
   },
-  rpcReqMatch: ({ rpc }, access) => {
-    if (rpc === undefined || access.rpc === undefined) return true
-    // A reply names no method and no tool: a block that is about those alone has nothing to say of it.
-    if (access.isReply && rpc.every(isOfParams)) return true
-    return rpc.every((rule) => rulePasses(rule, access.rpc))
-  },
+  rpcReqMatch: (block, access) => drained(decideOnRules([block], access)).allowed,
 }

@@ -1,84 +1,15 @@
 /**
- * `rpcReqMatch`: patterns over the body of an MCP JSON-RPC request (spec 2.2; contract 4). Patterns are
- * RE2 and run in linear time by re2js; the runtime's own RegExp never sees them. Searched, not anchored.
+ * `rpcReqMatch`: rules over the body of an MCP JSON-RPC request (spec 2.2; contract 4): what stands at a dot-path must
+ * match a pattern (`patterns.ts`).
  */
 
-import { LRUCache } from 'lru-cache'
-import { RE2JS } from 're2js'
-import {
-  rpcFoldedCharactersMax,
-  rpcPathPartsMax,
-  rpcProgramSizeMax,
-  rpcUnicodeClassesMax,
-  rpcValueCharsMax,
-  rpcVerdictCharsMax,
-  rpcVerdictsMax,
-} from '../limits.ts'
+import { rpcPathPartsMax, rpcValueCharsMax } from '../limits.ts'
+import { costToAsk, matches } from './patterns.ts'
 
 export interface RpcRule {
   /** As it was written: dots separate. */
   readonly path: string
   readonly pattern: string
-}
-
-interface Compiled {
-  readonly program: RE2JS
-  /** What was said of short texts: it is the names of a few tools all day. */
-  readonly said: Map<string, boolean>
-}
-
-/** Patterns in use, compiled. Few, because one can take a hundred kilobytes. */
-const compiled = new LRUCache<string, Compiled>({ max: 200 })
-
-function matches(pattern: string, text: string): boolean {
-  let known = compiled.get(pattern)
-  if (known === undefined) {
-    known = { program: RE2JS.compile(pattern), said: new Map() }
-    compiled.set(pattern, known)
-  }
-  const { program, said } = known
-  const before = said.get(text)
-  if (before !== undefined) return before
-  const verdict = program.test(text)
-  if (text.length > rpcVerdictCharsMax) return verdict
-  if (said.size >= rpcVerdictsMax) said.clear()
-  said.set(text, verdict)
-  return verdict
-}
-
-/** What is wrong with a pattern, or undefined. Asked when a policy is made; nothing is kept of it then. */
-export function patternProblem(pattern: string): string | undefined {
-  // re2js and RE2 disagree on \B; \C splits characters. Neither is worth a wrong answer.
-  if (/(?:^|[^\\])(?:\\\\)*\\[BC]/.test(pattern)) return 'must not use \\B or \\C'
-  if (isCostly(pattern)) return 'is too costly a pattern: use fewer and narrower character classes'
-  try {
-    if (RE2JS.compile(pattern).programSize() > rpcProgramSizeMax)
-      return 'is too large a pattern: shorten its repetitions'
-    return undefined
-  } catch (error) {
-    return `is not an RE2 pattern: ${error instanceof Error ? error.message : 'it does not compile'}`
-  }
-}
-
-/**
- * Compiling takes time of its own: each Unicode class brings hundreds of ranges, and a range without case is
- * folded character by character. Both are counted before anything is compiled, roughly and from above.
- */
-function isCostly(pattern: string): boolean {
-  if ((pattern.match(/\\[pP]/g)?.length ?? 0) > rpcUnicodeClassesMax) return true
-  if (!/\(\?[a-zA-Z]*i/.test(pattern)) return false
-  let characters = 0
-  for (const [, from = '', to = ''] of pattern.matchAll(
-    /(\\x\{[0-9a-f]+\}|\\x[0-9a-f]{2}|[^])-(?=(\\x\{[0-9a-f]+\}|\\x[0-9a-f]{2}|[^]))/giu,
-  )) {
-    characters += Math.max(0, codePoint(to) - codePoint(from))
-  }
-  return characters > rpcFoldedCharactersMax
-}
-
-function codePoint(text: string): number {
-  const hexadecimal = /^\\x\{?([0-9a-f]+)/i.exec(text)?.[1]
-  return hexadecimal === undefined ? (text.codePointAt(0) ?? 0) : Number.parseInt(hexadecimal, 16)
 }
 
 export function pathProblem(path: string): string | undefined {
@@ -91,8 +22,13 @@ export function pathProblem(path: string): string | undefined {
 /** Missing, null, an object or a list does not match; neither does what is too long to search safely. */
 export function ruleMatches(rule: RpcRule, body: unknown): boolean {
   const text = textAt(body, rule.path)
-  if (text === undefined || text.length > rpcValueCharsMax) return false
-  return matches(rule.pattern, text)
+  return text !== undefined && matches(rule.pattern, text)
+}
+
+/** What it takes to ask the rule of this body, in the unit of `costToAsk`. */
+export function ruleCost(rule: RpcRule, body: unknown): number {
+  const text = textAt(body, rule.path)
+  return text === undefined ? 1 : costToAsk(rule.pattern, text)
 }
 
 /**
@@ -113,18 +49,48 @@ export function rulePasses(rule: RpcRule, body: unknown): boolean {
 function isPreliminary(body: unknown): boolean {
   if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'method')) return false
   const { method } = body as { method: unknown }
-  return typeof method === 'string' && preliminary.test(method)
+  if (typeof method !== 'string' || !preliminary.test(method)) return false
+  // With an id it is a request, whatever its method is called, and a server may answer it.
+  return !(method.startsWith('notifications/') && Object.hasOwn(body, 'id'))
 }
 
-/** Own properties only, so that `constructor.name` or `length` name nothing; digits index no list. */
+/**
+ * Own properties only, so that `constructor.name` or `length` name nothing; digits index no list. Nothing stands where
+ * two keys are alike but for case or width: some readers take them for the same one, and the last of them counts.
+ */
 function textAt(body: unknown, path: string): string | undefined {
   let value = body
   for (const part of path.split('.')) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    if (!Object.hasOwn(value, part)) return undefined
+    if (!Object.hasOwn(value, part) || lookalikesIn(value).has(folded(part))) return undefined
     value = (value as Record<string, unknown>)[part]
   }
-  if (typeof value === 'string') return value
-  if (typeof value === 'number' || typeof value === 'boolean') return JSON.stringify(value)
+  if (typeof value === 'string') return value.length > rpcValueCharsMax ? undefined : value
+  if (typeof value === 'boolean') return JSON.stringify(value)
+  // A number that another reader may take for another one is none that a rule could speak of (`model/json.ts`).
+  if (typeof value === 'number' && Number.isFinite(value) && !Object.is(value, -0)) return JSON.stringify(value)
   return undefined
+}
+
+/** By object, as long as its request is there: rules may be many, and an object may have thousands of keys. */
+const lookalikes = new WeakMap<object, ReadonlySet<string>>()
+
+/** What several keys of an object are, once folded. */
+function lookalikesIn(object: object): ReadonlySet<string> {
+  const known = lookalikes.get(object)
+  if (known !== undefined) return known
+  const seen = new Set<string>()
+  const twice = new Set<string>()
+  for (const key of Object.keys(object)) {
+    const name = folded(key)
+    if (seen.has(name)) twice.add(name)
+    seen.add(name)
+  }
+  lookalikes.set(object, twice)
+  return twice
+}
+
+/** The same for keys that some readers take for the same. */
+export function folded(key: string): string {
+  return key.normalize('NFKC').toLowerCase()
 }

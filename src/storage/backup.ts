@@ -16,7 +16,7 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { checkFile } from './lmdb.ts'
+import { checkFile } from './lmdb-file.ts'
 import { type Bytes, openBytes, openRoot } from './lmdb-root.ts'
 import { StoreError } from './store.ts'
 

@@ -1,13 +1,13 @@
 /**
- * The version of what is written where (`README.md`). A store of an older version is upgraded when it is opened,
- * in one transaction; one of a newer version is left alone.
+ * The version of what is written where (`README.md`). A store of an older version is upgraded when it is opened by
+ * whoever may do so, in one transaction; one of a newer version is left alone.
  */
 
 import { intactValue, ofRun, withChecksum } from './checksum.ts'
 import { connections, privates, under } from './keys.ts'
 import { type Bytes, openBytes, type Root } from './lmdb-root.ts'
 import { Run } from './runs.ts'
-import { asBuffer, StoreError, sameBytes } from './store.ts'
+import { asBuffer, StoreError } from './store.ts'
 import { createUsages } from './usage.ts'
 
 const oldest = 1
@@ -22,33 +22,56 @@ const upgrades: Readonly<Record<number, (data: Bytes, runs: Bytes) => void>> = {
 }
 
 /**
- * Where the records are: entries of LMDB's own, and runs. Throws StoreError `fatal` for a store of a version that
- * this program does not know.
+ * Asked before a store of an older version is upgraded: calls `upgrade`, which tells whether there was something left
+ * to do, or throws. A program of the older version that has the store open would understand nothing in it any more.
  */
-export function openRecords(root: Root): { readonly data: Bytes; readonly runs: Bytes } {
+export type Upgrading = (from: number, to: number, upgrade: () => boolean) => void
+
+/** For whoever only looks. */
+export const neverUpgrading: Upgrading = (from, to) => {
+  throw new StoreError('fatal', `it is of version ${from}, and this postern writes version ${to}`)
+}
+
+/**
+ * Where the records are: entries of LMDB's own, and runs. Throws StoreError `fatal` for a store of a version that
+ * this program does not know, and what `upgrading` throws.
+ */
+export function openRecords(root: Root, upgrading = neverUpgrading): { readonly data: Bytes; readonly runs: Bytes } {
   const data = openBytes(root, 'postern')
   const runs = openBytes(root, 'runs')
-  prepareFormat(root, data, runs)
+  prepareFormat(root, data, runs, upgrading)
   return { data, runs }
 }
 
-function prepareFormat(root: Root, data: Bytes, runs: Bytes): void {
-  // A database of its own: the version is about the others, and no record among theirs.
-  const format = openBytes(root, 'format')
-  const current = Buffer.from(`postern ${version}`)
-  const found = () => format.get(formatKey) ?? data.get(formatKey)
-  if (sameBytes(found(), current)) return
-  root.transactionSync(() => {
-    // Looked at again: another process may have been faster.
-    const stored = found()
-    const text = stored === undefined ? `postern ${version}` : asBuffer(stored).toString('latin1', 0, 20)
-    const from = Number(/^postern (\d+)$/.exec(text)?.[1])
-    if (!(from >= oldest && from <= version)) {
-      throw new StoreError('fatal', `it was written by a newer version of postern (${text}): use that version`)
-    }
-    for (let at = from; at < version; at += 1) upgrades[at]?.(data, runs)
-    format.put(formatKey, current)
-  })
+function prepareFormat(root: Root, data: Bytes, runs: Bytes, upgrading: Upgrading): void {
+  // A database of its own: the version is about the others, and no record among theirs. The first version had none,
+  // so it is not opened, and with that made, before we know.
+  const format = () => openBytes(root, 'format')
+  const found = () => data.get(formatKey) ?? format().get(formatKey)
+  const note = () => format().put(formatKey, Buffer.from(`postern ${version}`))
+  const stored = found()
+  if (stored === undefined) {
+    root.transactionSync(() => void note())
+    return
+  }
+  const from = versionIn(stored)
+  if (from === version) return
+  upgrading(from, version, () =>
+    root.transactionSync(() => {
+      // Looked at again: another process may have been faster.
+      const now = versionIn(found() ?? stored)
+      for (let at = now; at < version; at += 1) upgrades[at]?.(data, runs)
+      if (now < version) note()
+      return now < version
+    }),
+  )
+}
+
+function versionIn(stored: Uint8Array): number {
+  const text = asBuffer(stored).toString('latin1', 0, 20)
+  const number = Number(/^postern (\d+)$/.exec(text)?.[1])
+  if (number >= oldest && number <= version) return number
+  throw new StoreError('fatal', `it was written by a newer version of postern (${text}): use that version`)
 }
 
 /** From 1: the version stood among the records, values had no checksum, and runs were kept under

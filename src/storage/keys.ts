@@ -32,6 +32,8 @@ export function under(prefix: Key): Omit<Range, 'limit'> {
 export const registryGenerationKey = key('G')
 /** Set by the first start, which makes the operator key. */
 export const startedKey = key('B')
+/** What clients called the server that last served from here: the issuer of its tokens. */
+export const baseUrlKey = key('U')
 /** What the loaded fixtures were, so that the same ones need no second load. */
 export const fixturesDigestKey = key('F')
 

@@ -1,6 +1,7 @@
 /** LMDB opened, by whoever does: one set of settings, because several processes share the file. */
 
-import { type Database, open, type RootDatabase } from 'lmdb'
+import type { Database, RootDatabase } from 'lmdb'
+import { unpackAddonIn } from './lmdb-addon.ts'
 import { copyBytes, type Key } from './store.ts'
 
 /** Keys are our own bytes. lmdb-js compares past the end of a key, so eight zero bytes follow each. */
@@ -18,7 +19,8 @@ export type Root = RootDatabase
 export type Bytes = Database<Uint8Array, Key>
 
 export function openRoot(folder: string, { readOnly = false } = {}): Root {
-  return open({
+  unpackAddonIn(folder)
+  return library().open({
     path: folder,
     readOnly,
     // With overlapping syncs, killing one of two writing processes lost acknowledged writes of the other.
@@ -34,4 +36,12 @@ export function openRoot(folder: string, { readOnly = false } = {}): Root {
 
 export function openBytes(root: Root, name: string): Bytes {
   return root.openDB({ name, encoding: 'binary', keyEncoder } as never)
+}
+
+/** What the work of a transaction returns to take back all that it wrote. */
+export const abort = (): symbol => library().ABORT as unknown as symbol
+
+/** Loaded with the first store, because its native addon may have to be unpacked into a folder. */
+function library(): typeof import('./lmdb-library.ts') {
+  return require('./lmdb-library.ts')
 }

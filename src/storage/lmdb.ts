@@ -3,14 +3,15 @@
  * Settings follow what was measured of lmdb-js 3.5 on Bun; each says why.
  */
 
-import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { ABORT } from 'lmdb'
+import { CommandError } from '../errors.ts'
 import { freeBytesMin, reservedBytesMin } from '../limits.ts'
 import { checked, ofRun, withChecksum } from './checksum.ts'
-import { openRecords } from './format.ts'
+import { openRecords, type Upgrading } from './format.ts'
 import { expectRoom, freeBytes } from './free-space.ts'
-import { type Bytes, openRoot, type Root } from './lmdb-root.ts'
+import { checkFile } from './lmdb-file.ts'
+import { abort, type Bytes, openRoot, type Root } from './lmdb-root.ts'
 import { openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
 import { openStamp } from './lmdb-stamp.ts'
 import { editRuns, inRunsByDefault, type Runs } from './runs.ts'
@@ -29,8 +30,16 @@ import {
   type Write,
 } from './store.ts'
 
-/** Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do. */
-export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, free = freeBytes): Store {
+/**
+ * Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do, and the
+ * CommandError that `upgrading` throws. `free` tells the room on its disk.
+ */
+export function openLmdbStore(
+  folder: string,
+  inRuns: Runs = inRunsByDefault,
+  upgrading?: Upgrading,
+  free = freeBytes,
+): Store {
   checkFile(join(folder, 'data.mdb'))
   let root: Root
   let data: Bytes
@@ -41,9 +50,10 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, fr
     mkdirSync(folder, { recursive: true })
     stamp = openStamp(folder)
     root = openRoot(folder)
-    ;({ data, runs } = openRecords(root))
+    ;({ data, runs } = openRecords(root, upgrading))
     packed = openRunReader(root)
   } catch (error) {
+    if (error instanceof CommandError) throw error
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
   }
@@ -175,7 +185,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, fr
         failure = error
       }
       // A throw inside a transaction would commit what came before it; this takes everything back.
-      return !committed.ok || failure !== undefined ? (ABORT as unknown as symbol) : undefined
+      return !committed.ok || failure !== undefined ? abort() : undefined
     }
     const outcome = (): Committed => {
       if (failure !== undefined) throw failure
@@ -250,36 +260,6 @@ function least(a: Key, b: Key): Key {
 function most(a: Key, b: Key): Key {
   return Buffer.compare(a, b) >= 0 ? a : b
 }
-
-/**
- * LMDB trusts its file: a cut or overwritten one ends the process without a word. So its two meta pages and
- * its length are looked at first. Damage inside is for a check of the whole store to find.
- */
-export function checkFile(file: string): void {
-  if (!existsSync(file)) return
-  const damaged = () => new StoreError('fatal', `${file} is damaged: restore it from a backup`)
-  const head = Buffer.alloc(metaBytes)
-  const descriptor = openSync(file, 'r')
-  try {
-    const { size } = fstatSync(descriptor)
-    const metas: { transaction: bigint; lastPage: bigint }[] = []
-    let pageSize = 0
-    for (const at of [0, 1]) {
-      if (readSync(descriptor, head, 0, metaBytes, at * pageSize) < metaBytes) throw damaged()
-      if (head.readUInt32LE(0x18) !== 0xbeefc0de) throw damaged()
-      if (at === 0) pageSize = head.readUInt32LE(0x30)
-      metas.push({ lastPage: head.readBigUInt64LE(0x90), transaction: head.readBigUInt64LE(0x98) })
-    }
-    const [first, second] = metas as [(typeof metas)[0], (typeof metas)[0]]
-    const { lastPage } = first.transaction > second.transaction ? first : second
-    if (BigInt(size) < (lastPage + 1n) * BigInt(pageSize)) throw damaged()
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-/** As far into a meta page as it is read here. */
-const metaBytes = 0xa0
 
 /** lmdb-js reports a failed commit as `Commit failed`, with the cause on a promise of its own. */
 async function asStoreError(error: unknown): Promise<Error> {

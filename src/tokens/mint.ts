@@ -6,7 +6,7 @@ import { invalidRequest, PlatformError } from '../errors.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../limits.ts'
 import { problemText, shapeOf } from '../model/check.ts'
 import { CreateTokenRequest, type ServiceTokenClaims } from '../model/token.ts'
-import { policyPatternProblem, readPolicy } from '../policy/block.ts'
+import { type Block, policyPatternProblem, readPolicy } from '../policy/block.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
 
 const requestShape = shapeOf(CreateTokenRequest)
@@ -28,7 +28,7 @@ export async function mint(body: unknown, { caller, registry, issuer, nowSeconds
   // Before anything is compiled or signed: what cannot fit a token costs nothing.
   const atLeast = Math.ceil((Buffer.byteLength(JSON.stringify(whole)) * 4) / 3)
   if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
-  const blocks = readBlocks(policy)
+  const blocks = readBlocks(policy, caller.blocks)
   const org = organizationId ?? parent?.org
   if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, registry))) {
     throw new PlatformError('forbidden', 'organizationId: the caller is not an owner or admin of such an organization')
@@ -75,11 +75,12 @@ function readCreateTokenRequest(body: unknown): CreateTokenRequest {
   return body
 }
 
-function readBlocks(policy: CreateTokenRequest['policy'] & object) {
+/** `inherited` are the parent's: patterns cost what they cost together. */
+function readBlocks(policy: CreateTokenRequest['policy'] & object, inherited: readonly Block[]) {
   if (policy.length === 0) return []
   const read = readPolicy(policy)
   if ('problem' in read) throw invalidRequest(problemText(read.problem))
-  const problem = policyPatternProblem(read.blocks)
+  const problem = policyPatternProblem(inherited, read.blocks)
   if (problem !== undefined) throw invalidRequest(problemText(problem))
   return read.blocks
 }

@@ -1,11 +1,14 @@
 /** The records of a store as lines, from one snapshot. */
 
+import { printable } from '../printable.ts'
 import { inspect } from '../storage/inspect.ts'
 import { connectionOf, keyText } from '../storage/keys.ts'
 import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
 
-/** Gives each line to `write`. `folder` is the store's. Throws StoreError `damaged`. */
-export async function exportLines(folder: string, secret: string, write: (line: string) => void): Promise<void> {
+/** Gives each line to `give`. `folder` is the store's. Throws StoreError `damaged`. */
+export async function exportLines(folder: string, secret: string, give: (line: string) => void): Promise<void> {
+  // Characters that a terminal acts on stand in strings only, where their escapes are JSON's own.
+  const write = (line: string) => give(printable(line))
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
   let records = 0
   /** What comes before the record it belongs to. */

@@ -5,10 +5,13 @@
 
 import { closeSync, openSync, readSync } from 'node:fs'
 import { readApiKey } from '../auth/api-key.ts'
+import { readRevocation } from '../auth/revocation.ts'
 import { CommandError } from '../errors.ts'
-import { problemText } from '../model/check.ts'
+import { type Problem, problemText } from '../model/check.ts'
+import { urlProblem } from '../model/connection.ts'
 import { readJsonBytes } from '../model/json.ts'
 import { namespaceOf } from '../model/names.ts'
+import { serverUrlProblem } from '../model/server.ts'
 import { nothingAhead } from '../storage/ahead.ts'
 import {
   bytesOf,
@@ -25,6 +28,7 @@ import {
   organizationKey,
   pageGenerationKey,
   registryGenerationKey,
+  revocationKey,
 } from '../storage/keys.ts'
 import type { Check, Entry, Key, Store } from '../storage/store.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './records.ts'
@@ -51,6 +55,8 @@ export async function importFile(
   const brought = new Set<string>()
   /** When the keys of the store were revoked: an older export does not bring them back. */
   const revoked = new Map<string, string>()
+  /** How long tokens of the file are revoked, here or there: no revocation gets shorter. */
+  const untils = new Map<string, number>()
   /** The sealed headers of connections that are replaced. */
   const kept = new Map<string, string>()
   let records = 0
@@ -97,6 +103,10 @@ export async function importFile(
       const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
       if (revokedAt !== null) revoked.set(line.apiKey.keyId, revokedAt)
     }
+    if (line.kind === 'revocation') {
+      const stored = readRevocation(await store.get(revocationKey(line.jti)))
+      untils.set(line.jti, Math.max(line.until, stored, untils.get(line.jti) ?? 0))
+    }
     if (line.kind === 'organization') brought.add(`organization ${line.organization.organizationId}`)
     if (line.kind === 'namespace') {
       brought.add(`namespace ${line.namespace.namespace}`)
@@ -134,9 +144,8 @@ export async function importFile(
       if (head !== undefined || (line.kind === 'apiKey' && !ours)) continue
       done += 1
       onProgress('writing', done)
-      const revokedAt = line.kind === 'apiKey' ? revoked.get(line.apiKey.keyId) : undefined
       yield* entriesOf(
-        line.kind === 'apiKey' && revokedAt !== undefined ? { ...line, apiKey: { ...line.apiKey, revokedAt } } : line,
+        asRevoked(line, revoked, untils),
         line.kind === 'connection' ? kept.get(`${line.namespace}/${line.connection.connectionId}`) : undefined,
       )
       if (line.kind !== 'connection') continue
@@ -152,6 +161,19 @@ export async function importFile(
   const committed = await store.load({ checks, counts, deletes, puts: puts() })
   if (!committed.ok) throw new CommandError('something else was written meanwhile, so nothing was imported: try again')
   return { records, leftOut }
+}
+
+/** The line, with what the store knows of revocations: nothing that was taken back comes to life. */
+function asRevoked(
+  line: ExportLine,
+  revoked: ReadonlyMap<string, string>,
+  untils: ReadonlyMap<string, number>,
+): ExportLine {
+  if (line.kind === 'apiKey') {
+    const revokedAt = revoked.get(line.apiKey.keyId) ?? line.apiKey.revokedAt
+    return { ...line, apiKey: { ...line.apiKey, revokedAt } }
+  }
+  return line.kind === 'revocation' ? { ...line, until: untils.get(line.jti) ?? line.until } : line
 }
 
 /** Neighbours one after the other: a tree that is written in order is several times as fast. */
@@ -171,7 +193,7 @@ function* linesOf(file: string): Generator<Line> {
     number += 1
     const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
     if (bytes.length === 0) continue
-    const read = readJsonBytes(bytes, depthMax)
+    const read = readJsonBytes(bytes, { depthMax })
     if ('problem' in read) throw wrong(problemText(read.problem))
     if (number === 1) {
       if (!headShape.accepts(read.value)) throw wrong('is not the first line of an export of this version')
@@ -193,10 +215,26 @@ function* linesOf(file: string): Generator<Line> {
       const [problem = { place: '', message: 'is not a record' }] = shape.problems(read.value, 1)
       throw wrong(problemText(problem))
     }
-    yield { line: read.value as ExportLine, head: undefined }
+    const line = read.value as ExportLine
+    const wrongUrl = urlProblemOf(line)
+    if (wrongUrl !== undefined) throw wrong(problemText(wrongUrl))
+    yield { line, head: undefined }
   }
   if (number === 0) throw new CommandError(`${file}: is empty`)
   if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
+}
+
+/** As a write is checked: what could not be called is not taken in. */
+function urlProblemOf(line: ExportLine): Problem | undefined {
+  const { kind } = line
+  if (kind === 'server') return inside('server', serverUrlProblem(line.server))
+  if (kind !== 'connection' || line.connection.mcpUrl === null) return undefined
+  const message = urlProblem(line.connection.mcpUrl)
+  return message === undefined ? undefined : { place: 'connection.mcpUrl', message }
+}
+
+function inside(place: string, problem: Problem | undefined): Problem | undefined {
+  return problem && { ...problem, place: `${place}.${problem.place}` }
 }
 
 function* rawLines(file: string): Generator<Buffer> {

@@ -4,10 +4,11 @@
  * counts is every address that a name resolves to, and the request then goes to one of those very addresses.
  */
 
-import { lookup } from 'node:dns/promises'
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
+import type { Holder } from '../http/shares.ts'
 import { resolvedForMs, resolvedKeptMax } from '../limits.ts'
+import { createNames, type Lookup, TooManyLookups } from './names.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
@@ -20,10 +21,9 @@ export interface AddressPolicy {
   readonly allowed: readonly AllowedUpstream[]
   /** May a connection point to public addresses that nobody named? */
   readonly isPublicAllowed: boolean
-  /** Is this where we listen ourselves? */
-  readonly isOurs: (address: string, port: number) => boolean
-  /** Resolves a name to all of its addresses; throws where there are none. */
-  readonly resolve?: (host: string) => Promise<readonly string[]>
+  /** Is this where we listen ourselves, or what clients call us? */
+  readonly isOurs: (address: string, port: number, target: URL) => boolean
+  readonly resolve?: Lookup
 }
 
 /** Where a request may go: an address to connect to, for this host. Both without brackets. */
@@ -34,7 +34,7 @@ export interface Destination {
   readonly address: string
 }
 
-/** `refused`: the operator does not allow it. `unresolved`: the name has no address. */
+/** `refused`: the operator does not allow it. `unresolved`: no address of the name is known. */
 export class AddressError extends Error {
   readonly kind: 'refused' | 'unresolved'
   constructor(kind: AddressError['kind'], message: string) {
@@ -43,32 +43,43 @@ export class AddressError extends Error {
   }
 }
 
+/** Who asks, and for how many milliseconds it may take. */
+export interface Asking {
+  readonly holder: Holder
+  readonly patience: number
+}
+
 export interface Addresses {
   /** Throws AddressError. */
-  destinationOf(url: URL): Promise<Destination>
+  destinationOf(url: URL, asking: Asking): Promise<Destination>
 }
 
 export function createAddresses(policy: AddressPolicy): Addresses {
-  const resolve = policy.resolve ?? resolveAll
+  const names = createNames(policy.resolve)
   // For some seconds only; the address that was looked at is the one that is connected to, so this is no opening.
   const known = new LRUCache<string, Destination>({ max: resolvedKeptMax })
 
-  async function addressesOf(host: string): Promise<readonly string[]> {
+  async function addressesOf(host: string, { holder, patience }: Asking): Promise<readonly string[]> {
     if (ipaddr.isValid(host)) return [host]
-    const addresses = await resolve(host).catch(() => [])
-    if (addresses.length === 0) throw new AddressError('unresolved', 'has no address')
-    return addresses
+    try {
+      const addresses = await names.addressesOf(host, holder, patience)
+      if (addresses.length > 0) return addresses
+    } catch (error) {
+      if (error instanceof TooManyLookups) throw new AddressError('unresolved', `was not looked up: ${error.message}`)
+      throw error
+    }
+    throw new AddressError('unresolved', 'has no address, or no name server told one in time')
   }
 
   return {
-    async destinationOf(url) {
+    async destinationOf(url, asking) {
       const kept = known.get(url.origin)
       if (kept !== undefined && kept.until > performance.now()) return kept
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase()
       const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
-      const addresses = await addressesOf(host)
+      const addresses = await addressesOf(host, asking)
       for (const address of addresses) {
-        const reason = refusal(ipaddr.process(address), host, port, policy)
+        const reason = refusal(ipaddr.process(address), url, host, port, policy)
         if (reason !== undefined) throw new AddressError('refused', reason)
       }
       const [address = ''] = addresses
@@ -79,32 +90,58 @@ export function createAddresses(policy: AddressPolicy): Addresses {
   }
 }
 
-async function resolveAll(host: string): Promise<string[]> {
-  const found = await lookup(host, { all: true })
-  return found.map(({ address }) => address)
-}
-
-/** Reached by nobody, whatever is allowed: cloud machines tell their secrets there. */
-const metadataAddresses = new Set(['169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '192.0.0.192'])
+/**
+ * Reached by nobody, whatever is allowed: cloud machines tell their secrets there. Amazon and others, Alibaba, Oracle,
+ * Azure, Google and Amazon's EKS, in IPv6 too.
+ */
+const metadataAddresses = new Set([
+  '169.254.169.254',
+  '100.100.100.200',
+  '192.0.0.192',
+  '168.63.129.16',
+  'fd00:ec2::254',
+  'fd00:ec2::23',
+  'fd20:ce::254',
+])
 const neverRanges = new Set(['linkLocal', 'multicast', 'unspecified', 'broadcast'])
 
-function refusal(
-  address: Address,
-  host: string,
-  port: number,
-  { allowed, isPublicAllowed, isOurs }: AddressPolicy,
-): string | undefined {
-  const text = address.toString()
-  const range = address.range()
-  if (isOurs(text, port)) return 'is this platform itself'
-  if (neverRanges.has(range) || metadataAddresses.has(text) || text.startsWith('0.')) {
+function refusal(address: Address, url: URL, host: string, port: number, policy: AddressPolicy): string | undefined {
+  const { allowed, isPublicAllowed, isOurs } = policy
+  // A translator on the way would reach the address inside, so that one is looked at too.
+  const inside = embedded(address)
+  if (isOurs(address.toString(), port, url)) return 'is this platform itself'
+  if (isNever(address) || (inside !== undefined && (isNever(inside) || isOurs(inside.toString(), port, url)))) {
     return 'is an address that no connection may point to'
   }
   if (allowed.some((one) => isNamed(one, address, host, port))) return undefined
-  if (range !== 'unicast') {
+  if (!isPublic(address)) {
     return 'is not a public address: name it with --allow-upstream if connections may point there'
   }
   return isPublicAllowed ? undefined : 'is not among the addresses that --allow-upstream names'
+}
+
+function isNever(address: Address): boolean {
+  const text = address.toString()
+  return neverRanges.has(address.range()) || metadataAddresses.has(text) || text.startsWith('0.')
+}
+
+/** Of IPv6 only 2000::/3 was ever given out; what else is called unicast may be anything on a machine. */
+const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
+
+function isPublic(address: Address): boolean {
+  if (address.range() !== 'unicast') return false
+  return address.kind() === 'ipv4' || (address as ipaddr.IPv6).match(globalUnicast)
+}
+
+/** The IPv4 address that an IPv6 address stands for: translated (64:ff9b::/96), 6to4 (2002::/16) or compatible (::/96). */
+function embedded(address: Address): ipaddr.IPv4 | undefined {
+  if (address.kind() === 'ipv4') return undefined
+  const bytes = address.toByteArray()
+  const at = (start: number) => new ipaddr.IPv4(bytes.slice(start, start + 4))
+  const begins = (...prefix: number[]) => prefix.every((byte, index) => bytes[index] === byte)
+  if (begins(0, 0x64, 0xff, 0x9b)) return at(12)
+  if (begins(0x20, 0x02)) return at(2)
+  return begins(...Array.from({ length: 12 }, () => 0)) ? at(12) : undefined
 }
 
 function isNamed(one: AllowedUpstream, address: Address, host: string, port: number): boolean {
@@ -117,6 +154,8 @@ function isNamed(one: AllowedUpstream, address: Address, host: string, port: num
 export function readAllowedUpstream(text: string): AllowedUpstream | undefined {
   const [, bracketed, plain, portText] =
     /^(?:\[([0-9A-Fa-f:.]+(?:\/\d+)?)\]|([^[\]]+?))(?::(\d{1,5}))?$/.exec(text) ?? []
+  // `1` would be 0.0.0.1 to some readers.
+  if (/^[\d.]+(?:[/:]|$)/.test(text) && !/^\d+(?:\.\d+){3}(?:[/:]|$)/.test(text)) return undefined
   const bare = ipaddr.isValid(text) || ipaddr.isValidCIDR(text) ? text : undefined
   const target = (bare ?? bracketed ?? plain)?.toLowerCase()
   const port = bare !== undefined || portText === undefined ? undefined : Number(portText)

@@ -3,7 +3,7 @@
 import { connectPatienceMs, greetingBytesMax } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
-import { asResponse, type Upstream, UpstreamError } from './upstream.ts'
+import { asResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
 
 export interface Learnt {
   readonly status: ConnectionStatus
@@ -18,6 +18,7 @@ export async function learn(
   upstream: Upstream,
   url: string,
   headers: Readonly<Record<string, string>>,
+  { holder, via }: Pick<UpstreamRequest, 'holder' | 'via'>,
 ): Promise<Learnt> {
   const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
   let refused: UpstreamError | undefined
@@ -34,6 +35,8 @@ export async function learn(
           method: (init?.method ?? 'GET') as 'GET',
           headers: Object.fromEntries(new Headers(init?.headers as Record<string, string>)),
           patience: connectPatienceMs,
+          ...(holder !== undefined && { holder }),
+          via,
           signal: () => deadline,
           ...(typeof init?.body === 'string' && { body: init.body }),
         })

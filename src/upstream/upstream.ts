@@ -4,15 +4,17 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
+import { createShares, type Holder, type Shares } from '../http/shares.ts'
+import { answersBytesMax, originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
 import { AddressError, type Addresses, type Destination } from './addresses.ts'
 import { createClock } from './clock.ts'
-import { type BreakOff, createSockets, type Receiver, type Sockets } from './http1.ts'
+import { type BreakOff, CertificateError, createSockets, type Receiver, type Sockets } from './http1.ts'
+import { type Ahead, createPile, readAhead } from './pile.ts'
 
-/** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: whoever asked has left. */
+/** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: the client disconnected. `busy`: the holder's share of memory is used up. */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
-  readonly kind: 'refused' | 'down' | 'late' | 'gone'
+  readonly kind: 'refused' | 'down' | 'late' | 'gone' | 'busy'
   constructor(kind: UpstreamError['kind'], message: string, options?: ErrorOptions) {
     super(message, options)
     this.kind = kind
@@ -25,9 +27,13 @@ export interface UpstreamRequest {
   /** Names in small letters. */
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
-  /** Tells that whoever asked has gone. Asked for where the answer takes its time: a request's own is costly to make. */
+  /** The intermediaries that the request came through, as it says itself. */
+  readonly via?: string | undefined
+  /** Whose share of memory the answer counts for, as long as it is not whole or not read. */
+  readonly holder?: Holder
+  /** Tells that the client disconnected. Asked for where the answer takes its time: a request's own is costly to make. */
   readonly signal?: () => AbortSignal
-  /** Milliseconds to the head of the answer. */
+  /** Milliseconds to the head of the answer, the look-up of the name included. */
   readonly patience: number
 }
 
@@ -52,8 +58,19 @@ export function asResponse({ status, headers, body }: UpstreamAnswer): Response 
 /** Told of each request how it ended, in seconds to the head of the answer: the status, or the kind of the error. */
 export type ObserveUpstream = (outcome: string, seconds: number) => void
 
-export function createUpstream(addresses: Addresses, observe?: ObserveUpstream): Upstream {
-  const upstream = reaching(addresses)
+export interface UpstreamOptions {
+  /** What we add to the intermediaries (RFC 9110, 7.6.3), so that a loop is known. */
+  readonly pseudonym?: string
+  /** Of memory, in bytes: what answers under way may take together. */
+  readonly memory?: Shares
+  readonly observe?: ObserveUpstream | undefined
+}
+
+export function createUpstream(
+  addresses: Addresses,
+  { memory = createShares(answersBytesMax), observe, pseudonym = 'postern' }: UpstreamOptions = {},
+): Upstream {
+  const upstream = reaching(addresses, memory, pseudonym)
   if (observe === undefined) return upstream
   return {
     async send(request) {
@@ -71,7 +88,7 @@ export function createUpstream(addresses: Addresses, observe?: ObserveUpstream):
   }
 }
 
-function reaching(addresses: Addresses): Upstream {
+function reaching(addresses: Addresses, memory: Shares, pseudonym: string): Upstream {
   const kept = new LRUCache<string, Sockets>({ max: originsKeptMax, dispose: (sockets) => sockets.close() })
   const ways = new LRUCache<string, Way>({ max: originsKeptMax })
 
@@ -90,11 +107,11 @@ function reaching(addresses: Addresses): Upstream {
     return sockets
   }
 
-  async function find(url: string): Promise<Way> {
+  async function find({ url, patience, holder = nobody }: UpstreamRequest): Promise<Way> {
     const target = new URL(url)
     const { host, hostname, pathname, search } = target
     try {
-      const destination = await addresses.destinationOf(target)
+      const destination = await addresses.destinationOf(target, { holder, patience })
       const { until } = destination
       const way = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
       ways.set(url, way)
@@ -105,22 +122,31 @@ function reaching(addresses: Addresses): Upstream {
     }
   }
 
+  async function findAndSend(request: UpstreamRequest): Promise<UpstreamAnswer> {
+    const from = performance.now()
+    const way = await find(request)
+    const patience = request.patience - (performance.now() - from)
+    return sendBy(way, { ...request, patience: Math.max(patience, 0) })
+  }
+
+  function sendBy({ sockets, host, path }: Way, request: UpstreamRequest): Promise<UpstreamAnswer> {
+    const { method = 'POST', body, via } = request
+    const own = `1.1 ${pseudonym}`
+    const headers = { via: via === undefined ? own : `${via}, ${own}`, ...request.headers }
+    const outgoing = { method, path, host, headers, body }
+    return answerTo((receiver) => sockets.send(outgoing, receiver), request, memory)
+  }
+
   return {
     send(request) {
       const known = ways.get(request.url)
       if (known !== undefined && known.until > performance.now()) return sendBy(known, request)
-      return find(request.url).then((way) => sendBy(way, request))
+      return findAndSend(request)
     },
   }
 }
 
-function sendBy(
-  { sockets, host, path }: Way,
-  { method = 'POST', headers, body, signal, patience }: UpstreamRequest,
-): Promise<UpstreamAnswer> {
-  const outgoing = { method, path, host, headers, body }
-  return answerTo((receiver) => sockets.send(outgoing, receiver), patience, signal)
-}
+const nobody: Holder = { keyId: '', family: '' }
 
 /** How a URL is reached, as long as its address holds. */
 interface Way {
@@ -132,17 +158,17 @@ interface Way {
 
 const clock = createClock()
 
-/** Makes an answer of what a receiver is told, within `patience` and the bounds of an answer. */
+/** Makes an answer of what a receiver is told, within `patience`, the bounds of an answer and the holder's share of memory. */
 function answerTo(
   begin: (receiver: Receiver) => BreakOff,
-  patience: number,
-  signalOf: (() => AbortSignal) | undefined,
+  { patience, signal: signalOf, holder = nobody }: UpstreamRequest,
+  memory: Shares,
 ): Promise<UpstreamAnswer> {
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamAnswer>()
   let breakOff: BreakOff | undefined
   let signal: AbortSignal | undefined
   let lateAt = performance.now() + patience
-  let lateText = `no answer within ${patience / 1000} s`
+  let lateText = `no answer within ${Math.ceil(patience / 1000)} s`
   const watch = clock.watch((now) => {
     if (now >= lateAt) stop(new UpstreamError('late', lateText))
     else if (signal === undefined && signalOf !== undefined) listen(signalOf())
@@ -150,11 +176,10 @@ function answerTo(
   })
   let status = 0
   let headers: UpstreamAnswer['headers'] = {}
-  let stream: ReadableStreamDefaultController<Uint8Array> | undefined
-  const chunks: Uint8Array<ArrayBuffer>[] = []
-  let length = 0
+  let stream: Ahead | undefined
+  const body = createPile(memory, holder)
 
-  const gone = () => stop(new UpstreamError('gone', 'whoever asked has gone'))
+  const gone = () => stop(new UpstreamError('gone', 'the client disconnected'))
   function listen(given: AbortSignal): void {
     signal = given
     if (signal.aborted) gone()
@@ -170,9 +195,10 @@ function answerTo(
   function stop(error: UpstreamError): void {
     over()
     breakOff?.()
+    body.take()
     // Of an answer that was given already, this changes nothing but its stream.
     reject(error)
-    stream?.error(error)
+    stream?.fail(error)
   }
 
   const receiver: Receiver = {
@@ -189,40 +215,25 @@ function answerTo(
       }
       // Only an answer that is one goes on for long; what is refused is read whole, within its bounds.
       if (status < 300 && /^text\/event-stream\b/i.test(type)) {
-        const body = new ReadableStream<Uint8Array>(
-          {
-            start(opened) {
-              stream = opened
-            },
-            cancel: () => stop(new UpstreamError('down', 'nobody reads on')),
-          },
-          new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
-        )
-        return resolve({ status, headers, body })
+        stream = readAhead(body, () => stop(new UpstreamError('down', 'nobody reads on')))
+        return resolve({ status, headers, body: stream.readable })
       }
       lateAt = performance.now() + upstreamAnswerMs
       lateText = 'it did not finish its answer in time'
     },
     onData(chunk) {
-      if (stream !== undefined) {
-        stream.enqueue(chunk)
-        if (-(stream.desiredSize ?? 0) > upstreamAnswerBytesMax) {
-          stop(new UpstreamError('down', 'its stream is too far ahead of whoever reads it'))
-        }
-        return
-      }
-      length += chunk.length
-      if (length > upstreamAnswerBytesMax) {
-        return stop(new UpstreamError('down', `its answer is larger than ${upstreamAnswerBytesMax} bytes`))
-      }
-      chunks.push(chunk)
+      if (stream?.give(chunk) === true) return
+      if (!body.add(chunk)) return stop(new UpstreamError('busy', 'too much of your other answers is still under way'))
+      if (body.length() <= upstreamAnswerBytesMax) return
+      const what = stream === undefined ? 'its answer is larger than' : 'its stream is ahead of its reader by more than'
+      stop(new UpstreamError('down', `${what} ${upstreamAnswerBytesMax} bytes`))
     },
     onEnd() {
       over()
-      if (stream !== undefined) return stream.close()
-      resolve({ status, headers, body: chunks.length > 1 ? Buffer.concat(chunks) : chunks[0] })
+      if (stream !== undefined) return stream.end()
+      resolve({ status, headers, body: body.take() })
     },
-    onError: (cause) => stop(new UpstreamError('down', 'it takes no connection, or broke it off', { cause })),
+    onError: (cause) => stop(new UpstreamError('down', problemOf(cause), { cause })),
   }
 
   try {
@@ -231,4 +242,8 @@ function answerTo(
     receiver.onError(error as Error)
   }
   return answer
+}
+
+function problemOf(cause: Error): string {
+  return cause instanceof CertificateError ? cause.message : 'it takes no connection, or broke it off'
 }

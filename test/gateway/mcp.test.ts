@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
+import { type Addresses, createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/upstream.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../support/platform.ts'
@@ -51,7 +51,7 @@ const manners: Record<string, (request: Request, text: string) => Response | Pro
       headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
     }),
   '/deep': () =>
-    new Response(`{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":${'['.repeat(2e5)}${']'.repeat(2e5)}}}`, {
+    new Response(`{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":${'['.repeat(1e5)}${']'.repeat(1e5)}}}`, {
       headers: { 'content-type': 'application/json' },
     }),
   '/batch': () => json(`[{"jsonrpc":"2.0","id":1,"result":${hiddenList}}]`),
@@ -102,6 +102,7 @@ const manners: Record<string, (request: Request, text: string) => Response | Pro
 let sessions = 0
 let upstream: Bun.Server<undefined>
 let platform: TestPlatform
+let addresses: Addresses
 let front: Bun.Server<undefined>
 
 beforeAll(() => {
@@ -127,12 +128,12 @@ beforeEach(async () => {
   seen = []
   calls = []
   await front?.stop(true)
-  const addresses = createAddresses({
+  addresses = createAddresses({
     allowed: ['127.0.0.1'].flatMap((text) => readAllowedUpstream(text) ?? []),
     isPublicAllowed: false,
     isOurs: () => false,
   })
-  platform = await createTestPlatform({ upstream: createUpstream(addresses) })
+  platform = await createTestPlatform({ upstream: createUpstream(addresses, { pseudonym: 'postern-test' }) })
   front = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -411,6 +412,157 @@ describe('refusals', () => {
   }
 })
 
+test('a connection that leads back here is a loop, and is told at its second turn', async () => {
+  const told: string[] = []
+  manners['/back'] = async (request, text) => {
+    const via = request.headers.get('via') ?? ''
+    told.push(via)
+    const answer = await send('one', text, sampleKeys.ada, { via })
+    return new Response(answer.text, { status: answer.status, headers: { 'content-type': 'application/json' } })
+  }
+  await behaving('/back', async () => {
+    const { status, body } = await send('one', { jsonrpc: '2.0', id: 1, method: 'ping' }, sampleKeys.ada, {
+      via: '1.1 proxy',
+    })
+    expect([status, body.error.message]).toEqual([502, expect.stringContaining('508')])
+    expect(new Set(told)).toEqual(new Set(['1.1 proxy, 1.1 postern-test']))
+  })
+})
+
+describe('a rule on a number means the number', () => {
+  const account = '^9007199254740992$'
+  const small = '^(?:0|5|null)$'
+  const cases: [pattern: string, spelt: string, passes: boolean][] = [
+    [account, '9007199254740992', true],
+    [account, '"9007199254740992"', true],
+    [account, '9007199254740993', false],
+    [account, '9007199254740992.4', false],
+    [small, '5', true],
+    [small, '5.0', true],
+    [small, '50e-1', true],
+    [small, '0', true],
+    [small, '-0', false],
+    [small, '4.9999999999999999999', false],
+    [small, '5.00000000000000000000000001', false],
+    [small, '1e-400', false],
+    [small, '1e999', false],
+  ]
+  for (const [pattern, spelt, passes] of cases) {
+    test(`${pattern} and ${spelt}`, async () => {
+      await connect('one', '/mcp')
+      const policy = [{ rpcReqMatch: { 'params.arguments.account': pattern } }]
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+      const text = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"issues.get","arguments":{"account":${spelt}}}}`
+      expect((await send('one', text, token)).status).toBe(passes ? 200 : 403)
+      expect(seen.filter((one) => one.text === text)).toHaveLength(passes ? 1 : 0)
+      // Where no rule asks, its own text goes on.
+      expect((await send('one', text)).status).toBe(200)
+    })
+  }
+  test('an id that would come back as another one is none', async () => {
+    await connect('one', '/mcp')
+    const answer = await send('one', '{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}')
+    expect([answer.status, answer.body.error.code]).toEqual([400, -32_600])
+  })
+})
+
+test('a header that repeats an argument goes on under its name alone, where a rule speaks of arguments', async () => {
+  await connect('one', '/mcp')
+  const body = {
+    ...call('issues.get'),
+    params: {
+      name: 'issues.get',
+      arguments: { owner_id: 'me', note: 'evil' },
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+        'io.modelcontextprotocol/clientCapabilities': {},
+      },
+    },
+  }
+  const repeated = {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': 'issues.get',
+    'mcp-param-owner': 'evil',
+    'mcp-param-owner-id': 'me',
+  }
+  const policy = [{ rpcReqMatch: { 'params.arguments.owner_id': '^me$' } }]
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+  const passedOn = async (credential: string) => {
+    expect((await send('one', body, credential, repeated)).status).toBe(200)
+    const { headers } = seen.at(-1) as Seen
+    return ['mcp-param-owner', 'mcp-param-owner-id'].map((name) => headers.get(name))
+  }
+  expect(await passedOn(sampleKeys.ada)).toEqual(['evil', 'me'])
+  expect(await passedOn(token)).toEqual([null, 'me'])
+})
+
+describe('lists of tools and patterns that would hold up the rest', () => {
+  const listing = (count: number, nameChars: number) => () =>
+    Response.json({
+      jsonrpc: '2.0',
+      id: 1,
+      result: {
+        tools: Array.from({ length: count }, (_, i) => ({
+          name: `${i}${'ab'.repeat(nameChars / 2)}`,
+          inputSchema: {},
+        })),
+      },
+    })
+  const costly = { 'params.name': '(a|b)*a(a|b){280}c' }
+  const policy = [{ rpcReqMatch: costly }, { rpcReqMatch: { 'params.name': '(a|b)*b(a|b){280}c' } }]
+  const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+
+  test('are narrowed in turns: others are answered meanwhile', async () => {
+    manners['/listed'] = listing(10, 1000)
+    await behaving('/listed', async () => {
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+      const order: string[] = []
+      const listed = send('one', list, token).then(({ status, body }) => {
+        order.push('list')
+        expect([status, body.result.tools]).toEqual([200, []])
+      })
+      // Once the upstream was asked, each turn of the event loop leaves room for one of these.
+      while (!seen.some(({ text }) => text.includes('tools/list'))) await Bun.sleep(0)
+      for (let i = 0; i < 5; i += 1) {
+        await new Promise((resolve) => setImmediate(resolve))
+        order.push(`health ${(await platform.fetch('/health')).status}`)
+      }
+      await listed
+      expect(order.slice(0, 3)).toEqual(['health 200', 'health 200', 'health 200'])
+      expect(order.at(-1)).toBe('list')
+    })
+  })
+
+  const tooMuch: Record<string, ReturnType<typeof listing>> = {
+    'too many tools for this token’s patterns': listing(300, 1000),
+    'too large to be looked into': listing(1, 5_000_000),
+  }
+  for (const [message, manner] of Object.entries(tooMuch)) {
+    test(`are an error: ${message}`, async () => {
+      const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+      manners['/listed'] = manner
+      await behaving('/listed', async () => {
+        const answer = await send('one', list, token)
+        expect([answer.status, answer.body.error.message]).toEqual([502, expect.stringContaining(message)])
+      })
+    })
+  }
+
+  test('are an error among the events of a stream, for the request that asked', async () => {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+    manners['/listed'] = async () => events(await listing(300, 1000)().text())
+    await behaving('/listed', async () => {
+      const answer = await send('one', { ...list, id: 'mine' }, token)
+      expect([answer.status, answer.body]).toEqual([
+        200,
+        { jsonrpc: '2.0', id: 'mine', error: { code: -32_000, message: expect.stringContaining('too many tools') } },
+      ])
+    })
+  })
+})
+
 test('a list of tools that is nested too deep to be narrowed is no answer', async () => {
   await connect('one', '/deep')
   const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })
@@ -503,10 +655,52 @@ describe('sessions', () => {
     ) as string
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
     const mine = await send('one', ping, sampleKeys.ada, { 'mcp-session-id': given })
-    expect([mine.body.result.session, mine.headers.get('mcp-session-id')]).toEqual([given, given])
+    expect([mine.body.result.session, mine.headers.get('mcp-session-id')]).toEqual([`s-${sessions}`, given])
+    expect(given).not.toContain(`s-${sessions}`)
     const other = await mintToken(platform.fetch, sampleKeys.ada)
+    const before = seen.length
     const theirs = await send('one', ping, other, { 'mcp-session-id': given })
-    expect(theirs.body.result.session).not.toBe(given)
-    expect(theirs.headers.get('mcp-session-id')).toBeNull()
+    expect([theirs.status, theirs.body.error.message]).toEqual([404, 'The session is over: initialize again'])
+    expect(seen).toHaveLength(before)
+    // What a client makes up is none of ours, and nobody is told of it.
+    const invented = await send('one', ping, other, { 'mcp-session-id': 'mine' })
+    expect([invented.status, invented.headers.get('mcp-session-id')]).toEqual([200, null])
+    expect(invented.body.result.session).not.toBe(mine.body.result.session)
+  })
+
+  test('outlive a restart, and others that come after them', async () => {
+    await connect('one', '/sessions')
+    const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} }
+    const given = (await send('one', initialize)).headers.get('mcp-session-id') as string
+    const upstreams = `s-${sessions}`
+    for (let i = 0; i < 3; i += 1) await send('one', initialize, sampleKeys.operator)
+    platform = await createTestPlatform({
+      store: platform.store,
+      upstream: createUpstream(addresses, { pseudonym: 'postern-test' }),
+    })
+    await send('one', { jsonrpc: '2.0', id: 1, method: 'ping' }, sampleKeys.ada, { 'mcp-session-id': given })
+    expect(seen.at(-1)?.headers.get('mcp-session-id')).toBe(upstreams)
+  })
+
+  test('of another connection, by the same name at another time, are over', async () => {
+    await connect('one', '/sessions')
+    const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} }
+    const given = (await send('one', initialize)).headers.get('mcp-session-id') as string
+    await platform.fetch('/connect/ada/one', { method: 'DELETE', headers: bearer(sampleKeys.ada) })
+    platform.now += 1
+    await connect('one', '/sessions')
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    expect((await send('one', ping, sampleKeys.ada, { 'mcp-session-id': given })).status).toBe(404)
+  })
+
+  test('whose name is too long to be sealed are told', async () => {
+    manners['/long'] = (_, text) =>
+      Response.json(
+        { jsonrpc: '2.0', id: JSON.parse(text).id, result: {} },
+        { headers: { 'mcp-session-id': 'x'.repeat(513) } },
+      )
+    await connect('one', '/long')
+    const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} })
+    expect([answer.status, answer.body.error.message]).toEqual([502, expect.stringContaining('too long')])
   })
 })

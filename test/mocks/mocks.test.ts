@@ -72,6 +72,79 @@ const made = (tool: object, mocks: object[] = []) =>
     ],
   })
 
+describe('no schema holds up the rest', () => {
+  const lists = (levels: number, minItems: number): object =>
+    levels === 0 ? { type: 'string' } : { type: 'array', minItems, items: lists(levels - 1, minItems) }
+  const tree = {
+    $defs: { node: { type: 'object', required: ['a', 'b', 'c', 'd', 'e'], properties: {} as Record<string, object> } },
+    type: 'object',
+    required: ['x'],
+    properties: { x: { $ref: '#/$defs/node' } },
+  }
+  for (const name of 'abcde') tree.$defs.node.properties[name] = { $ref: '#/$defs/node' }
+  const through = (schema: object) => ({ type: 'object', required: ['x'], properties: { x: schema } })
+  const chain = {
+    $defs: { one: lists(1, 100), two: { type: 'array', minItems: 100, items: { $ref: '#/$defs/one' } } },
+    ...through({ type: 'array', minItems: 100, items: { $ref: '#/$defs/two' } }),
+  }
+  const tooLarge: Record<string, object> = {
+    'lists in lists': through(lists(3, 100)),
+    'a text': through({ type: 'string', minLength: 30_000 }),
+    'lists by reference': chain,
+    'references that come back': tree,
+  }
+  for (const [what, outputSchema] of Object.entries(tooLarge)) {
+    test(`${what} of too many parts are not made up`, async () => {
+      const answer = await callTool(await made({ outputSchema }), 'ada/made', 'do', {})
+      expect(answer.body.error?.message).toContain('record an answer in a fixture')
+    })
+  }
+  test('references that end are followed', async () => {
+    const list = {
+      type: 'object',
+      required: ['next'],
+      properties: { next: { anyOf: [{ type: 'null' }, { $ref: '#' }] } },
+    }
+    expect((await callTool(await made({ outputSchema: list }), 'ada/made', 'do', {})).body.error).toBeUndefined()
+  })
+
+  const unique = { inputSchema: through({ type: 'array', uniqueItems: true }) }
+  test('unique items are told in one look at each', async () => {
+    const platform = await made(unique)
+    const problemOf = async (x: unknown[]) => {
+      const { result } = (await callTool(platform, 'ada/made', 'do', { x })).body
+      return result['isError'] === true ? (result as { content: { text: string }[] }).content[0]?.text : undefined
+    }
+    const many = Array.from({ length: 9000 }, (_, a) => ({ a, b: [a] }))
+    expect(await problemOf(many)).toBeUndefined()
+    expect(await problemOf([...many, { b: [7], a: 7 }])).toContain('must not have the same item twice')
+    expect(await problemOf([1, '1', true, 'true', null, 'null', [1], ['1'], {}, []])).toBeUndefined()
+    expect(await problemOf([{ a: [1.0] }, { a: [1] }])).toContain('twice')
+  })
+
+  test('patterns over much text are given up on', async () => {
+    const inputSchema = through({ type: 'array', items: { type: 'string', pattern: '^[ab]*a[ab]{400}$' } })
+    const platform = await made({ inputSchema })
+    const problemOf = async (x: unknown[]) => (await callTool(platform, 'ada/made', 'do', { x })).body.result
+    expect(JSON.stringify(await problemOf(['a'.repeat(450)]))).not.toContain('isError')
+    expect(JSON.stringify(await problemOf(['ab'.repeat(100_000)]))).toContain(
+      'take too long to be held to the patterns',
+    )
+    const many = Array.from({ length: 500 }, () => 'a'.repeat(450))
+    expect(JSON.stringify(await problemOf(many))).toContain('take too long')
+  })
+
+  test('of many mistakes in a large value one is told, of those in a small one ten', async () => {
+    const platform = await made({ inputSchema: through({ type: 'array', items: { type: 'string' } }) })
+    const told = async (count: number) => {
+      const { result } = (await callTool(platform, 'ada/made', 'do', { x: Array.from({ length: count }, () => 7) }))
+        .body
+      return (result as { content: { text: string }[] }).content[0]?.text.split('; ').length
+    }
+    expect([await told(20), await told(30_000)]).toEqual([10, 1])
+  })
+})
+
 describe('an answer', () => {
   test('of every tool of the sample is valid, and the same whatever the order of keys and whichever process', async () => {
     const [one, other] = [await createTestPlatform(), await createTestPlatform()]

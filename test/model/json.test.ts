@@ -8,7 +8,7 @@ describe('readJson()', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t'), (value, space) => {
         const text = JSON.stringify(value, undefined, space)
-        expect(readJson(text, 32)).toEqual({ value: JSON.parse(text) })
+        expect(readJson(text, { depthMax: 32 })).toEqual({ value: JSON.parse(text) })
       }),
       { numRuns: 2000 },
     )
@@ -20,7 +20,7 @@ describe('readJson()', () => {
         const [name, first, second] = [key, one, other].map((part) => JSON.stringify(part))
         const twice = `{${name}:${first},"between":[${second}],${name}:${second}}`
         for (const text of [twice, `[${first},${twice}]`, `{"a":${twice},"b":${first}}`]) {
-          expect(readJson(text, 32)).toHaveProperty('problem.message', 'is given twice')
+          expect(readJson(text, { depthMax: 32 })).toHaveProperty('problem.message', 'is given twice')
         }
       }),
       { numRuns: 1000 },
@@ -43,20 +43,22 @@ describe('readJson()', () => {
   ]
   for (const [text, isExact] of numbers) {
     test(`${isExact ? 'keeps' : 'tells of'} the number ${text}`, () => {
-      const read = readJson(`{"a":{"${text}":["x",${text}]}}`, 32, 'exact')
+      const read = readJson(`{"a":{"${text}":["x",${text}]}}`, { depthMax: 32, numbers: 'exact' })
       if (isExact) expect(read).toHaveProperty('value')
       else {
         const message = `is a number that cannot be kept as it is written (${text}): write it as a string`
         expect(read).toEqual({ problem: { place: placeOf(['a', text, 1]), message } })
       }
-      expect(readJson(`[${text}]`, 32)).toHaveProperty('value')
+      expect(readJson(`[${text}]`, { depthMax: 32 })).toHaveProperty('value')
     })
   }
 
   test('keeps every number that JSON.stringify writes', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
-        expect(readJson(JSON.stringify([number]), 32, 'exact')).toEqual({ value: [JSON.parse(JSON.stringify(number))] })
+        expect(readJson(JSON.stringify([number]), { depthMax: 32, numbers: 'exact' })).toEqual({
+          value: [JSON.parse(JSON.stringify(number))],
+        })
       }),
       { numRuns: 5000 },
     )
@@ -86,7 +88,7 @@ describe('readJson()', () => {
   ]
   for (const [text, place, message] of problems) {
     test(`tells what is wrong with ${text.slice(0, 40)}`, () => {
-      const read = readJson(text, 3)
+      const read = readJson(text, { depthMax: 3 })
       expect(read).toHaveProperty('problem')
       if ('problem' in read) expect(read.problem).toMatchObject({ place, message: expect.stringMatching(message) })
     })
@@ -104,22 +106,49 @@ describe('readJson()', () => {
     '["{","}","[","\\\\\\""]',
   ]
   for (const text of fine)
-    test(`has nothing against ${text}`, () => expect(readJson(text, 3)).toEqual({ value: JSON.parse(text) }))
+    test(`has nothing against ${text}`, () =>
+      expect(readJson(text, { depthMax: 3 })).toEqual({ value: JSON.parse(text) }))
 
   test('keeps __proto__ an own key', () => {
-    const read = readJson('{"__proto__":{"polluted":true}}', 5)
+    const read = readJson('{"__proto__":{"polluted":true}}', { depthMax: 5 })
     expect('value' in read && Object.hasOwn(read.value as object, '__proto__')).toBe(true)
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
   })
 
+  test('gives NaN for a number that another reader may take for another one, and all others as they are', () => {
+    const marked = (text: string) => readJson(text, { depthMax: 32, numbers: 'marked' })
+    expect(marked('9007199254740993')).toEqual({ value: Number.NaN })
+    expect(marked('{"id":1.50,"a":[9007199254740992.4,7],"__proto__":{"x":1e999},"a.b":-1e-400,"n":12e3}')).toEqual({
+      value: JSON.parse('{"id":1.5,"a":["NaN",7],"__proto__":{"x":"NaN"},"a.b":"NaN","n":12000}', (_, value) =>
+        value === 'NaN' ? Number.NaN : value,
+      ),
+    })
+  })
+
+  test('keys and values are bounded before anything is built', () => {
+    const bounded = (text: string) => readJson(text, { depthMax: 32, keysMax: 3, valuesMax: 5 })
+    expect(bounded('{"a":{"b":":,"},"c":[1,2]}')).toHaveProperty('value')
+    expect(bounded('{"a":{"b":1},"c":[{"d":1}]}')).toEqual({ problem: { place: '', message: 'has more than 3 keys' } })
+    expect(bounded('[[1,2],[]]')).toHaveProperty('value')
+    expect(bounded('[[[],[],[]],0]')).toEqual({ problem: { place: '', message: 'has more than 5 values' } })
+    for (const cut of ['"', '["', '{"a', '["\\"', '"\\', ':::', '{":']) {
+      expect(bounded(cut)).toHaveProperty('problem.message', expect.stringMatching(/^is not JSON/))
+    }
+  })
+
   test('is not slow on text made to be', () => {
     const evil = [
+      `[1${'0'.repeat(1_000_000)}1]`,
+      `[0.${'0'.repeat(1_000_000)}1]`,
+      `[${'0.10'.repeat(250_000)}]`,
+      `[1e${'1'.repeat(1_000_000)}]`,
       '['.repeat(100_000),
       `"${'\\\\'.repeat(30_000)}"`,
       `[${'"\\"",'.repeat(10_000)}0]`,
       `{${Array.from({ length: 5000 }, (_, i) => `"${i}":0`).join()}}`,
     ]
-    for (const text of evil) readJson(text, 32)
+    for (const text of evil)
+      for (const numbers of ['any', 'exact', 'marked'] as const) readJson(text, { depthMax: 32, numbers })
   })
 })
 

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import Ajv, { type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { openApiRoutes } from '../../src/openapi/routes.ts'
 import { readCases, runCase, titleOf } from '../api/cases.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../support/platform.ts'
 
@@ -99,4 +100,16 @@ test('the reference page needs no script and no network, and says so to the brow
   for (const path of Object.keys(document.paths)) expect(page).toContain(path.replace('&', '&amp;'))
   const ids = new Set([...page.matchAll(/id="(\w+)"/g)].map(([, id]) => id))
   for (const [, name] of page.matchAll(/href="#(\w+)"/g)) expect(ids).toContain(name)
+})
+
+test('the address alone leads to the reference page, under the path of the base URL', async () => {
+  const response = await platform.fetch('/')
+  expect({ status: response.status, location: response.headers.get('location') }).toEqual({
+    status: 302,
+    location: '/docs',
+  })
+  expect((await platform.fetch('/', { method: 'POST' })).headers.get('allow')).toBe('GET')
+  expect((await platform.fetch('/', { headers: { host: 'evil.example' } })).status).toBe(403)
+  const below = await openApiRoutes('https://example.com/gate').handle(new Request('http://localhost/'))
+  expect(below.headers.get('location')).toBe('/gate/docs')
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readPolicy } from '../../src/policy/block.ts'
-import { type Access, decide, decideOnConnection } from '../../src/policy/decide.ts'
-import { narrowsTools, toolVerdict } from '../../src/policy/tools.ts'
+import { type Access, decide, decideOnConnection, drained } from '../../src/policy/decide.ts'
+import { narrowsTools, speaksOfArguments, toolVerdict } from '../../src/policy/tools.ts'
 
 function blocksOf(...rules: Record<string, string>[]) {
   const read = readPolicy(rules.map((rpcReqMatch) => ({ rpcReqMatch })))
@@ -22,6 +22,12 @@ function outcome(rules: Record<string, string>[], rpc: unknown, isReply = false)
 const oneTool = { 'params.name': '^issues\\.get$' }
 const call = (name: string) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
 
+test('a policy speaks of arguments where one rule of one block does', () => {
+  expect(speaksOfArguments(blocksOf(oneTool, { method: '.' }))).toBe(false)
+  expect(speaksOfArguments(blocksOf(oneTool, { method: '.', 'params.arguments.owner': '^me$' }))).toBe(true)
+  expect(speaksOfArguments([])).toBe(false)
+})
+
 describe('a token for one tool', () => {
   test('calls it and no other, and the refusal names the rule', () => {
     expect(outcome([oneTool], call('issues.get'))).toBe('allowed')
@@ -30,11 +36,17 @@ describe('a token for one tool', () => {
   })
   for (const method of ['initialize', 'ping', 'server/discover', 'tools/list', 'notifications/initialized']) {
     test(`may say ${method} first`, () => {
-      expect(outcome([oneTool], { jsonrpc: '2.0', id: 1, method })).toBe('allowed')
-      expect(outcome([{ method: '^tools/call$' }], { jsonrpc: '2.0', id: 1, method })).toBe('0.rpcReqMatch.method')
-      expect(outcome([{ params: '.' }], { jsonrpc: '2.0', id: 1, method })).toBe('0.rpcReqMatch.params')
+      const body = { jsonrpc: '2.0', ...(!method.startsWith('notifications/') && { id: 1 }), method }
+      expect(outcome([oneTool], body)).toBe('allowed')
+      expect(outcome([{ method: '^tools/call$' }], body)).toBe('0.rpcReqMatch.method')
+      expect(outcome([{ params: '.' }], body)).toBe('0.rpcReqMatch.params')
     })
   }
+  test('may not say what is called a notification and is a request', () => {
+    const body = { jsonrpc: '2.0', id: 1, method: 'notifications/initialized' }
+    expect(outcome([oneTool], body)).toBe('0.rpcReqMatch.params.name')
+    expect(outcome([{ method: '.' }], body)).toBe('allowed')
+  })
   for (const method of [
     'resources/read',
     'Initialize',
@@ -116,7 +128,7 @@ describe('a tool is shown unless it could never be called', () => {
   ]
   for (const [rules, verdict] of rows) {
     test(`${JSON.stringify(rules)}: ${verdict}`, () =>
-      expect(toolVerdict(rules.length === 0 ? [] : blocksOf(...rules), 'issues.get')).toBe(verdict as 'yes'))
+      expect(drained(toolVerdict(rules.length === 0 ? [] : blocksOf(...rules), 'issues.get'))).toBe(verdict as 'yes'))
   }
 })
 

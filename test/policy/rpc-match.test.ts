@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { patternProblem, ruleMatches } from '../../src/policy/rpc-match.ts'
+import { costToAsk, patternProblem, patternsProblem } from '../../src/policy/patterns.ts'
+import { ruleMatches } from '../../src/policy/rpc-match.ts'
 
 const body = JSON.parse(`{
   "jsonrpc": "2.0", "id": 7, "method": "tools/call", "empty": "", "yes": true, "no": null, "big": 12345678901234567890,
@@ -55,6 +56,61 @@ describe('ruleMatches() does not find', () => {
   test('a value that is too long to search', () => {
     expect(ruleMatches({ path: 'x', pattern: '.' }, { x: 'a'.repeat(1024) })).toBe(true)
     expect(ruleMatches({ path: 'x', pattern: '.' }, { x: 'a'.repeat(1025) })).toBe(false)
+  })
+})
+
+describe('a rule means what every reader would read', () => {
+  const amounts: [value: number, matches: boolean][] = [
+    [5, true],
+    [Number.NaN, false],
+    [Number.POSITIVE_INFINITY, false],
+    [-0, false],
+  ]
+  for (const [amount, matches] of amounts) {
+    test(`the number ${Object.is(amount, -0) ? '-0' : amount}`, () =>
+      expect(ruleMatches({ path: 'a.amount', pattern: '.' }, { a: { amount } })).toBe(matches))
+  }
+  const objects: [object: string, matches: boolean][] = [
+    ['{"owner":"me"}', true],
+    ['{"owner":"me","other":"x","Other":"y"}', true],
+    ['{"owner":"me","Owner":"evil"}', false],
+    ['{"OWNER":"evil","owner":"me"}', false],
+    ['{"owner":"me","\uff4fwner":"evil"}', false],
+    ['{"owner":"me","owner\u017f":"x"}', true],
+  ]
+  for (const [text, matches] of objects) {
+    test(`${text}: ${matches}`, () => {
+      const args = JSON.parse(text)
+      const rule = { path: 'params.arguments.owner', pattern: '^me$' }
+      expect(ruleMatches(rule, { params: { arguments: args } })).toBe(matches)
+    })
+  }
+  test('a key that looks like one on the way', () => {
+    const body = { params: { arguments: { owner: 'me' }, Arguments: { owner: 'evil' } } }
+    expect(ruleMatches({ path: 'params.arguments.owner', pattern: '^me$' }, body)).toBe(false)
+  })
+})
+
+describe('patterns of a policy', () => {
+  const many = (pattern: string, count: number) => Array.from({ length: count }, (_, i) => `${pattern}${i}`)
+  test('may be many where they are small', () => {
+    expect(patternsProblem(many('^issues\\.get', 100))).toBeUndefined()
+  })
+  const tooMuch: [what: string, patterns: string[], at: number, message: string][] = [
+    ['programs', many('a.{600}', 5), 3, 'one pattern too many'],
+    ['Unicode classes', many('\\pL', 10), 8, 'too costly a pattern'],
+    ['characters without case', many('(?i)[\u0041-\u0300]', 5), 2, 'too costly a pattern'],
+  ]
+  for (const [what, patterns, at, message] of tooMuch) {
+    test(`have a bound together, of their ${what}`, () => {
+      for (const pattern of patterns) expect(patternProblem(pattern)).toBeUndefined()
+      expect(patternsProblem(patterns)).toEqual({ at, message: expect.stringContaining(message) })
+    })
+  }
+  test('cost their program times the text', () => {
+    expect(patternProblem('^cost{7}$')).toBeUndefined()
+    const cost = (length: number) => costToAsk('^cost{7}$', 'x'.repeat(length))
+    expect(cost(200) / cost(100)).toBeCloseTo(2, 1)
   })
 })
 

@@ -82,11 +82,19 @@ async function writeFirstLayout(folder: string, version = 'postern 1'): Promise<
   await root.close()
 }
 
-test('a store of the first layout is upgraded when it is opened', async () => {
+test('a store of the first layout is upgraded when it is opened by whoever may do so, and stays as it is otherwise', async () => {
   using place = workplace()
   await writeFirstLayout(place.folder)
+  const lies = () => readFileSync(join(place.folder, 'data.mdb'))
+  const before = lies()
+  expect(() => openLmdbStore(place.folder)).toThrow(/it is of version 1, and this postern writes version 4/)
+  expect(lies().equals(before)).toBe(true)
+  const told: number[][] = []
   for (let opened = 0; opened < 2; opened += 1) {
-    const store = openLmdbStore(place.folder)
+    const store = openLmdbStore(place.folder, undefined, (from, to, upgrade) => {
+      if (upgrade()) told.push([from, to])
+    })
+    expect(told).toEqual([[1, 4]])
     const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 1000 })
     expect(entries.map(({ key, value }) => `${Buffer.from(key)}=${Buffer.from(value)}`)).toEqual([
       ...Array.from({ length: 50 }, (_, i) => `cn\0${i + 10}=${i}`),
@@ -100,7 +108,7 @@ test('a store of the first layout is upgraded when it is opened', async () => {
   }
 })
 
-test('a store of the second layout, whose checksums left out the keys, is upgraded too, also when it is only looked at', async () => {
+test('a store of the second layout, whose checksums left out the keys, is upgraded too, and not by who only looks', async () => {
   using place = workplace()
   const key = Buffer.from('n')
   await (async () => {
@@ -115,21 +123,25 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
     })
     await root.close()
   })()
-  const seen: string[] = []
-  await inspect(place.folder, {
-    entry: (entry) => seen.push(`${Buffer.from(entry.key)}=${Buffer.from(entry.value)}`),
-    damaged: () => seen.push('damaged'),
-  })
-  expect(seen).toEqual(['n=namespace'])
-  const store = openLmdbStore(place.folder)
+  const look = async () => {
+    const seen: string[] = []
+    await inspect(place.folder, {
+      entry: (entry) => seen.push(`${Buffer.from(entry.key)}=${Buffer.from(entry.value)}`),
+      damaged: () => seen.push('damaged'),
+    })
+    return seen
+  }
+  await expect(look()).rejects.toThrow(/it is of version 2/)
+  const store = openLmdbStore(place.folder, undefined, (_from, _to, upgrade) => void upgrade())
   expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe('namespace')
   await store.close()
+  expect(await look()).toEqual(['n=namespace'])
 })
 
 test('below the floor of free disk only what takes access away is written, and below the second nothing', async () => {
   using place = workplace()
   let free = freeBytesMin + 2 ** 20
-  const store = openLmdbStore(place.folder, undefined, () => free)
+  const store = openLmdbStore(place.folder, undefined, undefined, () => free)
   const write = (fromReserve: boolean) =>
     store.commit({ puts: [{ key: Buffer.from('r'), value: Buffer.from(String(free)) }], fromReserve })
   expect((await write(false)).ok).toBe(true)

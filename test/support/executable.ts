@@ -33,9 +33,17 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** Runs a command to its end. */
-export async function run(place: Workplace, args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
-  const child = Bun.spawn([executable, ...args], {
+/** Starts a program that cannot make files in memory. */
+export const withoutMemoryFiles = [process.execPath, join(import.meta.dir, 'without-memory-files.ts')]
+
+/** Runs a command to its end, by another program if one is given. */
+export async function run(
+  place: Workplace,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  by: readonly string[] = [],
+): Promise<Ran> {
+  const child = Bun.spawn([...by, executable, ...args], {
     cwd: place.folder,
     env: { ...environment, ...env },
     stdin: 'ignore',
@@ -60,15 +68,22 @@ export interface Server extends AsyncDisposable {
   readonly exited: Promise<number>
 }
 
+export interface StartOptions {
+  readonly command?: 'serve' | 'dev'
+  readonly env?: Record<string, string>
+  /** Another executable than ours. */
+  readonly program?: string
+}
+
 /** Starts `serve` or `dev` on a free port; resolves when it says that it listens. */
 export async function startServer(
   place: Workplace,
   args: readonly string[] = ['--fixtures', sampleFolder],
-  { command = 'serve', env = {} }: { command?: 'serve' | 'dev'; env?: Record<string, string> } = {},
+  { command = 'serve', env = {}, program = executable }: StartOptions = {},
 ): Promise<Server> {
   const data = command === 'serve' ? ['--data', place.data] : []
   const port = args.includes('--port') ? [] : ['--port', '0']
-  const child = Bun.spawn([executable, command, ...data, ...port, ...args], {
+  const child = Bun.spawn([program, command, ...data, ...port, ...args], {
     cwd: place.folder,
     env: { ...environment, ...env },
     stdin: 'ignore',

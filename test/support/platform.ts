@@ -7,6 +7,8 @@ import { loadFixtures } from '../../src/fixtures/load.ts'
 import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
 import { sampleSources } from '../../src/fixtures/sample.ts'
 import { createGuard } from '../../src/http/guard.ts'
+import { createShares } from '../../src/http/shares.ts'
+import { answersBytesMax } from '../../src/limits.ts'
 import type { Log } from '../../src/log.ts'
 import type { Soon } from '../../src/model/soon.ts'
 import type { Quota } from '../../src/storage/connections.ts'
@@ -94,7 +96,14 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     await platform.setSigningKeys([signingKeyRecord('next signing key', 'next'), signingKeyRecord('signing key')])
   const app = createApp({
     store,
-    secrets: { apiKeyPepper: pepper, cursorKey: seed('cursor key'), sealingKey, headersKey: seed('headers key') },
+    secrets: {
+      apiKeyPepper: pepper,
+      cursorKey: seed('cursor key'),
+      sealingKey,
+      headersKey: seed('headers key'),
+      sessionKey: seed('session key'),
+      pseudonym: 'postern-test',
+    },
     issuer,
     guard: createGuard({
       host: '127.0.0.1',
@@ -107,7 +116,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     },
     upstreamPatience: 1000,
     wait: async (milliseconds) => void waited.push(milliseconds),
-    takeTime() {},
+    takeTime: () => () => {},
+    memory: createShares(answersBytesMax),
     now: () => platform.now,
     log,
     audit: {

@@ -17,6 +17,7 @@ import { kill } from './kill.ts'
 import { oneAnswer } from './one-answer.ts'
 import { oracle } from './oracle.ts'
 import { powerCuts } from './power-cuts.ts'
+import { reopened } from './reopened.ts'
 import { simulation } from './simulation.ts'
 import { soak } from './soak.ts'
 import type { Trial } from './trial.ts'
@@ -24,6 +25,7 @@ import type { Trial } from './trial.ts'
 const trials: readonly Trial[] = [
   kill,
   powerCuts,
+  reopened,
   damage,
   fuzz,
   forgedTokens,

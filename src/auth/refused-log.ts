@@ -1,0 +1,39 @@
+/**
+ * Why credentials are refused, for whoever reads the log: the answer itself never says. Of each reason one line in ten
+ * seconds, so that a flood of bad credentials is no flood of lines. No line holds a credential.
+ */
+
+import { refusedLoggedEveryMs } from '../limits.ts'
+import type { Log, LogFields } from '../log.ts'
+
+const words = {
+  missing: 'there is no Authorization header',
+  not_bearer: 'the Authorization header is not the word Bearer, a space, and one key or token',
+  unknown: 'it is no key and no token of this platform',
+  issuer: 'the token was issued under another base URL (--base-url)',
+  not_yet: 'the token was issued in the future: one of two clocks is wrong',
+  expired: 'the token has expired',
+  revoked: 'the key, the token, or a token that it was minted with is revoked or gone',
+  membership: 'the user of the token no longer leads its organization',
+  policy: 'a constraint of the token cannot be read by this version',
+  limit: 'too many credentials from this address were not accepted (--failure-rate)',
+} as const
+
+export type RefusedBecause = keyof typeof words
+export type OnRefused = (reason: RefusedBecause, details: LogFields) => void
+
+/** `now`: milliseconds that never go back. */
+export function createRefusedLog(log: Pick<Log, 'warn'>, now: () => number): OnRefused {
+  const written = new Map<RefusedBecause, { at: number; unwritten: number }>()
+  return (reason, details) => {
+    const last = written.get(reason)
+    const at = now()
+    if (last !== undefined && at - last.at < refusedLoggedEveryMs) {
+      last.unwritten += 1
+      return
+    }
+    written.set(reason, { at, unwritten: 0 })
+    const unwritten = last === undefined || last.unwritten === 0 ? {} : { unwritten: last.unwritten }
+    log.warn('credential refused', { reason, because: words[reason], ...details, ...unwritten })
+  }
+}

@@ -1,0 +1,138 @@
+/** `postern completions SHELL`: a script for the shell, made from the commands as they are. */
+
+import type { Command, Option } from 'commander'
+import { CommandError } from '../errors.ts'
+import type { Terminal } from './terminal.ts'
+
+/** A command, with what may follow it. */
+interface Place {
+  /** As it is typed: `postern keys create`. */
+  readonly path: string
+  readonly commands: readonly Named[]
+  readonly flags: readonly Flag[]
+}
+
+interface Named {
+  readonly name: string
+  readonly description: string
+}
+
+interface Flag extends Named {
+  /** One letter, with its dash. */
+  readonly short: string | undefined
+  readonly takesValue: boolean
+}
+
+export function completions(program: Command, shell: string, terminal: Terminal): void {
+  const write = { bash, zsh, fish }[shell]
+  if (write === undefined) throw new CommandError(`${shell}: there are completions for bash, zsh and fish`, 2)
+  terminal.stdout(write(placesOf(program, program.name())))
+}
+
+function placesOf(command: Command, path: string): Place[] {
+  const help = command.createHelp()
+  const commands = help.visibleCommands(command)
+  const here = {
+    path,
+    commands: commands.map((one) => ({ name: one.name(), description: one.description() })),
+    flags: help.visibleOptions(command).map(flagOf),
+  }
+  return [here, ...commands.flatMap((one) => placesOf(one, `${path} ${one.name()}`))]
+}
+
+function flagOf({ long, short, description, required, optional }: Option): Flag {
+  return { name: long ?? '', short, description, takesValue: required || optional }
+}
+
+/** Where the cursor is: the words before it, as far as they are commands. */
+const isPlace = (places: readonly Place[]) =>
+  places
+    .slice(1)
+    .map(({ path }) => `"${path}"`)
+    .join(' | ')
+const valueFlags = (places: readonly Place[]) => [
+  ...new Set(places.flatMap(({ flags }) => flags.filter(({ takesValue }) => takesValue).map(({ name }) => name))),
+]
+
+function bash(places: readonly Place[]): string {
+  const words = ({ path, commands, flags }: Place) =>
+    `    "${path}") commands="${commands.map(({ name }) => name).join(' ')}" flags="${flags.map(({ name }) => name).join(' ')}" ;;`
+  return `# Completions of postern for bash: source <(postern completions bash)
+_postern() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" place=postern word commands= flags=
+  COMPREPLY=()
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$place $word" in
+      ${isPlace(places)}) place="$place $word" ;;
+    esac
+  done
+  # After a flag that takes a value, file names.
+  case "\${COMP_WORDS[COMP_CWORD-1]}" in ${valueFlags(places).join(' | ')}) return ;; esac
+  case "$place" in
+${places.map(words).join('\n')}
+  esac
+  if [[ $current == -* ]]; then commands=$flags; fi
+  COMPREPLY=($(compgen -W "$commands" -- "$current"))
+}
+complete -o default -F _postern postern
+`
+}
+
+function zsh(places: readonly Place[]): string {
+  const items = (all: readonly Named[]) =>
+    all.map(({ name, description }) => quoted(`${name}:${description.replaceAll(':', '\\:')}`)).join(' ')
+  return `#compdef postern
+# Completions of postern for zsh: a file called _postern in a folder of $fpath.
+_postern() {
+  local place=postern word
+  local -a commands flags
+  for word in "\${words[@]:1:$((CURRENT - 2))}"; do
+    case "$place $word" in
+      ${isPlace(places)}) place="$place $word" ;;
+    esac
+  done
+  case "\${words[CURRENT-1]}" in ${valueFlags(places).join(' | ')}) _files; return ;; esac
+  case "$place" in
+${places.map(({ path, commands, flags }) => `    "${path}") commands=(${items(commands)}) flags=(${items(flags)}) ;;`).join('\n')}
+  esac
+  if [[ $PREFIX == -* ]]; then _describe -o flag flags
+  elif (( $#commands )); then _describe command commands
+  else _files; fi
+}
+if [[ $funcstack[1] == _postern ]]; then _postern "$@"; else compdef _postern postern; fi
+`
+}
+
+function fish(places: readonly Place[]): string {
+  const lines = places.flatMap(({ path, commands, flags }) => {
+    const here = `complete -c postern -n '__postern_at ${path}'`
+    return [
+      ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${quoted(description)}`),
+      ...flags.map(({ name, short, description, takesValue }) => {
+        const letter = short === undefined ? '' : ` -s ${short.slice(1)}`
+        return `${here}${letter} -l ${name.slice(2)}${takesValue ? ' -r' : ''} -d ${quoted(description)}`
+      }),
+    ]
+  })
+  return `# Completions of postern for fish: ~/.config/fish/completions/postern.fish
+function __postern_at --description 'Is this the command that is being typed?'
+  set -l place postern
+  for word in (commandline -opc)[2..-1]
+    switch "$place $word"
+      case ${places
+        .slice(1)
+        .map(({ path }) => `'${path}'`)
+        .join(' ')}
+        set place "$place $word"
+    end
+  end
+  test "$place" = "$argv"
+end
+${lines.join('\n')}
+`
+}
+
+/** One word for a shell, whatever is in it. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,84 @@
+/**
+ * Work that may take long, in slices: between two of them other requests have the event loop. One slice is done a turn,
+ * of one caller after the other, so that neither a costly request nor many of them hold up the rest.
+ *
+ * Work is a generator that yields what its next step costs before it takes it, in a unit of the worker's own choice;
+ * `sliceCost` is about three milliseconds of it.
+ */
+
+import { rateLimited } from '../errors.ts'
+import { sliceCost, slicedWorkMax } from '../limits.ts'
+import type { Soon } from '../model/soon.ts'
+
+export type Work<T> = Generator<number, T>
+
+export interface Turns {
+  /**
+   * The work's result: at once where it fits one slice. Rejects with what the work throws, and with `rate_limited` where
+   * the caller has too much work under way.
+   */
+  run<T>(caller: string, work: Work<T>): Soon<T>
+}
+
+interface Job {
+  /** True when it is over. */
+  slice(): boolean
+}
+
+export function createTurns(): Turns {
+  /** By caller, the one whose turn it is first. */
+  const waiting = new Map<string, Job[]>()
+
+  function turn(): void {
+    const [next] = waiting
+    if (next === undefined) return
+    const [caller, jobs] = next
+    const job = jobs.shift()
+    if (job?.slice() === false) jobs.push(job)
+    waiting.delete(caller)
+    if (jobs.length > 0) waiting.set(caller, jobs)
+    if (waiting.size > 0) setImmediate(turn)
+  }
+
+  return {
+    run<T>(caller: string, work: Work<T>): Soon<T> {
+      const slice = slicesOf(work)
+      const first = slice()
+      if (first.done) return first.value
+      const jobs = waiting.get(caller) ?? []
+      if (jobs.length >= slicedWorkMax) throw rateLimited('This caller has too many costly requests under way', 1)
+      const { promise, resolve, reject } = Promise.withResolvers<T>()
+      jobs.push({
+        slice() {
+          try {
+            const step = slice()
+            if (step.done) resolve(step.value)
+            return step.done === true
+          } catch (error) {
+            reject(error)
+            return true
+          }
+        },
+      })
+      if (waiting.size === 0) setImmediate(turn)
+      waiting.set(caller, jobs)
+      return promise
+    },
+  }
+}
+
+/** Each call takes steps until the next one would go past a slice; a step that is one by itself is taken alone. */
+function slicesOf<T>(work: Work<T>): () => IteratorResult<number, T> {
+  /** What the step costs that was not taken yet. */
+  let pending = 0
+  return () => {
+    let spent = pending
+    for (;;) {
+      const step = work.next()
+      if (step.done) return step
+      pending = step.value
+      spent += pending
+      if (spent >= sliceCost) return step
+    }
+  }
+}

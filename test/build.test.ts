@@ -1,0 +1,61 @@
+/** The build: the same source gives the same bytes, wherever and under whichever name, so that anybody can check one. */
+
+import { expect, test } from 'bun:test'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { sha256 } from '../src/build.ts'
+import { carriedPackages } from '../src/packages.ts'
+import { sbom } from '../src/sbom.ts'
+
+const root = resolve(import.meta.dir, '..')
+
+test('built in another folder, under another name, the executable has the same bytes', async () => {
+  // On the same disk, so that what is installed need not be copied.
+  mkdirSync(join(root, 'dist'), { recursive: true })
+  const place = mkdtempSync(join(root, 'dist/build-test-'))
+  try {
+    const elsewhere = join(place, 'another-clone')
+    mkdirSync(elsewhere)
+    for (const name of ['src', 'fixtures', 'package.json', 'package-lock.json', 'tsconfig.json'])
+      cpSync(join(root, name), join(elsewhere, name), { recursive: true })
+    expect(Bun.spawnSync(['cp', '-rl', join(root, 'node_modules'), elsewhere]).exitCode).toBe(0)
+    const digests = [await built(root, join(place, 'one')), await built(elsewhere, 'out/the-other')]
+    expect(digests[1]).toBe(digests[0] ?? '')
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}, 60_000)
+
+async function built(folder: string, outfile: string): Promise<string> {
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, 'src/build.ts', outfile], { cwd: folder })
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
+  return sha256(resolve(folder, outfile))
+}
+
+test('the list of what it is made of has each package by name, version, digest and licence', () => {
+  const packages = carriedPackages()
+  const { components, dependencies } = JSON.parse(sbom('linux-x64', packages))
+  expect(packages.length).toBeGreaterThan(40)
+  expect(dependencies[0].dependsOn).toEqual(components.map((one: { purl: string }) => one.purl))
+  const elysia = components.find(({ name }: { name: string }) => name === '@elysiajs/bearer')
+  expect(elysia).toMatchObject({ version: '1.4.4', purl: 'pkg:npm/%40elysiajs/bearer@1.4.4' })
+  for (const { hashes, licenses } of components) {
+    expect(hashes[0].content).toMatch(/^[0-9a-f]{128}$/)
+    expect(licenses[0].license.id).toMatch(/^[A-Za-z0-9.-]+$/)
+  }
+})
+
+test('every package is held to a digest, and none runs anything when it is installed', () => {
+  for (const folder of [root, join(root, 'test/bench')]) {
+    const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { readonly integrity?: string; readonly inBundle?: boolean }>
+    }
+    for (const [path, { integrity, inBundle }] of Object.entries(packages)) {
+      if (path === '' || inBundle === true) continue
+      expect({ path, integrity }).toEqual({ path, integrity: expect.stringMatching(/^sha512-[A-Za-z0-9+/]{86}==$/) })
+    }
+  }
+  expect(readFileSync(join(root, '.npmrc'), 'utf8')).toContain('\nignore-scripts=true\n')
+  for (const [line] of readFileSync(join(root, 'Makefile'), 'utf8').matchAll(/^\tcd .*npm install.*$/gm))
+    expect(line).toContain('--ignore-scripts')
+})

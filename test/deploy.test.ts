@@ -1,0 +1,195 @@
+/** The files of deploy/, each tried as far as this machine can: what is not installed here is skipped. */
+
+import { expect, test } from 'bun:test'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { executable, type Server, sampleFolder, startServer, type Workplace, workplace } from './support/executable.ts'
+import { sampleKeys } from './support/sample.ts'
+
+const deploy = resolve(import.meta.dir, '../deploy')
+const isRoot = process.getuid?.() === 0
+
+/** An MCP server whose call sends a message at once, and each of two more events only when it is told to. */
+function slowUpstream(): Disposable & { readonly url: string; readonly goOn: () => void } {
+  const steps = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let taken = 0
+  const event = (message: object) => `data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      if (request.method !== 'POST') return new Response(null, { status: 405 })
+      const { id, method } = (await request.json()) as { id?: number; method: string }
+      if (id === undefined) return new Response(null, { status: 202 })
+      if (method !== 'tools/call') {
+        const serverInfo = { name: 'slow', version: '1' }
+        return Response.json({
+          jsonrpc: '2.0',
+          id,
+          result: { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo },
+        })
+      }
+      const events = new ReadableStream({
+        async start(controller) {
+          const message = (data: string) => event({ method: 'notifications/message', params: { level: 'info', data } })
+          controller.enqueue(message('first'))
+          await steps[0]?.promise
+          controller.enqueue(message('second'))
+          await steps[1]?.promise
+          controller.enqueue(event({ id, result: { content: [] } }))
+          controller.close()
+        },
+      })
+      return new Response(events, { headers: { 'content-type': 'text/event-stream' } })
+    },
+  })
+  const goOn = () => {
+    steps[taken]?.resolve()
+    taken += 1
+  }
+  return { url: `http://127.0.0.1:${server.port}/mcp`, goOn, [Symbol.dispose]: () => void server.stop(true) }
+}
+
+interface Proxy {
+  readonly program: string
+  /** Writes its settings, made from those of deploy/, and gives the arguments that run it on this socket. */
+  readonly settings: (place: Workplace, socket: string, server: Server) => readonly string[]
+}
+
+const proxies: readonly Proxy[] = [
+  {
+    program: 'nginx',
+    settings({ folder }, socket, { url }) {
+      const own = readFileSync(join(deploy, 'nginx.conf'), 'utf8')
+        .replace('127.0.0.1:8787', new URL(url).host)
+        .replace('listen 443 ssl', `listen unix:${socket}`)
+        .replaceAll(/^ *ssl_.*$/gm, '')
+      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+        .map((name) => `${name}_temp_path ${folder};`)
+        .join('\n')
+      const user = isRoot ? 'user root;' : ''
+      writeFileSync(
+        join(folder, 'nginx.conf'),
+        `daemon off; pid nginx.pid; error_log stderr; ${user} events {} http { access_log off; ${temporary} ${own} }`,
+      )
+      return ['-p', folder, '-c', 'nginx.conf', '-e', 'stderr']
+    },
+  },
+  {
+    program: 'caddy',
+    settings({ folder }, socket, { url }) {
+      const own = readFileSync(join(deploy, 'Caddyfile'), 'utf8')
+        .replace('127.0.0.1:8787', new URL(url).host)
+        .replace(/^mcp\.example\.com \{/m, `http://mcp.example.com {\n\tbind unix/${socket}`)
+      writeFileSync(join(folder, 'Caddyfile'), `{\n\tadmin off\n}\n${own}`)
+      return ['run', '--config', join(folder, 'Caddyfile')]
+    },
+  },
+]
+
+for (const { program, settings } of proxies) {
+  test.if(Bun.which(program) !== null)(
+    `${program} passes requests on, and events as soon as they are there`,
+    async () => {
+      using place = workplace()
+      using upstream = slowUpstream()
+      await using server = await startServer(place, [
+        ...['--fixtures', sampleFolder, '--allow-upstream', '127.0.0.1', '--base-url', 'https://mcp.example.com'],
+      ])
+      const socket = join(place.folder, 'socket')
+      const proxy = Bun.spawn([program, ...settings(place, socket, server)], {
+        env: { ...process.env, HOME: place.folder },
+        stdout: 'ignore',
+        stderr: 'pipe',
+      })
+      using _proxy = { [Symbol.dispose]: () => proxy.kill() }
+      const ask = (path: string, init: RequestInit = {}) =>
+        fetch(`http://mcp.example.com${path}`, {
+          ...init,
+          unix: socket,
+          headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+        })
+      const isListening = () =>
+        ask('/health').then(
+          ({ status }) => status === 200,
+          () => false,
+        )
+      while (!(await isListening())) {
+        if (proxy.exitCode !== null) throw new Error(await new Response(proxy.stderr).text())
+        await new Promise((done) => setImmediate(done))
+      }
+
+      expect((await ask('/connect/northwind?limit=2')).status).toBe(200)
+      const made = await ask('/connect/ada/slow', { method: 'PUT', body: JSON.stringify({ mcpUrl: upstream.url }) })
+      expect(made.status).toBe(201)
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'any', arguments: {} } }
+      const answer = await ask('/connect/ada/slow/mcp', { method: 'POST', body: JSON.stringify(call) })
+      expect({ status: answer.status, type: answer.headers.get('content-type') }).toEqual({
+        status: 200,
+        type: 'text/event-stream',
+      })
+      const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
+      const next = async () => new TextDecoder().decode((await reader.read()).value)
+      // The upstream goes on only when an event is here: a proxy that held one back would never pass it.
+      for (const expected of ['"first"', '"second"']) {
+        expect(await next()).toContain(expected)
+        upstream.goOn()
+      }
+      expect(await next()).toContain('"result"')
+      const large = JSON.stringify({ ...call, params: { name: 'any', arguments: { text: 'x'.repeat(900_000) } } })
+      const taken = await ask('/connect/ada/slow/mcp', { method: 'POST', body: large })
+      expect(taken.status).toBe(200)
+      await taken.body?.cancel()
+    },
+    30_000,
+  )
+}
+
+test.if(Bun.which('systemd-analyze') !== null)('systemd finds nothing wrong with the unit, and little exposed', () => {
+  using place = workplace()
+  const unit = join(place.folder, 'postern.service')
+  writeFileSync(
+    unit,
+    readFileSync(join(deploy, 'postern.service'), 'utf8').replace('/usr/local/bin/postern', executable),
+  )
+  const verified = Bun.spawnSync(['systemd-analyze', 'verify', unit])
+  expect({ code: verified.exitCode, stderr: verified.stderr.toString() }).toEqual({ code: 0, stderr: '' })
+  const security = Bun.spawnSync(['systemd-analyze', 'security', '--offline=yes', '--threshold=20', '--no-pager', unit])
+  expect(security.exitCode).toBe(0)
+})
+
+const canIsolate =
+  isRoot &&
+  Bun.spawnSync(['unshare', '-mp', '-f', '--mount-proc', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).exitCode === 0
+
+test.if(canIsolate)('the image is all that it needs: read-only, a user without rights, /proc and a volume', () => {
+  using place = workplace()
+  const root = join(place.folder, 'root')
+  const made = Bun.spawnSync([join(deploy, 'image-root.sh'), executable, root])
+  expect({ code: made.exitCode, stderr: made.stderr.toString() }).toEqual({ code: 0, stderr: '' })
+  // These an engine brings.
+  for (const name of ['proc', 'dev']) mkdirSync(join(root, name))
+  const dockerfile = readFileSync(join(deploy, 'Dockerfile'), 'utf8')
+  const [, environment = ''] = /^ENV (.*)$/m.exec(dockerfile) ?? []
+  const [, user = ''] = /^USER (.*)$/m.exec(dockerfile) ?? []
+  const script = `
+    mount --bind root root
+    mount -t proc proc root/proc
+    mount --bind /dev root/dev
+    mount -t tmpfs -o mode=755,uid=\${1%:*},gid=\${1#*:} tmpfs root/data
+    mount -o remount,bind,ro root
+    image() { env -i ${environment} "$(command -v chroot)" --userspec=$1 root /usr/local/bin/postern "\${@:2}"; }
+    ! touch root/anything 2>/dev/null
+    mkfifo told
+    image $1 serve --port 0 >told &
+    while read -r _ _ said url; do [ "$said" = on ] && break; done <told
+    curl -sf "\${url/0.0.0.0/127.0.0.1}/health"
+    image $1 keys create --user ada
+    image $1 verify`
+  const ran = Bun.spawnSync(['unshare', '-mp', '-f', 'bash', '-ec', script, 'bash', user], { cwd: place.folder })
+  expect({ code: ran.exitCode, stderr: ran.stderr.toString() }).toEqual({
+    code: 0,
+    stderr: expect.stringMatching(/^key_\S+ belongs to ada\. It is not shown again\.\n$/),
+  })
+  expect(ran.stdout.toString()).toMatch(/^\{"status":"ok".*\}pst_\S+\n\d+ records and 0 index entries, all as they/)
+})

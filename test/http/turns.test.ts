@@ -1,0 +1,70 @@
+import { expect, test } from 'bun:test'
+import { createTurns, type Work } from '../../src/http/turns.ts'
+import { sliceCost, slicedWorkMax } from '../../src/limits.ts'
+
+/** Work of so many steps, that notes each in `log`. */
+function* steps(name: string, count: number, cost: number, log: string[]): Work<string> {
+  for (let step = 1; step <= count; step += 1) {
+    yield cost
+    log.push(`${name}${step}`)
+  }
+  return name
+}
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+test('work that fits a slice is done at once', () => {
+  const log: string[] = []
+  expect(createTurns().run('ada', steps('a', 10, sliceCost / 20, log))).toBe('a')
+  expect(log).toHaveLength(10)
+})
+
+test('other work has its turn between slices, however long one caller’s is', async () => {
+  const turns = createTurns()
+  const log: string[] = []
+  const long = [1, 2, 3].map((n) => turns.run('mallory', steps(`m${n}-`, 40, sliceCost, log)))
+  const short = turns.run('ada', steps('a', 3, sliceCost, log))
+  expect(await short).toBe('a')
+  // One slice of each caller in turn: three of hers meant three of the other's, or one more.
+  expect(log.filter((name) => name.startsWith('m')).length).toBeLessThanOrEqual(4)
+  expect(await Promise.all(long)).toEqual(['m1-', 'm2-', 'm3-'])
+  expect(log).toHaveLength(123)
+})
+
+test('one slice is done in a turn of the event loop', async () => {
+  const log: string[] = []
+  const turns = createTurns()
+  const work = ['a', 'b'].map((name) => turns.run(name, steps(name, 3, sliceCost, log)))
+  expect(log).toEqual([])
+  for (const done of [1, 2, 3, 4]) {
+    await nextTurn()
+    expect(log).toHaveLength(done)
+  }
+  await Promise.all(work)
+})
+
+test('a step that costs more than a slice is taken alone', async () => {
+  const log: string[] = []
+  const done = createTurns().run('ada', steps('a', 2, sliceCost * 10, log))
+  await nextTurn()
+  expect(log).toEqual(['a1'])
+  await done
+})
+
+test('what work throws reaches who asked for it', async () => {
+  function* failing(cost: number): Work<never> {
+    yield cost
+    throw new Error('no')
+  }
+  expect(() => createTurns().run('ada', failing(1))).toThrow('no')
+  await expect(Promise.resolve(createTurns().run('ada', failing(sliceCost)))).rejects.toThrow('no')
+})
+
+test('a caller’s work has a bound, and nobody else’s', async () => {
+  const turns = createTurns()
+  const log: string[] = []
+  const all = Array.from({ length: slicedWorkMax }, () => turns.run('mallory', steps('m', 1, sliceCost, log)))
+  expect(() => turns.run('mallory', steps('m', 1, sliceCost, log))).toThrow('too many costly requests')
+  expect(await turns.run('ada', steps('a', 1, sliceCost, log))).toBe('a')
+  await Promise.all(all)
+})

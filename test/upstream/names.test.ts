@@ -1,0 +1,69 @@
+import { expect, test } from 'bun:test'
+import { lookupsAtOnceMax } from '../../src/limits.ts'
+import { createNames } from '../../src/upstream/names.ts'
+
+const holder = (keyId: string) => ({ keyId, family: keyId })
+
+/** Look-ups that are answered when the test says so. */
+function slowServer() {
+  const asked: string[] = []
+  const answers = new Map<string, (addresses: string[] | Error) => void>()
+  const lookup = (host: string) => {
+    asked.push(host)
+    return new Promise<string[]>((resolve, reject) =>
+      answers.set(host, (given) => (given instanceof Error ? reject(given) : resolve(given))),
+    )
+  }
+  return { asked, lookup, answer: (host: string, given: string[] | Error) => answers.get(host)?.(given) }
+}
+
+test('a name is looked up once, whoever asks meanwhile and in the seconds after', async () => {
+  const server = slowServer()
+  const names = createNames(server.lookup)
+  const all = ['a', 'b', 'b'].map((keyId) => names.addressesOf('one.test', holder(keyId), 1000))
+  server.answer('one.test', ['192.0.2.1'])
+  expect(await Promise.all(all)).toEqual([['192.0.2.1'], ['192.0.2.1'], ['192.0.2.1']])
+  expect(await names.addressesOf('one.test', holder('c'), 1000)).toEqual(['192.0.2.1'])
+  expect(server.asked).toEqual(['one.test'])
+})
+
+test('that a name has no address is remembered too', async () => {
+  const server = slowServer()
+  const names = createNames(server.lookup)
+  const first = names.addressesOf('none.test', holder('a'), 1000)
+  server.answer('none.test', new Error('no such name'))
+  expect(await first).toEqual([])
+  expect(await names.addressesOf('none.test', holder('b'), 1000)).toEqual([])
+  expect(server.asked).toEqual(['none.test'])
+})
+
+test('who waits gives up after its own time, and asks for the same look-up again', async () => {
+  const server = slowServer()
+  const names = createNames(server.lookup)
+  expect(await names.addressesOf('slow.test', holder('a'), 1)).toEqual([])
+  const again = names.addressesOf('slow.test', holder('a'), 1000)
+  server.answer('slow.test', ['192.0.2.7'])
+  expect(await again).toEqual(['192.0.2.7'])
+  expect(server.asked).toEqual(['slow.test'])
+})
+
+test('one caller’s names are bounded while they are not answered, and others are looked up', async () => {
+  const server = slowServer()
+  const names = createNames(server.lookup)
+  const mine = Array.from({ length: lookupsAtOnceMax / 4 }, (_, i) =>
+    names.addressesOf(`m${i}.test`, holder('mallory'), 1000),
+  )
+  expect(names.addressesOf('more.test', holder('mallory'), 1000)).rejects.toThrow('too many names')
+  const hers = names.addressesOf('alice.test', holder('alice'), 1000)
+  server.answer('alice.test', ['192.0.2.3'])
+  expect(await hers).toEqual(['192.0.2.3'])
+  for (const [i] of mine.entries()) server.answer(`m${i}.test`, [])
+  await Promise.all(mine)
+  const next = names.addressesOf('next.test', holder('mallory'), 1000)
+  server.answer('next.test', ['192.0.2.4'])
+  expect(await next).toEqual(['192.0.2.4'])
+})
+
+test('this machine’s own names are known', async () => {
+  expect(await createNames().addressesOf('localhost', holder('a'), 1000)).toContain('127.0.0.1')
+})

@@ -1,0 +1,67 @@
+import { expect, test } from 'bun:test'
+import { createShares } from '../../src/http/shares.ts'
+import { createPile, readAhead } from '../../src/upstream/pile.ts'
+
+const holder = { keyId: 'key', family: 'key' }
+const bytes = (text: string) => Buffer.from(text)
+
+test('chunks come out joined, and what they took is given back', () => {
+  const pile = createPile(createShares(40), holder)
+  for (let round = 0; round < 5; round += 1) {
+    for (const letter of 'abcdefghij') expect(pile.add(bytes(letter))).toBe(true)
+    expect(pile.length()).toBe(10)
+    expect(pile.add(bytes('k'))).toBe(false)
+    expect(Buffer.from(pile.take() ?? []).toString()).toBe('abcdefghij')
+    expect([pile.length(), pile.take()]).toEqual([0, undefined])
+  }
+})
+
+test('one chunk is given as it came', () => {
+  const pile = createPile(createShares(1000), holder)
+  const chunk = bytes('whole')
+  pile.add(chunk)
+  expect(pile.take()).toBe(chunk)
+})
+
+test('a million chunks of a byte take about as much memory as their bytes', () => {
+  const pile = createPile(createShares(2 ** 30), holder)
+  Bun.gc(true)
+  const before = process.memoryUsage().rss
+  for (let i = 0; i < 4_000_000; i += 1) pile.add(new Uint8Array(1))
+  Bun.gc(true)
+  // 79 bytes a byte, where each chunk was kept.
+  expect(process.memoryUsage().rss - before).toBeLessThan(100 * 2 ** 20)
+  expect(pile.take()?.length).toBe(4_000_000)
+})
+
+test('a reader that waits gets chunks as they come, one that is behind gets them joined', async () => {
+  const pile = createPile(createShares(1000), holder)
+  const { readable, give, end } = readAhead(pile, () => {})
+  const reader = readable.getReader()
+  const read = async () => Buffer.from((await reader.read()).value ?? []).toString()
+  const waiting = read()
+  await new Promise(setImmediate)
+  expect(give(bytes('first'))).toBe(true)
+  expect(await waiting).toBe('first')
+  expect(give(bytes('second'))).toBe(false)
+  for (const text of ['second', 'third']) pile.add(bytes(text))
+  expect(await read()).toBe('secondthird')
+  pile.add(bytes('last'))
+  end()
+  expect(await read()).toBe('last')
+  expect((await reader.read()).done).toBe(true)
+})
+
+test('a stream that fails says so to a reader that waits, and one that is cancelled to whoever writes', async () => {
+  const failing = readAhead(createPile(createShares(1000), holder), () => {})
+  const reading = failing.readable.getReader().read()
+  await new Promise(setImmediate)
+  failing.fail(new Error('broken off'))
+  expect(reading).rejects.toThrow('broken off')
+  let isCancelled = false
+  const cancelled = readAhead(createPile(createShares(1000), holder), () => {
+    isCancelled = true
+  })
+  await cancelled.readable.cancel()
+  expect([isCancelled, cancelled.give(bytes('x'))]).toEqual([true, false])
+})
