@@ -30,6 +30,7 @@ import { createMocks } from './mocks/mock.ts'
 import { openApiRoutes } from './openapi/routes.ts'
 import { createRegistry } from './registry/registry.ts'
 import { serverRoutes } from './servers/routes.ts'
+import type { Quota } from './storage/connections.ts'
 import { createKnownConnections } from './storage/known-connections.ts'
 import { type Store, StoreError } from './storage/store.ts'
 import { tokenRoutes } from './tokens/routes.ts'
@@ -43,6 +44,8 @@ export interface AppDeps {
   readonly guard: Guard
   readonly audit: Audit
   readonly rates: Rates
+  /** What a namespace may hold before nothing more is made in it. */
+  readonly quota: Quota
   /** Reaches MCP servers. */
   readonly upstream: Upstream
   /** Bytes of answers under way that callers share. */
@@ -70,6 +73,7 @@ export interface AppDeps {
 export interface Rates {
   readonly mints: number
   readonly failures: number
+  readonly writes: number
 }
 
 export interface Observer {
@@ -86,7 +90,8 @@ export interface App {
 }
 
 export function createApp(deps: AppDeps): App {
-  const { store, secrets, issuer, guard, audit, rates, upstream, now, monotonic, addressOf, log, observer } = deps
+  const { store, secrets, issuer, guard, audit, rates, quota, upstream, now, monotonic, addressOf, log, observer } =
+    deps
   const registry = createRegistry(store)
   const noteRefused = createRefusedLog(log, monotonic)
   const authenticator = createAuthenticator({
@@ -161,6 +166,8 @@ export function createApp(deps: AppDeps): App {
         connections,
         upstream,
         headersKey: secrets.headersKey,
+        writes: createRateLimit({ perSecond: rates.writes, now: monotonic }),
+        quota,
         now,
       }),
     )

@@ -19,6 +19,9 @@ export interface ServeFlags {
   readonly mintRate: string
   readonly failureRate: string
   readonly trustedProxy: readonly string[]
+  readonly writeRate: string
+  readonly namespaceConnections: string
+  readonly namespaceBytes: string
   readonly allowUpstream: readonly string[]
   /** False for `--no-public-upstream`. */
   readonly publicUpstream: boolean
@@ -35,7 +38,9 @@ export interface ServeConfig {
   readonly corsOrigins: readonly string[]
   /** Where metrics and readiness are served, if anywhere. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined
-  readonly rates: { readonly mints: number; readonly failures: number }
+  readonly rates: { readonly mints: number; readonly failures: number; readonly writes: number }
+  /** What a namespace may hold before nothing more is made in it over HTTP. */
+  readonly quota: { readonly connections: number; readonly bytes: number }
   /** Proxies in front, whose word counts for where a request comes from. */
   readonly trustedProxies: readonly Network[]
   /** Where connections may point, and how many milliseconds an upstream has for the head of its answer. */
@@ -77,11 +82,23 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   if (metrics === undefined && flags.metricsListen !== undefined) {
     complaints.push(`${given('--metrics-listen', flags.metricsListen)}: must be HOST:PORT, like 127.0.0.1:9464`)
   }
-  const rates = { mints: readRate(flags.mintRate), failures: readRate(flags.failureRate) }
-  if (Number.isNaN(rates.mints))
-    complaints.push(`${given('--mint-rate', flags.mintRate)}: must be a number from 0 to 10000`)
-  if (Number.isNaN(rates.failures)) {
-    complaints.push(`${given('--failure-rate', flags.failureRate)}: must be a number from 0 to 10000`)
+  const rate = (flag: string, text: string) => {
+    const read = /^\d+(?:\.\d+)?$/.test(text) && Number(text) <= 10_000
+    if (!read) complaints.push(`${given(flag, text)}: must be a number from 0 to 10000`)
+    return Number(text)
+  }
+  const rates = {
+    mints: rate('--mint-rate', flags.mintRate),
+    failures: rate('--failure-rate', flags.failureRate),
+    writes: rate('--write-rate', flags.writeRate),
+  }
+  const most = (flag: string, text: string) => {
+    if (!/^\d{1,15}$/.test(text)) complaints.push(`${given(flag, text)}: must be a whole number; 0 for no limit`)
+    return Number(text) === 0 ? Number.POSITIVE_INFINITY : Number(text)
+  }
+  const quota = {
+    connections: most('--namespace-connections', flags.namespaceConnections),
+    bytes: most('--namespace-bytes', flags.namespaceBytes),
   }
   const trustedProxies: Network[] = []
   for (const text of flags.trustedProxy.flatMap((given) => given.split(','))) {
@@ -117,6 +134,7 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
     corsOrigins,
     metrics,
     rates,
+    quota,
     trustedProxies,
     upstream,
     areSampleKeysAllowed,
@@ -144,11 +162,6 @@ function readListen(text: string): { host: string; port: number } | undefined {
   const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
   if (host === '' || Number(port) > 65_535) return undefined
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
-}
-
-function readRate(text: string): number {
-  const rate = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
-  return rate <= 10_000 ? rate : Number.NaN
 }
 
 function isPlainUrl(text: string): boolean {

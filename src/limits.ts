@@ -77,6 +77,10 @@ export const serverBytesMax = MB
 export const connectionNameCharsMax = 255
 /** Ours: what browsers and proxies carry. Past it: a problem of the fixtures. */
 export const urlCharsMax = 2048
+/** Ours: twice what the bench loads. `--namespace-connections`. Past it: 403 for what is made over HTTP; what the operator loads is counted and not refused. */
+export const namespaceConnectionsDefault = 2_000_000
+/** Ours: records of a namespace with what is beside them; the index adds about as much again. `--namespace-bytes`. Past it: as for their number. */
+export const namespaceBytesDefault = 1024 * MB
 /** Ours: headers that a connection sends along. Past it: 400. */
 export const connectionHeadersMax = 32
 /** Ours: a credential of any kind fits. Past it: 400. */
@@ -109,6 +113,8 @@ export const jsonDepthMax = 32
 export const jsonPlaceCharsMax = 256 * kB
 /** Ours: tokens a second that one API key may mint; signing holds the process for 2 ms each. `--mint-rate`. Past it: 429. */
 export const mintsPerSecondDefault = 50
+/** Ours: connections a second that one API key may write or delete, with its tokens; a sync of thousands takes its turns. `--write-rate`. Past it: 429. */
+export const writesPerSecondDefault = 100
 /** Ours: bad credentials a second from one address; an office with an expired token stays under it. `--failure-rate`. Past it: 429. */
 export const failuresPerSecondDefault = 20
 /** Ours: hops of `X-Forwarded-For` or `Forwarded` that are looked at, from the right. Past it: the proxy's own address counts. */
@@ -219,8 +225,10 @@ export const auditNameCharsMax = 128
 export const unavailableLoggedEveryMs = 10_000
 /** Ours: how often the log says why credentials are refused, for each reason. Within it: they are counted, and the next line says how many. */
 export const refusedLoggedEveryMs = 10_000
-/** Ours: room left on the disk. LMDB does not survive a full one for sure. Below it: writes are 503, reads go on. */
+/** Ours: room left on the disk. LMDB does not survive a full one for sure. Below it: writes are 503, reads go on, and revocations and deletions too. */
 export const freeBytesMin = 16 * MB
+/** Ours: room that revocations and deletions leave too; each writes some ten kilobytes. Below it: 503, every write. */
+export const reservedBytesMin = 4 * MB
 /** Storage contract: a key's bytes. LMDB holds 1,978 with our page size. Past it: refused before anything is written. */
 export const storeKeyBytesMax = 1024
 

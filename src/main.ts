@@ -3,7 +3,14 @@
 import { Command, CommanderError, Option } from 'commander'
 import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
 import { CommandError } from './errors.ts'
-import { failuresPerSecondDefault, mintsPerSecondDefault, upstreamPatienceDefaultSeconds } from './limits.ts'
+import {
+  failuresPerSecondDefault,
+  mintsPerSecondDefault,
+  namespaceBytesDefault,
+  namespaceConnectionsDefault,
+  upstreamPatienceDefaultSeconds,
+  writesPerSecondDefault,
+} from './limits.ts'
 import { createLog } from './log.ts'
 import { printableLines } from './printable.ts'
 import { version } from './version.ts'
@@ -60,6 +67,21 @@ function withServeOptions(command: Command): Command {
       new Option('--failure-rate <number>', 'bad credentials a second from one address; 0 for no limit')
         .env('POSTERN_FAILURE_RATE')
         .default(String(failuresPerSecondDefault)),
+    )
+    .addOption(
+      new Option('--write-rate <number>', 'connections a second that one API key may write or delete; 0 for no limit')
+        .env('POSTERN_WRITE_RATE')
+        .default(String(writesPerSecondDefault)),
+    )
+    .addOption(
+      new Option('--namespace-connections <number>', 'connections that a namespace may hold; 0 for no limit')
+        .env('POSTERN_NAMESPACE_CONNECTIONS')
+        .default(String(namespaceConnectionsDefault)),
+    )
+    .addOption(
+      new Option('--namespace-bytes <number>', 'bytes of connections that a namespace may hold; 0 for no limit')
+        .env('POSTERN_NAMESPACE_BYTES')
+        .default(String(namespaceBytesDefault)),
     )
     .addOption(
       new Option(

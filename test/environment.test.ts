@@ -49,6 +49,7 @@ describe.if(canMount)('a disk that is nearly full', () => {
     using place = workplace()
     using _disk = smallDisk(place, 64)
     await using server = await startServer(place, withMetrics)
+    const token = await mintToken(sendTo(server), sampleKeys.ada)
     const filler = join(place.data, 'filler')
     writeFileSync(filler, Buffer.alloc(freeBytes(place.data) - freeBytesMin + 1024 * 1024))
     const create = () => run(place, ['keys', 'create', '--user', 'ada', '--data', place.data])
@@ -61,6 +62,29 @@ describe.if(canMount)('a disk that is nearly full', () => {
     expect({ code: imported.code, text: imported.stderr.includes('make room') }).toEqual({ code: 1, text: true })
     expect(await status(server, '/connect/ada', sampleKeys.ada)).toBe(200)
     expect((await fetch(`${metricsOf(server)}/ready`)).status).toBe(503)
+    // What takes access away is written all the same, with its line of the audit log; what gives some is not.
+    const write = (method: string, path: string, body?: object) =>
+      fetch(`${server.url}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+    const mocked = { server: 'northwind/calendar', mock: { enabled: true } }
+    expect((await write('PUT', '/connect/ada/new', mocked)).status).toBe(503)
+    expect((await write('DELETE', '/connect/ada/calendar-home')).status).toBe(200)
+    const command = (...args: string[]) => run(place, [...args, '--data', place.data])
+    expect((await command('token', 'revoke', token)).code).toBe(0)
+    expect(await status(server, '/connect/ada', token)).toBe(401)
+    const { stdout: keys } = await command('keys', 'list')
+    const jonas = /^(\S+) +jonas /m.exec(keys)?.[1] ?? ''
+    expect((await command('keys', 'revoke', jonas)).code).toBe(0)
+    expect(await status(server, '/connect/jonas', sampleKeys.jonas)).toBe(401)
+    const { stdout: signing } = await command('signing-key', 'list')
+    const retiring = /^(\S+) +next /m.exec(signing)?.[1] ?? ''
+    expect((await command('signing-key', 'revoke', retiring)).code).toBe(0)
+    const log = readFileSync(join(place.data, 'audit.jsonl'), 'utf8')
+    for (const event of ['connection.deleted', 'token.revoked', 'key.revoked', 'signing-key.revoked'])
+      expect(log).toContain(`"event":"${event}"`)
 
     rmSync(filler)
     const { code, stdout } = await create()

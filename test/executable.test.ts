@@ -13,7 +13,7 @@ import {
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { under } from '../src/storage/keys.ts'
+import { under, usageKey } from '../src/storage/keys.ts'
 import { openLmdbStore } from '../src/storage/lmdb.ts'
 import { mintToken } from './api/cases.ts'
 import {
@@ -385,9 +385,12 @@ describe('data is safe', () => {
     writeFileSync(bad, change('"team":"wholesale"', '"team":"retail"'))
     expect((await into(other.data, bad)).code).toBe(0)
     expect((await run(other, ['verify', '--data', other.data])).code).toBe(0)
+    const end = JSON.stringify({ postern: 'end', records: lines.length - 1 })
+    const twice = [...lines.slice(0, -1), lines[at] ?? '', end]
     const wrong: [what: string, text: string, message: RegExp][] = [
       ['a field', change('"transport":"http"', '"transport":"smoke"'), /^\S+bad\.jsonl:\d+: connection\.transport: /],
       ['a kind', change('"kind":"connection"', '"kind":"toString"'), /:\d+: kind: "toString" is none of organization/],
+      ['a connection twice', twice.join('\n'), /^\S+bad\.jsonl: has the connection northwind\/crm-ada twice\n$/],
       ['a cut line', text.slice(0, -20), /^\S+bad\.jsonl:\d+: /],
       [
         'a namespace',
@@ -428,12 +431,13 @@ describe('data is safe', () => {
     const store = openLmdbStore(join(place.data, 'store'))
     const { keys } = await store.keys({ ...under(Buffer.from('xnorthwind\0')), limit: 1 })
     const stray = Buffer.concat([keys[0]?.subarray(0, 27) ?? Buffer.alloc(0), Buffer.from('nobody')])
-    await store.commit({ deletes: keys, puts: [{ key: stray, value: Buffer.alloc(0) }] })
+    const miscounted = { key: usageKey('lumen'), add: [1, -5] }
+    await store.commit({ deletes: keys, counts: [miscounted], puts: [{ key: stray, value: Buffer.alloc(0) }] })
     await store.close()
     const found = await verify()
     expect(found).toMatchObject({ code: 1, stdout: '' })
     expect(found.stderr).toMatch(
-      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: is of no connection\nrun {2}postern verify --repair\n$/,
+      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: is of no connection\nusage of namespace lumen: is counted as \d+ \d+, and is \d+ \d+\nrun {2}postern verify --repair\n$/,
     )
     expect(await verify('--repair')).toMatchObject({
       code: 0,
@@ -580,6 +584,13 @@ describe('one clear line and an exit code', () => {
     ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
     ['an unknown flag', 2, /^unknown option '--nope'; --help tells what there is\n$/, () => ['serve', '--nope']],
     ['no command', 2, /Usage: postern/, () => []],
+    ['a write rate that is none', 2, /--write-rate -1: must be a number/, () => ['serve', '--write-rate', '-1']],
+    [
+      'a bound of a namespace that is none',
+      2,
+      /--namespace-bytes 1GB: must be a whole number; 0 for no limit/,
+      () => ['serve', '--namespace-bytes', '1GB'],
+    ],
     ['a port that is none', 2, /--port http: must be a number from 0 to 65535/, () => ['serve', '--port', 'http']],
     [
       'a port from the environment that is none',

@@ -73,7 +73,7 @@ describe.if(isThere)('an older store', () => {
     const restored = await run(place, ['restore', file, '--data', join(place.folder, 'restored')])
     expect(restored).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/is upgraded from version 2 to version 3\n$/),
+      stderr: expect.stringMatching(/is upgraded from version 2 to version 4\n$/),
     })
     expect(await status(server, sampleKeys.ada)).toBe(200)
   })
@@ -92,7 +92,7 @@ describe.if(isThere)('an older store', () => {
       level: 'info',
       event: 'the store is upgraded',
       from: 2,
-      to: 3,
+      to: 4,
     })
     expect([await list(second), await status(second, sampleKeys.ada)]).toEqual([expected, 200])
     await second.kill('SIGTERM')
@@ -111,7 +111,7 @@ describe.if(isThere)('an older store', () => {
     using place = workplace()
     await (await startServer(place, ['--fixtures', sampleFolder], options)).kill('SIGTERM')
     for (const [args, line] of [
-      [['verify'], `the store in ${place.data} is upgraded from version 2 to version 3\n`],
+      [['verify'], `the store in ${place.data} is upgraded from version 2 to version 4\n`],
       [['keys', 'list'], ''],
     ] as const) {
       expect(await run(place, [...args, '--data', place.data])).toMatchObject({ code: 0, stderr: line })

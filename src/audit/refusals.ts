@@ -12,6 +12,8 @@ export interface Refusals {
   policy(request: Request, caller: Caller, access: Access, decision: Extract<Decision, { allowed: false }>): void
   /** A token that was not minted. */
   mint(request: Request, caller: Caller, reason: string): void
+  /** A connection that was not written for a reason that is not the policy's. */
+  write(request: Request, caller: Caller, namespace: string | undefined, reason: string): void
 }
 
 export function createRefusals(audit: Audit, requestId: (request: Request) => string): Refusals {
@@ -24,6 +26,8 @@ export function createRefusals(audit: Audit, requestId: (request: Request) => st
       const what = { namespace, connectionId, resource, operation, ...calledBy(access.rpc), constraint }
       audit.note('access.refused', caller, { ...about(request, caller), ...what })
     },
+    write: (request, caller, namespace, reason) =>
+      audit.note('write.refused', caller, { ...about(request, caller), namespace, reason }),
     mint: (request, caller, reason) => audit.note('token.refused', caller, { ...about(request, caller), reason }),
   }
 }

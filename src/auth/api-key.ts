@@ -86,6 +86,7 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
         { key: apiKeyKey(keyId), value: Buffer.from(JSON.stringify(revoked)) },
         newGeneration(registryGenerationKey),
       ],
+      fromReserve: true,
     })
     if (committed.ok) return true
   }

@@ -18,6 +18,7 @@ export async function revokeToken(
   await store.commit({
     puts: [{ key: revocationKey(jti), value: Buffer.from(String(until)) }, newGeneration(registryGenerationKey)],
     deletes: await forgettable(store, nowSeconds),
+    fromReserve: true,
   })
 }
 

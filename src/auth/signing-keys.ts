@@ -190,6 +190,7 @@ export async function changeSigningKeys(
     const committed = await store.commit({
       checks: [{ key: signingKeysKey, value: stored ?? null }],
       puts: [{ key: signingKeysKey, value }, newGeneration(registryGenerationKey)],
+      fromReserve: true,
     })
     if (committed.ok) return after
   }

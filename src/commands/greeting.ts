@@ -1,14 +1,13 @@
 /** What `postern dev` and `make run` end with: lines to paste, and where the documentation is. */
 
 import type { Fixtures } from '../fixtures/read.ts'
-import { readConnection } from '../storage/connections.ts'
 
 /**
  * Lines to paste, after one that says how things are: a list with a key of the fixtures, and a token that sees less.
  * `otherKey` is for fixtures that bring none.
  */
 export function greeting(first: string, url: string, fixtures: Fixtures, otherKey: string | undefined): string {
-  const namespace = fixtures.connections[0]?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
+  const namespace = fixtures.connections.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
   const key = keyThatReaches(namespace, fixtures) ?? otherKey ?? 'KEY'
   return [
     '',
@@ -27,7 +26,7 @@ export function greeting(first: string, url: string, fixtures: Fixtures, otherKe
 
 /** How a common MCP client gets to a mocked connection; nothing where there is none, or no key for it. */
 function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined): string[] {
-  const mocked = fixtures.connections.find(isMocked)
+  const mocked = fixtures.connections.firstMocked
   if (mocked === undefined) return []
   const { namespace, connectionId } = mocked
   const key = keyThatReaches(namespace, fixtures) ?? otherKey
@@ -47,12 +46,6 @@ function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined)
     `  curl -s -H 'Authorization: Bearer ${key}' '${mcp}/.tools'`,
     '',
   ]
-}
-
-/** A connection whose creation time is not known yet is no bytes yet. */
-function isMocked({ record }: Fixtures['connections'][number]): boolean {
-  const { mock } = record instanceof Uint8Array ? readConnection(record) : record
-  return mock?.enabled === true
 }
 
 function keyThatReaches(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {

@@ -20,6 +20,7 @@ import {
   sourceFile,
 } from '../fixtures/read.ts'
 import { acceptsSampleKey, hasSampleKey } from '../fixtures/sample-keys.ts'
+import { createSpool } from '../fixtures/spool.ts'
 import { clientAddress } from '../http/client-address.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { asArrived, rawPathRoutes } from '../http/raw-path.ts'
@@ -27,6 +28,7 @@ import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { createShares } from '../http/shares.ts'
 import { answersBytesMax, idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
+import { removeAhead } from '../storage/ahead.ts'
 import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
 import { asBuffer, type Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
@@ -72,8 +74,15 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
     const progress = createProgress(log, process.stderr)
-    const { fixtures, problems } = readFixtures(sources, (done) => progress.step('reading fixtures', done))
+    const reading = (done: number) => {
+      progress.step('reading fixtures', done)
+      if (done % giveBackEvery === 0) giveBack()
+    }
+    using spool = createSpool(dataPath)
+    const { fixtures, problems } = readFixtures(sources, reading, spool)
     if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
+    const isLarge = fixtures.connections.length >= giveBackEvery
+    if (isLarge) giveBack()
     if (isPublic && !config.areSampleKeysAllowed && hasSampleKey(fixtures.apiKeys)) throw sampleKeysRefused(config)
     const onProgress = (done: number, total: number) => progress.step('loading fixtures', done, total)
     const loaded = await loadFixtures(store, fixtures, digest, {
@@ -84,8 +93,12 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     })
     progress.end()
     log.info('fixtures loaded', { ...loaded })
+    // Later: whoever called has the fixtures still.
+    if (isLarge) setTimeout(giveBack, giveBackAfterMs).unref()
     return fixtures
   }
+  // What a load that was cut off has left, and no other is under way: the folder is ours.
+  await removeAhead(store)
   if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(sourceFile))
   // Those of an earlier load too.
   if (isPublic && (await acceptsSampleKey(store, secrets.apiKeyPepper))) {
@@ -149,6 +162,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     guard,
     audit,
     rates: config.rates,
+    quota: config.quota,
     now: Date.now,
     monotonic: () => performance.now(),
     addressOf: (request) =>
@@ -200,6 +214,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   }
 }
 
+/** What reading so many connections leaves behind, the runtime would keep for later: some hundred megabytes. */
+const giveBackEvery = 100_000
+const giveBackAfterMs = 500
+const giveBack = () => Bun.gc(true)
 /** Is it what clients call us, whatever proxy is in between? Others may be served beside us under the same name. */
 function isBelow(target: URL, baseUrl: string): boolean {
   const { origin, pathname } = new URL(baseUrl)

@@ -3,10 +3,17 @@
 import { createHash } from 'node:crypto'
 import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { madeFolder, type NamedFolder, openExistingDataFolder, openNamedDataFolder } from '../data-folder.ts'
+import {
+  lockForServing,
+  madeFolder,
+  type NamedFolder,
+  openExistingDataFolder,
+  openNamedDataFolder,
+} from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { printable } from '../printable.ts'
-import { StoreError } from '../storage/store.ts'
+import { isAnythingAhead, removeAhead } from '../storage/ahead.ts'
+import { type Store, StoreError } from '../storage/store.ts'
 import { exportLines } from '../transfer/export.ts'
 import { importFile } from '../transfer/import.ts'
 import { recordAct } from './audit.ts'
@@ -79,6 +86,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   const { records, leftOut, isNew } = await leavingNothing(data, async () => {
     const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
     try {
+      if (await isAnythingAhead(store)) await removeLeftovers(data, store)
       return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
     } finally {
       await store.close()
@@ -92,6 +100,17 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
     terminal.stderr(
       `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
     )
+  }
+}
+
+/** Of a load of fixtures that was cut off; one that is under way has the folder. Throws CommandError. */
+async function removeLeftovers(data: string, store: Store): Promise<void> {
+  try {
+    using _lock = lockForServing(data)
+    await removeAhead(store)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    throw new CommandError('the server is loading fixtures: import when it has loaded them', 1, { cause: error })
   }
 }
 

@@ -22,6 +22,7 @@ import { removeLeftovers as removeLeftoversOf } from '../storage/leftovers.ts'
 import { checkFile } from '../storage/lmdb-file.ts'
 import { recordName } from '../storage/record-name.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
+import { createUsages } from '../storage/usage.ts'
 import { recordAct } from './audit.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -42,7 +43,7 @@ const shapes: Readonly<Record<string, Shape<unknown>>> = {
   a: shapeOf(RecordedAnswer),
 }
 const roleShape = shapeOf(Role)
-const known = new Set('oamnlkhscpxgfrGBFUy')
+const known = new Set('oamnlkhscpxgfruGBFUyA')
 const indexLetter = indexKind[0]
 const shownMax = 100
 
@@ -91,7 +92,10 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
   const found = await look(data, terminal)
   const { problems, index, leftovers, lost, records, entries } = found
   if (index.length > 0 && repair) {
-    await replaceIndex(folder, await expectedIndex(folder), found.namespaces.map(newPageGeneration))
+    await replaceIndex(folder, await expectedIndex(folder), [
+      ...found.namespaces.map(newPageGeneration),
+      ...found.usages,
+    ])
     await recordAct(data, 'index.rebuilt', { connections: found.connections })
     terminal.stdout(`the index of ${found.connections} connections is written anew\n`)
   }
@@ -140,8 +144,9 @@ function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
 interface Found {
   /** Of records: only a backup helps. */
   readonly problems: string[]
-  /** Of the index: it can be made again. */
+  /** Of the index and of what namespaces hold: it can be made again. */
   readonly index: string[]
+  readonly usages: readonly Entry[]
   readonly namespaces: readonly string[]
   /** How many connections namespaces have that went with their fixture, by name. */
   readonly leftovers: ReadonlyMap<string, number>
@@ -167,8 +172,13 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
   const keyIds = new Set<string>()
   const digests: string[] = []
 
+  const usages = createUsages()
+  const stored = new Map<string, string>()
+
   const check = ({ key, value }: Entry) => {
     const letter = String.fromCharCode(key[0] ?? 0)
+    usages.add({ key, value })
+    if (letter === 'u') stored.set(keyText(key), text(value))
     if (letter === 'x') {
       actual.add(key)
       progress.step('index entries', actual.count)
@@ -218,9 +228,13 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
   const lost = new Map(orphans.filter(([namespace]) => !marked.has(namespace)))
   for (const keyId of digests) if (!keyIds.has(keyId)) problems.push(`hash of API key ${keyId}: there is no such key`)
   if (index.length === 0 && !expected.equals(actual)) index.push(...(await differences(join(data, 'store'))))
+  // Where a record cannot be read nobody knows how much it is.
+  const counted = usages.entries()
+  if (problems.length === 0) index.push(...usageProblems(stored, counted))
   return {
     problems,
     index,
+    usages: counted,
     namespaces: [...namespaces.keys()],
     leftovers,
     lost,
@@ -228,6 +242,15 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
     entries: actual.count,
     connections,
   }
+}
+
+/** Namespaces that hold something else than it was counted. One that holds nothing need not say so. */
+function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly Entry[]): string[] {
+  const right = new Map(counted.map(({ key, value }) => [keyText(key), text(value)]))
+  return [...new Set([...stored.keys(), ...right.keys()])].flatMap((key) => {
+    const [says, is] = [stored.get(key) ?? '0 0', right.get(key) ?? '0 0']
+    return says === is ? [] : [`usage of namespace ${key.slice(1)}: is counted as ${says}, and is ${is}`]
+  })
 }
 
 /** A sum over hashes of keys: the same for the same keys in any order. */

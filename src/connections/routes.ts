@@ -15,17 +15,24 @@ import {
 import type { Audit } from '../audit/audit-log.ts'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
-import { invalidRequest, notFound } from '../errors.ts'
+import { invalidRequest, namespaceFull, notFound, rateLimited } from '../errors.ts'
 import { atOnce } from '../http/at-once.ts'
 import { readJsonBody } from '../http/body.ts'
 import type { Edge } from '../http/edge.ts'
 import { refuseQuery } from '../http/query.ts'
+import type { RateLimit } from '../http/rate-limit.ts'
 import { privateJson } from '../http/respond.ts'
 import { grantsKeptMax, grantUrlCharsMax } from '../limits.ts'
 import type { Connection, ConnectionWrite, Deleted } from '../model/connection.ts'
 import { isConnectionId } from '../model/names.ts'
 import { then } from '../model/soon.ts'
-import { connectionBytes, connectionChange, findConnection, type StoredConnection } from '../storage/connections.ts'
+import {
+  connectionBytes,
+  connectionChange,
+  findConnection,
+  type Quota,
+  type StoredConnection,
+} from '../storage/connections.ts'
 import type { KnownConnections } from '../storage/known-connections.ts'
 import type { Store } from '../storage/store.ts'
 import { learn } from '../upstream/hello.ts'
@@ -45,6 +52,9 @@ export interface ConnectionDeps {
   readonly connections: KnownConnections
   readonly upstream: Upstream
   readonly headersKey: Buffer
+  /** By API key. */
+  readonly writes: RateLimit
+  readonly quota: Quota
   /** Milliseconds since 1970. */
   readonly now: () => number
 }
@@ -74,7 +84,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
     .post(
       '/connect/:namespace',
       async ({ request }) => {
-        const namespace = await enterNamespace(await ask(deps, request), partsOf(request)[0], 'write') // 404, 403
+        const namespace = await enterNamespace(await askToWrite(request), partsOf(request)[0], 'write') // 404, 403
         refuseQuery(request.url) // 400
         const write = readWrite(await readJsonBody(request)) // 400
         for (;;) {
@@ -90,7 +100,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
       '/connect/:namespace/:connectionId',
       async ({ request }) => {
         const [name, connectionId] = partsOf(request)
-        const namespace = await enterNamespace(await ask(deps, request), name, 'write') // 404, 403
+        const namespace = await enterNamespace(await askToWrite(request), name, 'write') // 404, 403
         if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
         refuseQuery(request.url) // 400
         const write = readWrite(await readJsonBody(request)) // 400
@@ -109,6 +119,7 @@ export function connectionRoutes(deps: ConnectionDeps) {
     .delete(
       '/connect/:namespace/:connectionId',
       async ({ request }) => {
+        await askToWrite(request) // 401, 429
         for (;;) {
           const asking = await ask(deps, request)
           const { stored, ...place } = await enterConnection(asking, connections, 'write') // 404, 403
@@ -125,6 +136,15 @@ export function connectionRoutes(deps: ConnectionDeps) {
 
   function answeredPage({ body, etag, headers }: Page, request: Request): Response {
     return isUnchanged(request, etag) ? ready(request, null, headers, 304) : ready(request, body, headers)
+  }
+
+  /** Throws 401, and 429 where the caller's key writes too much. */
+  async function askToWrite(request: Request): Promise<Asking> {
+    const asking = await ask(deps, request)
+    const wait = deps.writes.take(asking.caller.keyId)
+    if (wait === 0) return asking
+    deps.refusals.write(request, asking.caller, undefined, 'rate_limited')
+    throw rateLimited('This API key writes too many connections', wait)
   }
 
   /** Makes the connection, durable when this resolves. 'taken' where there is one of this id by now. Throws 400, 403. */
@@ -189,8 +209,13 @@ export function connectionRoutes(deps: ConnectionDeps) {
     const asking = await ask(deps, request)
     await enterNamespace(asking, place.namespace, 'write')
     expectWritable({ asking, place, headersKey: deps.headersKey }, connection)
-    const change = connectionChange(place.namespace, place.connectionId, before, { connection, beside })
-    if (!(await store.commit(change)).ok) return 'taken'
+    const change = connectionChange(place.namespace, place.connectionId, before, { connection, beside }, deps.quota)
+    const committed = await store.commit(change)
+    if (!committed.ok && committed.full.length > 0) {
+      deps.refusals.write(request, asking.caller, place.namespace, 'namespace_full')
+      throw namespaceFull(place.namespace)
+    }
+    if (!committed.ok) return 'taken'
     await recordWrite(event, asking, place)
     return connectionBytes(connection)
   }

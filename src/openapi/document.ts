@@ -117,6 +117,15 @@ const connectionErrors = {
   ...denied,
 }
 
+const writeErrors = {
+  ...connectionErrors,
+  429: 'This API key writes too many connections, or too many credentials from this address were not accepted; `retry-after` says when to try again',
+}
+const makeErrors = {
+  ...writeErrors,
+  403: 'The token does not allow it, or would not see what it makes; or the namespace holds as much as it may',
+}
+
 const toolPath = path('tool', 'Its name')
 const toolErrors = {
   ...connectionErrors,
@@ -191,7 +200,7 @@ const operations: readonly Operation[] = [
     example: { mcpUrl: 'https://mcp.example.com/mcp', metadata: { team: 'sales' } },
     answer: Connection,
     status: 201,
-    errors: connectionErrors,
+    errors: makeErrors,
   },
   {
     method: 'get',
@@ -214,7 +223,7 @@ const operations: readonly Operation[] = [
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
     answer: Connection,
-    errors: { ...connectionErrors, 409: 'The connection has another `mcpUrl`' },
+    errors: { ...makeErrors, 409: 'The connection has another `mcpUrl`' },
   },
   {
     method: 'delete',
@@ -224,7 +233,7 @@ const operations: readonly Operation[] = [
     description: 'It is gone when this is answered.',
     parameters: connectionPath,
     answer: Deleted,
-    errors: connectionErrors,
+    errors: writeErrors,
   },
   {
     method: 'post',

@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Connection } from '../model/connection.ts'
 import { filterText } from '../policy/metadata.ts'
-import { connectionKey, connectionPrivateKey, pageGenerationKey, termDigest, termKey } from './keys.ts'
-import { asBuffer, type Entry, type Key, type Store, type Write } from './store.ts'
+import { connectionKey, connectionPrivateKey, pageGenerationKey, termDigest, termKey, usageKey } from './keys.ts'
+import { asBuffer, type Count, type Entry, type Key, type Store, type Write } from './store.ts'
 
 const nothing = new Uint8Array(0)
 
@@ -64,26 +64,49 @@ export async function findConnection(
   return { connection: readConnection(bytes), beside, bytes, besideBytes }
 }
 
+/** What a connection counts for. */
+export function bytesOf({ bytes, besideBytes }: StoredConnection): number {
+  return bytes.length + (besideBytes?.length ?? 0)
+}
+
+/** What a namespace may hold: connections, and bytes of them with what is beside them. */
+export interface Quota {
+  readonly connections: number
+  readonly bytes: number
+}
+
+/** Adds so many connections and bytes to what a namespace holds; either may be below zero. */
+export function usageCount(namespace: string, connections: number, bytes: number, quota?: Quota): Count {
+  return {
+    key: usageKey(namespace),
+    add: [connections, bytes],
+    ...(quota !== undefined && { most: [quota.connections, quota.bytes] }),
+  }
+}
+
 /**
- * The write that puts `after` in the place of `before`, index and generation with it; either may be missing. It
- * happens only if the connection is still as `before` was read.
+ * The write that puts `after` in the place of `before`, index, generation and usage with it; either may be missing. It
+ * happens only if the connection is still as `before` was read, and with a quota only where that has room for it.
  */
 export function connectionChange(
   namespace: string,
   connectionId: string,
   before: StoredConnection | undefined,
   after: Pick<StoredConnection, 'connection' | 'beside'> | undefined,
+  quota?: Quota,
 ): Write {
   const key = connectionKey(namespace, connectionId)
   const besideKey = connectionPrivateKey(namespace, connectionId)
   const gone = before === undefined ? [] : [...indexEntries(namespace, before.connection)].map((entry) => entry.key)
-  const puts: Entry[] = [newPageGeneration(namespace)]
+  const records: Entry[] = []
   if (after !== undefined) {
-    puts.push(connectionEntry(namespace, after.connection), ...indexEntries(namespace, after.connection))
+    records.push(connectionEntry(namespace, after.connection))
     if (Object.keys(after.beside).length > 0) {
-      puts.push({ key: besideKey, value: Buffer.from(JSON.stringify(after.beside)) })
+      records.push({ key: besideKey, value: Buffer.from(JSON.stringify(after.beside)) })
     }
   }
+  const added = records.reduce((sum, { value }) => sum + value.length, before === undefined ? 0 : -bytesOf(before))
+  const count = (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1)
   return {
     checks: [
       { key, value: before?.bytes ?? null },
@@ -91,7 +114,13 @@ export function connectionChange(
     ],
     // Deletes come before puts, so what stays is put again.
     deletes: [...gone, ...(before === undefined ? [] : [key, besideKey])],
-    puts,
+    counts: [usageCount(namespace, count, added, quota)],
+    puts: [
+      newPageGeneration(namespace),
+      ...records,
+      ...(after === undefined ? [] : indexEntries(namespace, after.connection)),
+    ],
+    fromReserve: after === undefined,
   }
 }
 

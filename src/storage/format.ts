@@ -4,18 +4,21 @@
  */
 
 import { intactValue, ofRun, withChecksum } from './checksum.ts'
+import { connections, privates, under } from './keys.ts'
 import { type Bytes, openBytes, type Root } from './lmdb-root.ts'
 import { Run } from './runs.ts'
 import { asBuffer, StoreError } from './store.ts'
+import { createUsages } from './usage.ts'
 
 const oldest = 1
-const version = 3
+const version = 4
 const formatKey = Buffer.from('v')
 
 /** What makes the next version of the one it stands at. Each sees the bytes as they lie there. */
 const upgrades: Readonly<Record<number, (data: Bytes, runs: Bytes) => void>> = {
   1: addChecksums,
   2: coverKeys,
+  3: countUsage,
 }
 
 /**
@@ -90,6 +93,19 @@ function coverKeys(data: Bytes): void {
     const value = intactValue(ofRun, data.get(key) ?? nothing)
     if (value !== undefined) data.put(key, withChecksum(key, value))
   }
+}
+
+/** From 3: nobody counted what a namespace holds. */
+function countUsage(data: Bytes, runs: Bytes): void {
+  const usages = createUsages()
+  for (const { value } of runs.getRange({ start: connections, end: under(connections).lt })) {
+    const run = new Run(intactValue(ofRun, value) ?? Buffer.alloc(4))
+    for (let at = 0; at < run.count; at += 1) usages.add({ key: run.key(at), value: run.value(at) })
+  }
+  for (const { key, value } of data.getRange({ start: privates, end: under(privates).lt })) {
+    usages.add({ key, value: intactValue(key, value) ?? nothing })
+  }
+  for (const { key, value } of usages.entries()) data.put(key, withChecksum(key, value))
 }
 
 const nothing = new Uint8Array(0)

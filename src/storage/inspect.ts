@@ -3,15 +3,16 @@
  * damaged. For `postern verify`, which also has index entries written anew.
  */
 
+import { isOf, namespacesAhead } from './ahead.ts'
 import { intactValue, ofRun, withChecksum } from './checksum.ts'
 import { openRecords } from './format.ts'
-import { indexKind, under } from './keys.ts'
+import { aheadKey, indexKind, under } from './keys.ts'
 import { openRoot } from './lmdb-root.ts'
 import { cut, inRunsByDefault, Run, writeRun } from './runs.ts'
 import type { Entry, Key } from './store.ts'
 
 export interface Inspector {
-  /** A record, whole. Of one kind after the other, each in the order of its keys. */
+  /** A record, whole. Of one kind after the other, each in the order of its keys. None that is only written ahead. */
   entry(entry: Entry): void
   /** What is kept under this key cannot be read; of a run, the last of its keys. */
   damaged(key: Key): void
@@ -22,11 +23,13 @@ export async function inspect(folder: string, { entry, damaged }: Inspector): Pr
   const root = openRoot(folder)
   try {
     const { data, runs } = openRecords(root)
+    const note = data.get(aheadKey)
+    const ahead = namespacesAhead(note === undefined ? undefined : intactValue(aheadKey, note))
     for (const { key, value } of data.getRange({})) {
       const intact = intactValue(key, value)
       // A search goes another way than a walk: both must get there.
       if (intact === undefined || !data.doesExist(key)) damaged(key)
-      else entry({ key, value: intact })
+      else if (!isOf(ahead, key)) entry({ key, value: intact })
     }
     let before: Key = new Uint8Array(0)
     for (const { key, value } of runs.getRange({})) {
@@ -42,7 +45,9 @@ export async function inspect(folder: string, { entry, damaged }: Inspector): Pr
         damaged(key)
         continue
       }
-      for (let at = 0; at < run.count; at += 1) entry({ key: run.key(at), value: run.value(at) })
+      for (let at = 0; at < run.count; at += 1) {
+        if (!isOf(ahead, run.key(at))) entry({ key: run.key(at), value: run.value(at) })
+      }
     }
   } finally {
     await root.close()

@@ -63,7 +63,13 @@ export const signingKeysKey = key('y')
 export const mocksOf = (server: string): Key => key('a', server, '')
 export const mockKey = (server: string, position: string): Key => key('a', server, position)
 
+/** Before every connection. */
+export const connections = key('c')
+/** Before everything that connections have beside their records. */
+export const privates = key('p')
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
+/** The same as `keyText` of it. */
+export const connectionKeyText = (namespace: string, connectionId: string): string => `c${namespace}\0${connectionId}`
 /** The parts of a connection's key; undefined for a key of another kind. */
 export function connectionOf(key: Key): { namespace: string; connectionId: string } | undefined {
   const [namespace, connectionId] = keyText(key).slice(1).split('\0')
@@ -71,10 +77,17 @@ export function connectionOf(key: Key): { namespace: string; connectionId: strin
   return { namespace, connectionId }
 }
 export const connectionsOf = (namespace: string): Key => key('c', namespace, '')
+export const privatesOf = (namespace: string): Key => key('p', namespace, '')
 /** What a connection has beside its public record. */
 export const connectionPrivateKey = (namespace: string, connectionId: string): Key => key('p', namespace, connectionId)
 /** Changes with every write to the namespace's connections. */
 export const pageGenerationKey = (namespace: string): Key => key('g', namespace)
+
+/** How many connections a namespace has, and how many bytes they are, with what is beside them: two decimals. */
+export const usageKey = (namespace: string): Key => key('u', namespace)
+export const usages = key('u')
+/** The namespaces whose connections are being written ahead of the commit that shows them, a line each (`ahead.ts`). */
+export const aheadKey = key('A')
 
 /** The keys of the records that the loaded fixtures brought, in parts of some hundred, one key a line. */
 export const manifestKey = (part: number): Key => key('f', String(part).padStart(6, '0'))
@@ -96,6 +109,7 @@ const digest = new Uint8Array(32)
 
 /** Before every entry of the index. */
 export const indexKind = key('x')
+export const termsIn = (namespace: string): Key => key('x', namespace, '')
 /** All connections of a namespace with a term, in the order of their ids. */
 export function termEntries(namespace: string, term: Uint8Array): Key {
   return Buffer.concat([key('x', namespace, ''), term])

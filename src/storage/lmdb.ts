@@ -6,9 +6,10 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
+import { freeBytesMin, reservedBytesMin } from '../limits.ts'
 import { checked, ofRun, withChecksum } from './checksum.ts'
 import { openRecords, type Upgrading } from './format.ts'
-import { expectRoom } from './free-space.ts'
+import { expectRoom, freeBytes } from './free-space.ts'
 import { checkFile } from './lmdb-file.ts'
 import { abort, type Bytes, openRoot, type Root } from './lmdb-root.ts'
 import { openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
@@ -18,6 +19,7 @@ import {
   type Committed,
   checkKey,
   copyBytes,
+  counted,
   type Entry,
   joinValues,
   type Key,
@@ -30,9 +32,14 @@ import {
 
 /**
  * Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do, and the
- * CommandError that `upgrading` throws.
+ * CommandError that `upgrading` throws. `free` tells the room on its disk.
  */
-export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, upgrading?: Upgrading): Store {
+export function openLmdbStore(
+  folder: string,
+  inRuns: Runs = inRunsByDefault,
+  upgrading?: Upgrading,
+  free = freeBytes,
+): Store {
   checkFile(join(folder, 'data.mdb'))
   let root: Root
   let data: Bytes
@@ -113,16 +120,24 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, up
     return false
   }
 
-  /** Inside a transaction. Nothing is written before every check has been looked at. */
-  function apply(write: Write): readonly Key[] {
+  /** Inside a transaction. Nothing is written before every check and count has been looked at. */
+  function apply(write: Write): Committed {
     const conflicts: Key[] = []
     for (const { key, value } of write.checks ?? []) {
       if (!sameBytes(find(key), value)) conflicts.push(key)
     }
-    if (conflicts.length > 0) return conflicts
+    const full: Key[] = []
+    const counts: Entry[] = []
+    for (const count of conflicts.length > 0 ? [] : (write.counts ?? [])) {
+      checkKey(count.key)
+      const value = counted(find(count.key), count)
+      if (value === undefined) full.push(count.key)
+      else counts.push({ key: count.key, value })
+    }
+    if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
     // Pages are rarely full, and a run ends somewhere in its last one.
     let bytes = 0
-    const counted = (key: Key, value: Uint8Array): Uint8Array => {
+    const weighed = (key: Key, value: Uint8Array): Uint8Array => {
       bytes += value.length * 1.5 + keyBytesAbout
       return withChecksum(key, value)
     }
@@ -138,7 +153,7 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, up
         for (const before of runs.getKeys({ ...from, reverse: true, limit: 1 } as never)) return before
         return undefined
       },
-      put: (key, value) => void runs.put(key, counted(ofRun, value)),
+      put: (key, value) => void runs.put(key, weighed(ofRun, value)),
       remove: (key) => void runs.remove(key),
     })
     for (const key of write.deletes ?? []) {
@@ -146,31 +161,35 @@ export function openLmdbStore(folder: string, inRuns: Runs = inRunsByDefault, up
       if (isInRuns(key)) editor.remove(key)
       else data.remove(key)
     }
+    for (const { key, value } of counts) {
+      if (value.length === 0) data.remove(key)
+      else data.put(key, weighed(key, value))
+    }
     for (const entry of write.puts ?? []) {
       checkKey(entry.key)
       if (isInRuns(entry.key)) editor.put(entry)
-      else data.put(entry.key, counted(entry.key, entry.value))
+      else data.put(entry.key, weighed(entry.key, entry.value))
     }
     editor.flush()
-    expectRoom(folder, bytes)
-    return []
+    expectRoom(folder, bytes, write.fromReserve === true ? reservedBytesMin : freeBytesMin, free)
+    return { ok: true }
   }
 
   function write(run: (work: () => symbol | number | undefined) => unknown, write: Write): unknown {
-    let conflicts: readonly Key[] = []
+    let committed: Committed = { ok: true }
     let failure: unknown
     const work = () => {
       try {
-        conflicts = apply(write)
+        committed = apply(write)
       } catch (error) {
         failure = error
       }
       // A throw inside a transaction would commit what came before it; this takes everything back.
-      return conflicts.length > 0 || failure !== undefined ? abort() : undefined
+      return !committed.ok || failure !== undefined ? abort() : undefined
     }
     const outcome = (): Committed => {
       if (failure !== undefined) throw failure
-      return conflicts.length > 0 ? { ok: false, conflicts } : { ok: true }
+      return committed
     }
     const done = run(work)
     return done instanceof Promise ? done.then(outcome) : outcome()

@@ -4,6 +4,7 @@ import {
   type Committed,
   checkKey,
   copyBytes,
+  counted,
   type Entry,
   joinValues,
   type Key,
@@ -56,7 +57,14 @@ export function openMemoryStore(): Store {
     const conflicts = (write.checks ?? [])
       .filter(({ key, value }) => !sameBytes(find(key), value))
       .map(({ key }) => key)
-    if (conflicts.length > 0) return { ok: false, conflicts }
+    const full: Key[] = []
+    for (const count of conflicts.length > 0 ? [] : (write.counts ?? [])) {
+      const value = counted(find(count.key), count)
+      if (value === undefined) full.push(count.key)
+      else if (value.length === 0) deletes.push(count.key)
+      else puts.push({ key: count.key, value })
+    }
+    if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
     // Into a copy first, so that a reader between two steps sees all of the write or none.
     const changed = new Map<string, Entry | undefined>()
     for (const key of deletes) changed.set(Buffer.from(key).toString('latin1'), undefined)

@@ -33,14 +33,32 @@ export interface Check {
   readonly value: Uint8Array | null
 }
 
+/**
+ * Adds to whole numbers that a key holds, as decimals with a space between them; where all are 0 it holds nothing. So
+ * several writers may count at once, and none waits for another. With `most`, the write does not happen when a number that it
+ * raises would pass its bound.
+ */
+export interface Count {
+  readonly key: Key
+  readonly add: readonly number[]
+  readonly most?: readonly number[]
+}
+
 /** Deletes are applied before puts. The same key twice in `puts`: the last one stays. */
 export interface Write {
   readonly checks?: readonly Check[]
+  /** Each of another key, that the rest of the write leaves alone. */
+  readonly counts?: readonly Count[]
   readonly puts?: Iterable<Entry>
   readonly deletes?: Iterable<Key>
+  /** May use the room on the disk that is kept back for what takes access away. */
+  readonly fromReserve?: boolean
 }
 
-export type Committed = { readonly ok: true } | { readonly ok: false; readonly conflicts: readonly Key[] }
+/** `full`: the checks held, and these counts would have passed their bound. */
+export type Committed =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly conflicts: readonly Key[]; readonly full: readonly Key[] }
 
 export interface Store {
   /** The value, or undefined where the key holds nothing. */
@@ -103,6 +121,23 @@ export function checkKey(key: Key): void {
 
 export function sameBytes(a: Uint8Array | undefined, b: Uint8Array | null): boolean {
   return a === undefined || b === null ? a === undefined && b === null : Buffer.compare(a, b) === 0
+}
+
+function readCount(value: Uint8Array | undefined): number[] {
+  return value === undefined ? [] : asBuffer(value).toString('latin1').split(' ').map(Number)
+}
+
+export function countBytes(numbers: readonly number[]): Uint8Array {
+  return Buffer.from(numbers.join(' '))
+}
+
+/** What the key holds after the count, nothing where that is empty; undefined where it would pass a bound. */
+export function counted(stored: Uint8Array | undefined, { add, most }: Count): Uint8Array | undefined {
+  const before = readCount(stored)
+  const after = add.map((number, index) => (before[index] ?? 0) + number)
+  const isFull = add.some((number, index) => number > 0 && (after[index] as number) > (most?.[index] ?? Infinity))
+  if (isFull) return undefined
+  return after.every((number) => number === 0) ? new Uint8Array(0) : countBytes(after)
 }
 
 export const comma = 0x2c

@@ -12,7 +12,15 @@ import { urlProblem } from '../model/connection.ts'
 import { readJsonBytes } from '../model/json.ts'
 import { namespaceOf } from '../model/names.ts'
 import { serverUrlProblem } from '../model/server.ts'
-import { findConnection, indexEntries, newGeneration, newPageGeneration } from '../storage/connections.ts'
+import { nothingAhead } from '../storage/ahead.ts'
+import {
+  bytesOf,
+  findConnection,
+  indexEntries,
+  newGeneration,
+  newPageGeneration,
+  usageCount,
+} from '../storage/connections.ts'
 import {
   apiKeyKey,
   connectionPrivateKey,
@@ -44,7 +52,6 @@ export async function importFile(
   onProgress: (stage: string, done: number) => void,
 ): Promise<Imported> {
   const deletes: Key[] = []
-  const namespaces = new Set<string>()
   const named = new Map<string, Key>()
   const brought = new Set<string>()
   /** When the keys of the store were revoked: an older export does not bring them back. */
@@ -56,17 +63,28 @@ export async function importFile(
   let records = 0
   let leftOut = 0
 
-  const noteReplaced = async ({ namespace, connection }: Extract<ExportLine, { kind: 'connection' }>) => {
+  /** What the file adds to namespaces, by name. */
+  const usages = new Map<string, { connections: number; bytes: number }>()
+  const connectionNames = new Set<string>()
+
+  const noteConnection = async (line: Extract<ExportLine, { kind: 'connection' }>) => {
+    const { namespace, connection } = line
     const { connectionId } = connection
+    const usage = usages.get(namespace) ?? { connections: 0, bytes: 0 }
+    usages.set(namespace, usage)
     const stored = await findConnection(store, namespace, connectionId)
-    if (stored === undefined) return
-    for (const { key } of indexEntries(namespace, stored.connection)) deletes.push(key)
-    deletes.push(connectionPrivateKey(namespace, connectionId))
-    const { headers } = stored.beside
-    // An export carries no secrets. What goes to this very server stays; to another one it must not go.
-    if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) {
-      kept.set(`${namespace}/${connectionId}`, headers)
+    if (stored === undefined) usage.connections += 1
+    else {
+      for (const { key } of indexEntries(namespace, stored.connection)) deletes.push(key)
+      deletes.push(connectionPrivateKey(namespace, connectionId))
+      usage.bytes -= bytesOf(stored)
+      const { headers } = stored.beside
+      // An export carries no secrets. What goes to this very server stays; to another one it must not go.
+      if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) {
+        kept.set(`${namespace}/${connectionId}`, headers)
+      }
     }
+    for (const { value } of entriesOf(line, kept.get(`${namespace}/${connectionId}`))) usage.bytes += value.length
   }
 
   let ours = false
@@ -103,9 +121,11 @@ export async function importFile(
       named.set(`namespace ${namespace}`, namespaceKey(namespace))
     }
     if (line.kind === 'connection') {
-      namespaces.add(line.namespace)
       named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
-      await noteReplaced(line)
+      const name = `${line.namespace}/${line.connection.connectionId}`
+      if (connectionNames.has(name)) throw new CommandError(`${file}: has the connection ${name} twice`)
+      connectionNames.add(name)
+      await noteConnection(line)
     }
   }
   for (const [what, key] of named) {
@@ -114,10 +134,11 @@ export async function importFile(
     }
   }
 
-  const checks: Check[] = []
-  for (const key of [registryGenerationKey, ...[...namespaces].map(pageGenerationKey)]) {
+  const checks: Check[] = [nothingAhead]
+  for (const key of [registryGenerationKey, ...[...usages.keys()].map(pageGenerationKey)]) {
     checks.push({ key, value: (await store.get(key)) ?? null })
   }
+  const counts = [...usages].map(([namespace, { connections, bytes }]) => usageCount(namespace, connections, bytes))
   const puts = function* (): Generator<Entry> {
     let index: Entry[] = []
     let done = 0
@@ -136,10 +157,10 @@ export async function importFile(
       index = []
     }
     yield* sorted(index)
-    for (const namespace of namespaces) yield newPageGeneration(namespace)
+    for (const namespace of usages.keys()) yield newPageGeneration(namespace)
     yield newGeneration(registryGenerationKey)
   }
-  const committed = await store.load({ checks, deletes, puts: puts() })
+  const committed = await store.load({ checks, counts, deletes, puts: puts() })
   if (!committed.ok) throw new CommandError('something else was written meanwhile, so nothing was imported: try again')
   return { records, leftOut }
 }

@@ -111,7 +111,18 @@ export async function longestHold(run: () => Promise<unknown>): Promise<number> 
 
 /** Anonymous resident memory, MB: without the mapped store. */
 export function anonymousMemory(pid: number): number {
-  return Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+  return statusMegabytes(pid, 'RssAnon')
+}
+
+/** The most that was ever resident, MB: the program and the mapped store too. */
+export function memoryMost(pid: number): number {
+  return statusMegabytes(pid, 'VmHWM')
+}
+
+function statusMegabytes(pid: number, name: string): number {
+  const [, kilobytes] =
+    new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kilobytes) / 1024
 }
 
 /** User and system time of a process and its threads; the kernel counts in hundredths of a second. */

@@ -22,7 +22,18 @@ import { startServer, type Workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { benchKey, connection, server, writeFixtures } from './data.ts'
 import { gateway } from './gateway.ts'
-import { anonymousMemory, get, longestHold, median, micro, type Served, serve, startScript, time } from './measure.ts'
+import {
+  anonymousMemory,
+  get,
+  longestHold,
+  median,
+  memoryMost,
+  micro,
+  type Served,
+  serve,
+  startScript,
+  time,
+} from './measure.ts'
 import { startJsonServer, startPrism } from './peers.ts'
 
 const count = Number(process.argv[2] ?? 1_000_000)
@@ -69,6 +80,11 @@ async function loading(): Promise<void> {
     '20,000 a second',
     rate >= 20_000,
   )
+  const most = memoryMost(loader.pid)
+  report('Memory while it loads, at its most', `${most.toFixed(0)} MB`, '1,000 MB', most < 1000)
+  await Bun.sleep(2000)
+  const left = anonymousMemory(loader.pid)
+  report('Anonymous memory two seconds after', `${left.toFixed(0)} MB`, '150 MB', left < 150)
   await loader.kill('SIGTERM')
   rmSync(fixtures, { recursive: true, force: true })
   const readies: number[] = []

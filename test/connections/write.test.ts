@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { findConnection } from '../../src/storage/connections.ts'
+import { bytesOf, findConnection } from '../../src/storage/connections.ts'
+import { usageKey } from '../../src/storage/keys.ts'
 import { createAddresses } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/upstream.ts'
 import { mintToken } from '../api/cases.ts'
@@ -284,6 +285,94 @@ describe('what cannot be written is told, and nothing is', () => {
       expect(await idsOf('')).toEqual(before)
     })
   }
+})
+
+const usage = async (namespace: string) => Buffer.from((await platform.store.get(usageKey(namespace))) ?? '').toString()
+
+describe('what a namespace may hold', () => {
+  test('is counted with every write, to the byte, and given back', async () => {
+    const before = await usage('ada')
+    const [connections = 0, bytes = 0] = before.split(' ').map(Number)
+    expect(connections).toBe((await idsOf('')).length)
+    await send('PUT', '/connect/ada/one', { ...mocked, metadata: { team: 'x' } })
+    const one = await findConnection(platform.store, 'ada', 'one')
+    if (one === undefined) throw new Error('it was made')
+    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(one)}`)
+    await send('PUT', '/connect/ada/one', { name: 'a longer name', headers: { authorization: 'secret' } })
+    const changed = await findConnection(platform.store, 'ada', 'one')
+    if (changed === undefined) throw new Error('it was changed')
+    expect(bytesOf(changed)).toBeGreaterThan(bytesOf(one))
+    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(changed)}`)
+    await send('DELETE', '/connect/ada/one')
+    expect(await usage('ada')).toBe(before)
+  })
+
+  test('is not passed by many at once; what makes room, and what needs none, is done', async () => {
+    const [has = 0] = (await usage('ada')).split(' ').map(Number)
+    platform = await createTestPlatform({ quota: { connections: has + 3 } })
+    const made = await Promise.all(Array.from({ length: 10 }, () => send('POST', '/connect/ada', mocked)))
+    const [refused] = made.filter(({ status }) => status !== 201)
+    expect(made.filter(({ status }) => status === 201).length).toBe(3)
+    expect({ status: refused?.status, body: refused?.body }).toEqual({
+      status: 403,
+      body: {
+        error: 'forbidden',
+        message: 'The namespace ada holds as much as it may: delete connections, or ask the operator for more room',
+      },
+    })
+    expect(platform.audited.filter(({ event }) => event === 'write.refused').length).toBe(7)
+    expect(platform.audited.find(({ event }) => event === 'write.refused')).toMatchObject({
+      userId: 'ada',
+      namespace: 'ada',
+      reason: 'namespace_full',
+    })
+    const [full] = made.filter(({ status }) => status === 201)
+    const id = full?.body['connectionId'] as string
+    expect((await send('PUT', '/connect/ada/another', mocked)).status).toBe(403)
+    expect((await send('PUT', `/connect/ada/${id}`, { name: 'a name that is longer' })).status).toBe(200)
+    expect((await send('DELETE', `/connect/ada/${id}`)).status).toBe(200)
+    expect((await send('PUT', '/connect/ada/another', mocked)).status).toBe(201)
+  })
+
+  test('is bounded in bytes too, of what is changed as of what is made', async () => {
+    const [, bytes = 0] = (await usage('ada')).split(' ').map(Number)
+    platform = await createTestPlatform({ quota: { bytes: bytes + 2000 } })
+    expect((await send('PUT', '/connect/ada/one', mocked)).status).toBe(201)
+    expect((await send('PUT', '/connect/ada/two', { ...mocked, metadata: { x: 'y'.repeat(2000) } })).status).toBe(403)
+    expect((await send('PUT', '/connect/ada/one', { metadata: { x: 'y'.repeat(2000) } })).status).toBe(403)
+    expect((await send('PUT', '/connect/ada/one', { metadata: { x: 'y' } })).status).toBe(200)
+    expect(await idsOf('metadata.x=y')).toEqual(['one'])
+  })
+})
+
+test('one key writes so many connections a second and no more; reads and other keys go on', async () => {
+  platform = await createTestPlatform({ rates: { writes: 0.2 } })
+  const token = await mint([{ namespaces: 'ada' }])
+  const statuses: number[] = []
+  for (const [method, path] of [
+    ['PUT', '/connect/ada/one'],
+    ['POST', '/connect/ada'],
+    ['DELETE', '/connect/ada/one'],
+    ['PUT', '/connect/nothing/here'],
+  ] as const) {
+    statuses.push((await send(method, path, method === 'DELETE' ? undefined : mocked)).status)
+  }
+  expect(statuses).toEqual([201, 201, 200, 404])
+  for (const method of ['POST', 'PUT', 'DELETE']) {
+    const path = method === 'POST' ? '/connect/ada' : '/connect/ada/one'
+    const answer = await send(method, path, method === 'DELETE' ? undefined : mocked, token)
+    expect({ method, status: answer.status, body: answer.body, wait: answer.headers.get('retry-after') }).toEqual({
+      method,
+      status: 429,
+      body: { error: 'rate_limited', message: 'This API key writes too many connections; try again in 5 s' },
+      wait: '5',
+    })
+  }
+  expect(platform.audited.at(-1)).toMatchObject({ event: 'write.refused', userId: 'ada', reason: 'rate_limited' })
+  expect((await send('GET', '/connect/ada')).status).toBe(200)
+  expect((await send('PUT', '/connect/ada/one', mocked, sampleKeys.operator)).status).toBe(201)
+  platform.now += 5000
+  expect((await send('DELETE', '/connect/ada/one', undefined, token)).status).toBe(200)
 })
 
 test('two writers at once: both are told the truth, and the index is that of the one who was last', async () => {

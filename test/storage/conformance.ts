@@ -167,6 +167,27 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       expect(text(await store.get(bytes('n')))).toBe('20')
     })
 
+    test('counts add up, whoever counts at once, and none passes its bound', async () => {
+      const key = bytes('u')
+      const count = (add: readonly number[], most?: readonly number[]) =>
+        store.commit({ counts: [{ key, add, ...(most && { most }) }], puts: [entry('last', add.join())] })
+      await Promise.all(Array.from({ length: 20 }, () => count([1, 300])))
+      expect(text(await store.get(key))).toBe('20 6000')
+      const outcomes = await Promise.all(Array.from({ length: 20 }, () => count([1, 10], [25, 100_000])))
+      expect(outcomes.filter(({ ok }) => ok).length).toBe(5)
+      expect(text(await store.get(key))).toBe('25 6050')
+      expect(await count([1, 1], [25, 100_000])).toEqual({ ok: false, conflicts: [], full: [key] })
+      expect(await count([0, 5], [25, 6054])).toEqual({ ok: false, conflicts: [], full: [key] })
+      expect(text(await store.get(bytes('last')))).toBe('1,10')
+      // What does not grow is never held up, though it is past its bound.
+      expect((await count([-1, 0], [3, 4])).ok).toBe(true)
+      expect((await store.load({ counts: [{ key, add: [-24, -6050] }] })).ok).toBe(true)
+      expect(await store.get(key)).toBeUndefined()
+      const stale = { checks: [{ key: bytes('last'), value: null }], counts: [{ key, add: [1] }] }
+      expect(await store.commit(stale)).toEqual({ ok: false, conflicts: [bytes('last')], full: [] })
+      expect(await store.get(key)).toBeUndefined()
+    })
+
     test('deletes come before puts, and deleting what is not there is fine', async () => {
       await put(['a', '1'], ['b', '2'])
       expect((await store.commit({ deletes: [bytes('a'), bytes('b'), bytes('x')], puts: [entry('a', '3')] })).ok).toBe(

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { open } from 'lmdb'
+import { freeBytesMin, reservedBytesMin } from '../../src/limits.ts'
 import { ofRun, withChecksum } from '../../src/storage/checksum.ts'
 import { inspect } from '../../src/storage/inspect.ts'
 import { openLmdbStore } from '../../src/storage/lmdb.ts'
@@ -65,10 +66,14 @@ async function writeFirstLayout(folder: string, version = 'postern 1'): Promise<
   const root = open({ path: folder, overlappingSync: false, maxDbs: 4 })
   const data = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
   const runs = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
-  const entries = Array.from({ length: 50 }, (_, i) => ({ key: Buffer.from(`c${i + 10}`), value: Buffer.from(`${i}`) }))
+  const entries = Array.from({ length: 50 }, (_, i) => ({
+    key: Buffer.from(`cn\0${i + 10}`),
+    value: Buffer.from(`${i}`),
+  }))
   root.transactionSync(() => {
     data.put(Buffer.from('v'), Buffer.from(version))
     data.put(Buffer.from('n'), Buffer.from('namespace'))
+    data.put(Buffer.from('pn\x0010'), Buffer.from('{"server":"s"}'))
     for (const start of [0, 20, 40]) {
       const some = entries.slice(start, start + 20)
       runs.put(some[0]?.key ?? '', Buffer.from(writeRun(some)))
@@ -82,20 +87,23 @@ test('a store of the first layout is upgraded when it is opened by whoever may d
   await writeFirstLayout(place.folder)
   const lies = () => readFileSync(join(place.folder, 'data.mdb'))
   const before = lies()
-  expect(() => openLmdbStore(place.folder)).toThrow(/it is of version 1, and this postern writes version 3/)
+  expect(() => openLmdbStore(place.folder)).toThrow(/it is of version 1, and this postern writes version 4/)
   expect(lies().equals(before)).toBe(true)
   const told: number[][] = []
   for (let opened = 0; opened < 2; opened += 1) {
     const store = openLmdbStore(place.folder, undefined, (from, to, upgrade) => {
       if (upgrade()) told.push([from, to])
     })
-    expect(told).toEqual([[1, 3]])
+    expect(told).toEqual([[1, 4]])
     const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 1000 })
     expect(entries.map(({ key, value }) => `${Buffer.from(key)}=${Buffer.from(value)}`)).toEqual([
-      ...Array.from({ length: 50 }, (_, i) => `c${i + 10}=${i}`),
+      ...Array.from({ length: 50 }, (_, i) => `cn\0${i + 10}=${i}`),
       'n=namespace',
+      'pn\x0010={"server":"s"}',
+      // Nobody counted before: 50 connections of 90 bytes, and what is beside one of them.
+      'un=50 104',
     ])
-    expect(Buffer.from((await store.get(Buffer.from('c33'))) ?? '').toString()).toBe('23')
+    expect(Buffer.from((await store.get(Buffer.from('cn\x0033'))) ?? '').toString()).toBe('23')
     await store.close()
   }
 })
@@ -128,6 +136,25 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
   expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe('namespace')
   await store.close()
   expect(await look()).toEqual(['n=namespace'])
+})
+
+test('below the floor of free disk only what takes access away is written, and below the second nothing', async () => {
+  using place = workplace()
+  let free = freeBytesMin + 2 ** 20
+  const store = openLmdbStore(place.folder, undefined, undefined, () => free)
+  const write = (fromReserve: boolean) =>
+    store.commit({ puts: [{ key: Buffer.from('r'), value: Buffer.from(String(free)) }], fromReserve })
+  expect((await write(false)).ok).toBe(true)
+  free = freeBytesMin
+  await expect(write(false)).rejects.toThrow('make room')
+  expect((await write(true)).ok).toBe(true)
+  free = reservedBytesMin + 2 ** 20
+  await expect(write(false)).rejects.toThrow('make room')
+  expect((await write(true)).ok).toBe(true)
+  free = reservedBytesMin
+  await expect(write(true)).rejects.toThrow('make room')
+  expect(Buffer.from((await store.get(Buffer.from('r'))) ?? '').toString()).toBe(String(reservedBytesMin + 2 ** 20))
+  await store.close()
 })
 
 test('a record under another key than its own is an error', async () => {

@@ -8,7 +8,7 @@ export const executable = resolve(import.meta.dir, '../../dist/postern')
 export const sampleFolder = resolve(import.meta.dir, '../../fixtures')
 
 /** The sample fixtures, and no limit that a crowd of one would run into. */
-export const unlimited = ['--fixtures', sampleFolder, '--failure-rate', '0', '--mint-rate', '0']
+export const unlimited = ['--fixtures', sampleFolder, '--failure-rate', '0', '--mint-rate', '0', '--write-rate', '0']
 
 export interface Workplace extends Disposable {
   /** An empty directory; the data folder is made in it. */

@@ -11,6 +11,7 @@ import { createShares } from '../../src/http/shares.ts'
 import { answersBytesMax } from '../../src/limits.ts'
 import type { Log } from '../../src/log.ts'
 import type { Soon } from '../../src/model/soon.ts'
+import type { Quota } from '../../src/storage/connections.ts'
 import { signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -56,7 +57,9 @@ export interface TestPlatformOptions {
   readonly sources?: readonly SourceFile[]
   readonly corsOrigins?: readonly string[]
   /** No limits by default. */
-  readonly rates?: Rates
+  readonly rates?: Partial<Rates>
+  /** None by default. */
+  readonly quota?: Partial<Quota>
   readonly every?: AppDeps['every']
   /** None can be reached by default. */
   readonly upstream?: Upstream
@@ -122,7 +125,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       record: async (event, fields) => void audited.push({ event, ...fields }),
       note: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
     },
-    rates: options.rates ?? { mints: 0, failures: 0 },
+    rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
+    quota: { connections: Infinity, bytes: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),
     monotonic: () => platform.now,
     addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
