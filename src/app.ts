@@ -34,6 +34,7 @@ import type { Quota } from './storage/connections.ts'
 import { createKnownConnections } from './storage/known-connections.ts'
 import { type Store, StoreError } from './storage/store.ts'
 import { tokenRoutes } from './tokens/routes.ts'
+import type { Signers } from './tokens/signers.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
 export interface AppDeps {
@@ -46,6 +47,8 @@ export interface AppDeps {
   readonly rates: Rates
   /** What a namespace may hold before nothing more is made in it. */
   readonly quota: Quota
+  /** Signs tokens. */
+  readonly signers: Pick<Signers, 'sign'>
   /** Reaches MCP servers. */
   readonly upstream: Upstream
   /** Bytes of answers under way that callers share. */
@@ -177,7 +180,7 @@ export function createApp(deps: AppDeps): App {
     .use(openApiRoutes(issuer))
     .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
     // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
-    .use(tokenRoutes({ authenticator, mints, audit, refusals, issuer, now, observer }))
+    .use(tokenRoutes({ authenticator, signers: deps.signers, mints, audit, refusals, issuer, now, observer }))
     .compile()
   return { fetch: edge.around(routes.fetch, refuse), pageCache: lists.statistics }
 }

@@ -46,7 +46,8 @@ export async function sha256(file: string): Promise<string> {
 
 async function compile(outfile: string, addon: string, runtime: Build['runtime']): Promise<void> {
   const result = await Bun.build({
-    entrypoints: [join(import.meta.dir, 'main.ts')],
+    // The threads' program too: it is started by its place beside the first.
+    entrypoints: ['main.ts', 'tokens/signing-worker.ts'].map((file) => join(import.meta.dir, file)),
     target: 'bun',
     format: 'esm',
     bytecode: true,

@@ -111,10 +111,16 @@ export const requestBodyBytesMax = 64 * kB
 export const jsonDepthMax = 32
 /** Ours: a text that is no JSON is read once more, at 40 MB a second, to say where it fails. Past it: it is not said where. */
 export const jsonPlaceCharsMax = 256 * kB
-/** Ours: tokens a second that one API key may mint; signing holds the process for 2 ms each. `--mint-rate`. Past it: 429. */
+/** Ours: tokens a second that one API key may mint; signing takes 1.5 ms of a thread each. `--mint-rate`. Past it: 429. */
 export const mintsPerSecondDefault = 50
 /** Ours: connections a second that one API key may write or delete, with its tokens; a sync of thousands takes its turns. `--write-rate`. Past it: 429. */
 export const writesPerSecondDefault = 100
+/** Ours: threads that sign, at most; one core fewer than there are, each 700 tokens a second. Past it: tokens wait. */
+export const signersMax = 4
+/** Ours: the priority of those threads, as `nice` has it: requests that only read go first. Past it: nothing. */
+export const signingPriority = 10
+/** Ours: tokens that wait for their signature; one API key may have half of what the others leave. Past it: 503. */
+export const signaturesAtOnceMax = 800
 /** Ours: bad credentials a second from one address; an office with an expired token stays under it. `--failure-rate`. Past it: 429. */
 export const failuresPerSecondDefault = 20
 /** Ours: hops of `X-Forwarded-For` or `Forwarded` that are looked at, from the right. Past it: the proxy's own address counts. */

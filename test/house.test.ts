@@ -54,7 +54,7 @@ test('policy and model know no I/O, no framework and no clock', () => {
 test('tweetnacl signs and nothing else imports it; the engines are opened in one place', () => {
   const importers = (name: string) =>
     sources.filter((file) => readFileSync(join(root, 'src', file), 'utf8').includes(`from '${name}'`)).sort()
-  expect(importers('tweetnacl')).toEqual(['auth/service-token.ts'])
+  expect(importers('tweetnacl')).toEqual(['auth/signature.ts'])
   expect(importers('lmdb')).toEqual(['storage/lmdb-library.ts', 'storage/lmdb-root.ts'])
   expect(sources.filter((file) => importsOf(file).includes('storage/lmdb.ts')).sort()).toEqual(['data-folder.ts'])
 })

@@ -5,17 +5,21 @@
  */
 
 import { sign, timingSafeEqual } from 'node:crypto'
-import nacl from 'tweetnacl'
 import { issuedAheadMaxSeconds, tokenCharsMax } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
 import { ServiceTokenClaims } from '../model/token.ts'
+import { signatureOf } from './signature.ts'
 import { isAccepted, type KeyRing, type SigningKey } from './signing-keys.ts'
 
-/** tweetnacl signs: about 1.5 ms of the process's time, so minting is bound to some hundred a second. */
+/** What is signed: the token without its signature. */
+export function signingInput(claims: ServiceTokenClaims, { header }: Pick<SigningKey, 'header'>): string {
+  return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
+}
+
+/** The whole token, signed on this thread; the server has others for it (`tokens/signers.ts`). */
 export function signToken(claims: ServiceTokenClaims, key: SigningKey): string {
-  const signed = `${key.header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
-  const signature = nacl.sign.detached(Buffer.from(signed), key.secretKey)
-  return `${signed}.${Buffer.from(signature).toString('base64url')}`
+  const text = signingInput(claims, key)
+  return `${text}.${signatureOf(text, key.secretKey)}`
 }
 
 export type Verified = { readonly claims: ServiceTokenClaims } | { readonly refused: TokenRefusal }

@@ -31,6 +31,7 @@ import { createLog, type Log } from '../log.ts'
 import { removeAhead } from '../storage/ahead.ts'
 import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
 import { asBuffer, type Store } from '../storage/store.ts'
+import { createSigners } from '../tokens/signers.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
@@ -129,6 +130,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     cleanup.defer(() => metrics.stop())
     log.info('metrics listening', { url: metrics.url })
   }
+  const signers = createSigners()
+  cleanup.defer(() => signers.close())
   const memory = createShares(answersBytesMax)
   /** A request that takes its time has none of the runtime's timeout, and gets it back. */
   const takeTime = (request: Request) => {
@@ -156,6 +159,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       giveBack()
     },
     takeTime,
+    signers,
     store,
     secrets,
     issuer: url,

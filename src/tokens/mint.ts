@@ -17,7 +17,7 @@ export interface MintOptions {
   readonly issuer: string
   readonly nowSeconds: number
   /** Signs the claims into a token. */
-  readonly sign: (claims: ServiceTokenClaims) => string
+  readonly sign: (claims: ServiceTokenClaims) => Promise<string>
 }
 
 /** Throws `invalid_request`, `policy_too_large` and `forbidden`. `body` is undefined when there was none. */
@@ -49,7 +49,7 @@ export async function mint(body: unknown, { caller, registry, issuer, nowSeconds
     exp,
     policy: whole,
   }
-  const token = sign(claims)
+  const token = await sign(claims)
   if (token.length > tokenCharsMax) throw tooLarge(token.length)
   return { claims, token, expiresAt: new Date(exp * 1000).toISOString() }
 }

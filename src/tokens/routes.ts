@@ -7,7 +7,7 @@ import type { Audit, AuditFields } from '../audit/audit-log.ts'
 import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator, Caller } from '../auth/authenticate.ts'
 import { confirmCredential } from '../auth/credential.ts'
-import { signToken } from '../auth/service-token.ts'
+import { signingInput } from '../auth/service-token.ts'
 import { publishedKeys } from '../auth/signing-keys.ts'
 import { rateLimited } from '../errors.ts'
 import { readJsonBody } from '../http/body.ts'
@@ -17,9 +17,11 @@ import { asPlatformError, jsonResponse } from '../http/respond.ts'
 import { jwksMaxAgeSeconds } from '../limits.ts'
 import type { CreateTokenResponse, ServiceTokenClaims } from '../model/token.ts'
 import { mint } from './mint.ts'
+import type { Signers } from './signers.ts'
 
 export interface TokenDeps {
   readonly authenticator: Authenticator
+  readonly signers: Pick<Signers, 'sign'>
   /** By API key. */
   readonly mints: RateLimit
   readonly audit: Audit
@@ -29,7 +31,7 @@ export interface TokenDeps {
   readonly observer: { minted(): void; refused(reason: string): void } | undefined
 }
 
-export function tokenRoutes({ authenticator, mints, audit, refusals, issuer, now, observer }: TokenDeps) {
+export function tokenRoutes({ authenticator, signers, mints, audit, refusals, issuer, now, observer }: TokenDeps) {
   return new Elysia({ name: 'tokens' })
     .use(bearer())
     .post(
@@ -48,8 +50,13 @@ export function tokenRoutes({ authenticator, mints, audit, refusals, issuer, now
           const { caller, registry } = await authenticator.authenticate(request) // 401
           const nowSeconds = Math.floor(now() / 1000)
           const { active } = await authenticator.keys()
-          const sign = (claims: Parameters<typeof signToken>[0]) => signToken(claims, active)
-          const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign }) // 400, 403
+          const sign = async (claims: ServiceTokenClaims) => {
+            const text = signingInput(claims, active)
+            return `${text}.${await signers.sign(text, active, caller)}`
+          }
+          const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign }) // 400, 403, 503
+          // It waited for its signature: what was revoked meanwhile is given to nobody.
+          await authenticator.authenticate(request) // 401
           // Before the answer: a token that is in the world is in the log.
           await audit.record('token.minted', minted(claims, active.kid))
           authenticator.minted(token)

@@ -34,6 +34,7 @@ const app = createApp({
   upstreamPatience: 0,
   wait: async () => {},
   takeTime: () => () => {},
+  signers: { sign: () => Promise.reject(new Error('nothing is minted')) },
   memory: { take: () => true, giveBack() {} },
   upstream: { send: () => Promise.reject(new Error('nothing is sent')) },
   now: Date.now,

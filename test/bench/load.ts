@@ -12,6 +12,8 @@ export interface Load {
   readonly seconds?: number
   readonly count?: number
   readonly connections: number
+  /** So many requests a second, evenly; as fast as they are answered without it. */
+  readonly perSecond?: number
   /** Whole requests, sent in turn over all sockets. */
   readonly requests: readonly string[]
 }
@@ -46,6 +48,8 @@ export async function run(load: Load): Promise<LoadResult> {
   const until = load.seconds === undefined ? Number.POSITIVE_INFINITY : started + load.seconds * 1000
   const countMax = load.count ?? Number.POSITIVE_INFINITY
   let open = load.connections
+  /** Sockets whose turn has not come. */
+  let waiting: Bun.Socket<Reader>[] = []
   const { promise: finished, resolve: finish, reject: fail } = Promise.withResolvers<void>()
 
   function send(socket: Bun.Socket<Reader>): void {
@@ -54,6 +58,10 @@ export async function run(load: Load): Promise<LoadResult> {
       socket.end()
       open -= 1
       if (open === 0) finish()
+      return
+    }
+    if (load.perSecond !== undefined && now < started + (sent * 1000) / load.perSecond) {
+      waiting.push(socket)
       return
     }
     socket.data.sentAt = now
@@ -125,10 +133,15 @@ export async function run(load: Load): Promise<LoadResult> {
       socket: { open: send, data: receive, error: (_, error) => fail(error) },
     })
   }
-  // Never asleep: a server that is slower than this would pay for waking it, some 10 µs an answer, and a faster one not.
+  // Never asleep, where it goes as fast as it can: a server that is slower than this would pay for waking it, some 10 µs an answer, and a faster one not.
   let ended = false
   const poll = () => {
-    if (!ended) setImmediate(poll)
+    const due = waiting
+    waiting = []
+    for (const socket of due) send(socket)
+    if (ended) return
+    if (load.perSecond === undefined) setImmediate(poll)
+    else setTimeout(poll, 1)
   }
   poll()
   await finished

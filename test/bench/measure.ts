@@ -11,6 +11,7 @@ export interface Served {
   readonly cpu: number
   /** Milliseconds. */
   readonly p99: number
+  readonly max: number
 }
 
 export type Generator = (load: Load) => Promise<LoadResult>
@@ -43,6 +44,7 @@ export async function serve(pid: number, load: Load, status = '200', generate: G
     perSecond: result.requests / result.seconds,
     cpu: (cpu * 1e6) / result.requests,
     p99: result.p99,
+    max: result.max,
   }
 }
 

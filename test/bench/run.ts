@@ -34,6 +34,7 @@ import {
   startScript,
   time,
 } from './measure.ts'
+import { minting } from './minting.ts'
 import { startJsonServer, startPrism } from './peers.ts'
 
 const count = Number(process.argv[2] ?? 1_000_000)
@@ -57,6 +58,7 @@ function report(what: string, figure: string, goal = '', held?: boolean): void {
 try {
   await loading()
   await overHttp()
+  await minting(report, place, rounds)
   await inProcess()
   await gateway(report, rounds)
 } finally {

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { type AppDeps, createApp, type Rates } from '../../src/app.ts'
+import { signatureOf } from '../../src/auth/signature.ts'
 import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
 import { loadFixtures } from '../../src/fixtures/load.ts'
 import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
@@ -61,6 +62,8 @@ export interface TestPlatformOptions {
   /** None by default. */
   readonly quota?: Partial<Quota>
   readonly every?: AppDeps['every']
+  /** On this thread by default. */
+  readonly signers?: AppDeps['signers']
   /** None can be reached by default. */
   readonly upstream?: Upstream
 }
@@ -118,6 +121,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     upstreamPatience: 1000,
     wait: async (milliseconds) => void waited.push(milliseconds),
     takeTime: () => () => {},
+    signers: options.signers ?? { sign: async (text, { secretKey }) => signatureOf(text, secretKey) },
     memory: createShares(answersBytesMax),
     now: () => platform.now,
     log,

@@ -1,0 +1,98 @@
+/**
+ * A few threads that sign tokens, so that minting takes cores that are free and holds up no reader. What waits for them
+ * is bounded, and shared by callers: one that mints in bursts leaves room for the others.
+ */
+
+import { availableParallelism } from 'node:os'
+import type { SigningKey } from '../auth/signing-keys.ts'
+import { PlatformError } from '../errors.ts'
+import { createShares, type Holder } from '../http/shares.ts'
+import { signaturesAtOnceMax, signersMax } from '../limits.ts'
+
+export interface ToSign {
+  readonly id: number
+  readonly text: string
+  readonly secretKey: Uint8Array
+}
+
+export interface Signed {
+  readonly id: number
+  readonly signature: string
+}
+
+export interface Signers {
+  /** The signature of the text, encoded. Rejects with `unavailable` where too many wait. */
+  sign(text: string, key: SigningKey, holder: Holder): Promise<string>
+  close(): void
+}
+
+interface Waiting {
+  readonly resolve: (signature: string) => void
+  readonly reject: (error: Error) => void
+}
+
+interface Thread {
+  readonly worker: Worker
+  readonly waiting: Map<number, Waiting>
+}
+
+/** One core is left for requests. Threads are started by the first tokens that are minted: most processes need none. */
+export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))): Signers {
+  const threads: Thread[] = []
+  const shares = createShares(signaturesAtOnceMax)
+  let lastId = 0
+
+  function start(): Thread {
+    const waiting = new Map<number, Waiting>()
+    const worker = new Worker(program(), { ref: false })
+    const thread = { worker, waiting }
+    worker.onmessage = ({ data: { id, signature } }: MessageEvent<Signed>) => {
+      waiting.get(id)?.resolve(signature)
+      waiting.delete(id)
+    }
+    // It is not used again: the next token starts another one.
+    worker.onerror = ({ message }) => {
+      threads.splice(threads.indexOf(thread), 1)
+      for (const { reject } of waiting.values()) reject(new Error(`the thread that signs ended: ${message}`))
+      worker.terminate()
+    }
+    threads.push(thread)
+    return thread
+  }
+
+  /** The one with the least to do, or another one while all have something. */
+  function least(): Thread {
+    const [first] = threads.toSorted((a, b) => a.waiting.size - b.waiting.size)
+    return first === undefined || (first.waiting.size > 0 && threads.length < count) ? start() : first
+  }
+
+  return {
+    async sign(text, { secretKey }, holder) {
+      if (!shares.take(holder, 1)) {
+        throw new PlatformError('unavailable', 'Too many tokens are being minted right now: try again', {
+          retryAfter: 1,
+        })
+      }
+      try {
+        const { worker, waiting } = least()
+        lastId += 1
+        const { promise, resolve, reject } = Promise.withResolvers<string>()
+        waiting.set(lastId, { resolve, reject })
+        worker.postMessage({ id: lastId, text, secretKey } satisfies ToSign)
+        return await promise
+      } finally {
+        shares.giveBack(holder, 1)
+      }
+    },
+    close() {
+      for (const { worker } of threads.splice(0)) worker.terminate()
+    },
+  }
+}
+
+/** Where the thread's program is: in the executable beside the main one, by its place there. */
+function program(): string {
+  return Bun.main.startsWith('/$bunfs/')
+    ? './tokens/signing-worker.ts'
+    : new URL('./signing-worker.ts', import.meta.url).href
+}
