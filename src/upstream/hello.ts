@@ -3,6 +3,8 @@
 import { connectPatienceMs, greetingBytesMax } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
+import { statelessRevision } from '../model/mcp.ts'
+import { version } from '../version.ts'
 import { asResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
 
 export interface Learnt {
@@ -13,19 +15,53 @@ export interface Learnt {
 const serverInfoShape = shapeOf(ServerInfo)
 const fieldNames = Object.keys(ServerInfo.properties)
 
-/** Throws UpstreamError `refused` only: everything else is a state that a connection may be in. */
+/** Who asks, and through whom. */
+type Asking = Pick<UpstreamRequest, 'holder' | 'via'>
+
+/**
+ * In the words of the handshake, which most servers know; one that refuses those is greeted in those of 2026-07-28.
+ * Throws UpstreamError `refused` only: everything else is a state that a connection may be in.
+ */
 export async function learn(
   upstream: Upstream,
   url: string,
   headers: Readonly<Record<string, string>>,
-  { holder, via }: Pick<UpstreamRequest, 'holder' | 'via'>,
+  asking: Asking,
 ): Promise<Learnt> {
-  const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
+  const deadline = AbortSignal.timeout(connectPatienceMs)
+  const greet = (mode: Greeting['mode']) => greeted(upstream, { url, headers, asking, deadline, mode })
+  const first = await greet('legacy')
+  if ('learnt' in first) return first.learnt
+  const second = first.isRefusal ? await greet({ pin: statelessRevision }) : first
+  return 'learnt' in second ? second.learnt : unreached(first.why)
+}
+
+function unreached(why: string): Learnt {
+  return { status: { state: 'error', message: `The server could not be reached: ${why}` } }
+}
+
+interface Greeting {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly asking: Asking
+  readonly deadline: AbortSignal
+  readonly mode: 'legacy' | { readonly pin: string }
+}
+
+/** `isRefusal`: it said that it does not take this greeting. */
+type Greeted = { readonly learnt: Learnt } | { readonly why: string; readonly isRefusal: boolean }
+
+async function greeted(
+  upstream: Upstream,
+  { url, headers, asking: { holder, via }, deadline, mode }: Greeting,
+): Promise<Greeted> {
+  const { Client, ProtocolError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
   let refused: UpstreamError | undefined
   let wantsAuthorization = false
+  let isRefusal = false
   let seen: string | undefined
   const enough = new AbortController()
-  const deadline = AbortSignal.any([AbortSignal.timeout(connectPatienceMs), enough.signal])
+  const signal = AbortSignal.any([deadline, enough.signal])
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
     fetch: async (input, init) => {
@@ -37,11 +73,12 @@ export async function learn(
           patience: connectPatienceMs,
           ...(holder !== undefined && { holder }),
           via,
-          signal: () => deadline,
+          signal: () => signal,
           ...(typeof init?.body === 'string' && { body: init.body }),
         })
         const { status } = answer
         if (status === 401) wantsAuthorization = true
+        isRefusal ||= status >= 400 && status < 500
         if (status < 200 || status > 299) seen = `it answered ${status}`
         return capped(asResponse(answer), () => {
           seen = 'it says too much for a greeting'
@@ -56,17 +93,15 @@ export async function learn(
       }
     },
   })
-  const client = new Client({ name: 'postern', version: '1' })
+  const client = new Client({ name: 'postern', version }, { versionNegotiation: { mode } })
   try {
-    await client.connect(transport, { timeout: connectPatienceMs, signal: deadline })
+    await client.connect(transport, { timeout: connectPatienceMs, signal })
     const serverInfo = readServerInfo(client.getServerVersion())
-    return { status: { state: 'connected' }, ...(serverInfo && { serverInfo }) }
-  } catch {
+    return { learnt: { status: { state: 'connected' }, ...(serverInfo && { serverInfo }) } }
+  } catch (error) {
     if (refused !== undefined) throw refused
-    if (wantsAuthorization) return { status: { state: 'auth_required' } }
-    return {
-      status: { state: 'error', message: `The server could not be reached: ${seen ?? 'it does not speak MCP'}` },
-    }
+    if (wantsAuthorization) return { learnt: { status: { state: 'auth_required' } } }
+    return { why: seen ?? 'it does not speak MCP', isRefusal: isRefusal || error instanceof ProtocolError }
   } finally {
     // Ends the session that the greeting opened; nobody waits for it.
     void transport

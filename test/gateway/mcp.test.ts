@@ -31,6 +31,12 @@ const mcp = createMcpHandler(() => {
   return server
 })
 
+/** Speaks 2026-07-28 alone. */
+const newest = createMcpHandler(
+  () => new Server({ name: 'newest', version: '7', title: 'The newest' }, { capabilities: { tools: {} } }),
+  { legacy: 'reject' },
+)
+
 const hiddenList = '{"tools":[{"name":"issues.get"},{"name":"HIDDEN"}]}'
 const json = (text: string, status = 200) =>
   new Response(text, { status, headers: { 'content-type': 'application/json' } })
@@ -41,6 +47,8 @@ const events = (data: string, status = 200) =>
 const manners: Record<string, (request: Request, text: string) => Response | Promise<Response>> = {
   '/mcp': (request, text) =>
     mcp.fetch(new Request(request.url, { method: 'POST', headers: request.headers, body: text })),
+  '/newest': (request, text) =>
+    newest.fetch(new Request(request.url, { method: 'POST', headers: request.headers, body: text })),
   '/redirect': () => new Response(null, { status: 307, headers: { location: '/mcp' } }),
   '/broken': () => new Response('oops', { status: 500 }),
   '/html': () => new Response('<html>', { headers: { 'content-type': 'text/html' } }),
@@ -410,6 +418,17 @@ describe('refusals', () => {
       if (path === '/redirect') expect(seen.map((one) => one.path)).toEqual(['/redirect'])
     })
   }
+})
+
+test('a server that speaks only the newest revision is greeted in its own words', async () => {
+  await connect('one', '/newest')
+  const { status, serverInfo } = (await (
+    await platform.fetch('/connect/ada/one', { headers: bearer(sampleKeys.ada) })
+  ).json()) as { status: object; serverInfo: object }
+  expect({ status, serverInfo }).toEqual({
+    status: { state: 'connected' },
+    serverInfo: { name: 'newest', version: '7', title: 'The newest' },
+  })
 })
 
 test('a connection that leads back here is a loop, and is told at its second turn', async () => {
