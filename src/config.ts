@@ -1,5 +1,7 @@
 /** Settings of `serve` and `dev`: text from flags and the environment in, checked values out. */
 
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { chosenKeyProblem } from './auth/api-key.ts'
 import { CommandError } from './errors.ts'
 import { type Network, readNetwork } from './http/client-address.ts'
@@ -19,6 +21,7 @@ export interface ServeFlags {
   readonly mintRate: string
   readonly failureRate: string
   readonly trustedProxy: readonly string[]
+  readonly upstreamCa: readonly string[]
   readonly writeRate: string
   readonly namespaceConnections: string
   readonly namespaceBytes: string
@@ -48,6 +51,8 @@ export interface ServeConfig {
     readonly allowed: readonly AllowedUpstream[]
     readonly isPublicAllowed: boolean
     readonly patience: number
+    /** Certificates of private authorities, in PEM. */
+    readonly authorities: readonly string[]
   }
   /** May keys that everybody has be used by whoever reaches an address that is not this machine's alone? */
   readonly areSampleKeysAllowed: boolean
@@ -120,7 +125,13 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
       `${given('--upstream-timeout', flags.upstreamTimeout)}: must be a duration from 1s to 10m, like 60s`,
     )
   }
-  const upstream = { allowed, isPublicAllowed: flags.publicUpstream, patience: patienceSeconds * 1000 }
+  const authorities: string[] = []
+  for (const file of flags.upstreamCa.flatMap((given) => given.split(','))) {
+    const read = readCertificates(file.trim())
+    if (typeof read === 'string') complaints.push(`--upstream-ca ${file}: ${read}`)
+    else authorities.push(...read)
+  }
+  const upstream = { allowed, isPublicAllowed: flags.publicUpstream, patience: patienceSeconds * 1000, authorities }
   const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
@@ -156,6 +167,28 @@ export function unknownSettings(
   return Object.keys(env)
     .filter((name) => name.startsWith('POSTERN_') && !known.has(name) && !ofService.test(name))
     .map((name) => `the environment's ${name} is no setting${didYouMean(name, known)}`)
+}
+
+/** The certificates of a file in PEM, or what is wrong with it. */
+function readCertificates(file: string): string[] | string {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    return `cannot be read: ${(error as Error).message}`
+  }
+  const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  if (certificates.length === 0) return 'has no certificate in PEM (-----BEGIN CERTIFICATE-----)'
+  const wrong = certificates.findIndex((certificate) => !isCertificate(certificate))
+  return wrong < 0 ? certificates : `certificate ${wrong + 1} of it cannot be read`
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).subject !== undefined
+  } catch {
+    return false
+  }
 }
 
 function readListen(text: string): { host: string; port: number } | undefined {

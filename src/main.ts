@@ -107,6 +107,15 @@ function withServeOptions(command: Command): Command {
       ),
     )
     .addOption(
+      new Option(
+        '--upstream-ca <file>',
+        'certificates, in PEM, of private authorities that MCP servers may be certified by; may be given again',
+      )
+        .env('POSTERN_UPSTREAM_CA')
+        .argParser(collect)
+        .default([], 'none'),
+    )
+    .addOption(
       new Option('--upstream-timeout <duration>', 'how long an MCP server may take to begin its answer')
         .env('POSTERN_UPSTREAM_TIMEOUT')
         .default(`${upstreamPatienceDefaultSeconds}s`),

@@ -149,6 +149,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     upstream: createUpstream(addresses, {
       memory,
       pseudonym: secrets.pseudonym,
+      authorities: config.upstream.authorities,
       observe: metrics?.observer.upstreamAnswered,
     }),
     upstreamPatience: config.upstream.patience,

@@ -13,6 +13,8 @@ export interface Origin {
   readonly port: number
   /** With TLS: the name that the certificate must bear, or the address itself. Undefined for plain HTTP. */
   readonly certified: string | undefined
+  /** Who may vouch for it, in PEM; those that the machine trusts where it is left out. */
+  readonly authorities?: readonly string[] | undefined
 }
 
 export interface OutgoingRequest {
@@ -211,7 +213,7 @@ function openWire(origin: Origin, { connected, keep, leave }: Keeper): Wire {
     if (unsent !== undefined) write(unsent)
   }
 
-  const { address, port, certified } = origin
+  const { address, port, certified, authorities } = origin
   const handlers = {
     open(opened: Bun.Socket) {
       socket = opened
@@ -273,7 +275,8 @@ function openWire(origin: Origin, { connected, keep, leave }: Keeper): Wire {
   }
   // With TLS nothing is written before the certificate was found to be that of the name.
   const named = certified !== undefined && isIP(certified) === 0 && { serverName: certified }
-  const tls = certified !== undefined && { tls: { rejectUnauthorized: true, ...named } }
+  const ca = authorities !== undefined && { ca: [...authorities] }
+  const tls = certified !== undefined && { tls: { rejectUnauthorized: true, ...ca, ...named } }
   Bun.connect({ hostname: address, port, socket: handlers, ...tls }).catch((error) => {
     connected()
     fail(error)

@@ -3,6 +3,7 @@
  * unpacked. Not by the runtime's fetch, which lets 256 requests be under way in all, and one stream is one.
  */
 
+import { getCACertificates } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { createShares, type Holder, type Shares } from '../http/shares.ts'
 import { answersBytesMax, originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
@@ -59,6 +60,8 @@ export function asResponse({ status, headers, body }: UpstreamAnswer): Response 
 export type ObserveUpstream = (outcome: string, seconds: number) => void
 
 export interface UpstreamOptions {
+  /** Certificates, in PEM, of authorities that are trusted beside those of the machine. */
+  readonly authorities?: readonly string[]
   /** What we add to the intermediaries (RFC 9110, 7.6.3), so that a loop is known. */
   readonly pseudonym?: string
   /** Of memory, in bytes: what answers under way may take together. */
@@ -68,9 +71,9 @@ export interface UpstreamOptions {
 
 export function createUpstream(
   addresses: Addresses,
-  { memory = createShares(answersBytesMax), observe, pseudonym = 'postern' }: UpstreamOptions = {},
+  { memory = createShares(answersBytesMax), observe, pseudonym = 'postern', authorities = [] }: UpstreamOptions = {},
 ): Upstream {
-  const upstream = reaching(addresses, memory, pseudonym)
+  const upstream = reaching(addresses, memory, pseudonym, authorities)
   if (observe === undefined) return upstream
   return {
     async send(request) {
@@ -88,7 +91,9 @@ export function createUpstream(
   }
 }
 
-function reaching(addresses: Addresses, memory: Shares, pseudonym: string): Upstream {
+function reaching(addresses: Addresses, memory: Shares, pseudonym: string, authorities: readonly string[]): Upstream {
+  /** Given ones take the place of the machine's, so those are given too. */
+  const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
   const kept = new LRUCache<string, Sockets>({ max: originsKeptMax, dispose: (sockets) => sockets.close() })
   const ways = new LRUCache<string, Way>({ max: originsKeptMax })
 
@@ -102,6 +107,7 @@ function reaching(addresses: Addresses, memory: Shares, pseudonym: string): Upst
       address,
       port: Number(port || (isTls ? 443 : 80)),
       certified: isTls ? host : undefined,
+      authorities: trusted,
     })
     kept.set(name, sockets)
     return sockets

@@ -121,6 +121,30 @@ describe('addresses', () => {
     })
   }
 
+  test('that no connection may point to are never reached, however they are wrapped and whatever is allowed', async () => {
+    for (const host of [
+      '169.254.169.254',
+      '168.63.129.16',
+      '[fd00:ec2::23]',
+      '[fd20:ce::254]',
+      '[::169.254.169.254]',
+    ]) {
+      expect({ host, got: await ask({ allow: ['0.0.0.0/0', '::/0'] }, `http://${host}/`) }).toEqual({
+        host,
+        got: 'refused',
+      })
+    }
+    for (const host of ['[64:ff9b::a9fe:a9fe]', '[2002:a9fe:a9fe::1]']) {
+      expect({ host, got: await ask({ allow: ['::/0'] }, `http://${host}/`) }).toEqual({ host, got: 'refused' })
+    }
+  })
+
+  test('of IPv6 are public below 2000::/3 alone', async () => {
+    for (const host of ['[::127.0.0.1]', '[fe00::1]', '[200::1]', '[1::1]', '[4000::1]', '[fec0::1]', '[5f00::1]']) {
+      expect({ host, got: await ask({}, `http://${host}/`) }).toEqual({ host, got: 'refused' })
+    }
+  })
+
   const never = [
     '169.254.169.254',
     '[fd00:ec2::254]',
@@ -321,6 +345,27 @@ describe('a server', () => {
 test('a certificate that nobody vouches for is not taken', async () => {
   using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
   expect(await ask({ allow: ['127.0.0.1'] }, `https://127.0.0.1:${server.port}/`)).toBe('down')
+})
+
+test('why a certificate is not taken is told, and what to do', async () => {
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+  const request = { url: `https://127.0.0.1:${server.port}/`, headers: {}, patience: 500 }
+  expect(upstreamIn({ allow: ['127.0.0.1'] }).send(request)).rejects.toThrow('--upstream-ca')
+})
+
+test('an authority that the operator names is trusted, beside those of the machine, for its names alone', async () => {
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+  const addresses = createAddresses({
+    allowed: ['127.0.0.1', 'tools.lan'].flatMap((text) => readAllowedUpstream(text) ?? []),
+    isPublicAllowed: false,
+    isOurs: () => false,
+    resolve: async () => ['127.0.0.1'],
+  })
+  const upstream = createUpstream(addresses, { authorities: [cert] })
+  const send = (host: string) =>
+    upstream.send({ url: `https://${host}:${server.port}/`, headers: {}, body: '{}', patience: 500 })
+  expect((await send('127.0.0.1')).status).toBe(200)
+  expect(send('tools.lan')).rejects.toThrow('its certificate is for another name')
 })
 
 test('a certificate that is vouched for is taken for its own name alone', async () => {
