@@ -118,6 +118,7 @@ export function createApp(deps: AppDeps): App {
   const refusals = createRefusals(audit, edge.requestId)
 
   const connections = createKnownConnections(store)
+  const turns = createTurns()
   const gateway = {
     authenticator,
     refusals,
@@ -128,11 +129,12 @@ export function createApp(deps: AppDeps): App {
       upstream,
       sessions,
       memory: deps.memory,
+      turns,
       patience: deps.upstreamPatience,
       onState: states.note,
     }),
     mocks: createMocks({ wait: deps.wait }),
-    turns: createTurns(),
+    turns,
     streams: createOpenStreams(deps.every),
     takeTime: deps.takeTime,
     pseudonym: secrets.pseudonym,

@@ -44,6 +44,8 @@ export const rpcFoldedCharactersMax = 2000
 export const rpcValueCharsMax = 1024
 /** Ours: characters of a text times instructions of the pattern that it is asked with; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
+/** Ours: what reading a character of JSON counts as, from above: a megabyte takes some ten milliseconds. Past it: as for `sliceCost`. */
+export const jsonCharacterCost = 0.3
 /** Ours: what compiling a pattern counts as. Past it: as for `sliceCost`. */
 export const patternCostToCompile = 15_000
 /** Ours: costly requests of one caller that have their turns. Past it: 429. */

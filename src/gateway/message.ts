@@ -7,8 +7,9 @@ import { isJson, readBytes } from '../http/body.ts'
 import { freshJson } from '../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
-import { readJsonBytes } from '../model/json.ts'
+import { type JsonResult, readingJson } from '../model/json.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../model/mcp.ts'
+import type { Soon } from '../model/soon.ts'
 import { folded } from '../policy/rpc-match.ts'
 import { RpcError, type RpcId, rpcErrorBody } from './rpc-error.ts'
 
@@ -23,14 +24,18 @@ export interface Message {
   readonly era: 'handshake' | 'stateless'
 }
 
-/** Throws RpcError. */
-export async function readMessage(request: Request): Promise<Message> {
+/** `inTurns` reads a large one when it is its turn. Throws RpcError. */
+export async function readMessage(
+  request: Request,
+  inTurns: (work: Generator<number, JsonResult>) => Soon<JsonResult>,
+): Promise<Message> {
   const tooLarge = () => new RpcError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
   const bytes = await readBytes(request, rpcBodyBytesMax, tooLarge)
   if (!isJson(request.headers.get('content-type'))) {
     throw new RpcError('unreadable', 'content-type: must be application/json')
   }
-  return messageOf(bytes)
+  const reading = inTurns(readingJson(bytes, rpcJsonBounds))
+  return messageOf(bytes, reading instanceof Promise ? await reading : reading)
 }
 
 /** The text itself goes on, so a number that others may read as another one is not taken for any. */
@@ -42,8 +47,7 @@ const rpcJsonBounds = {
 } as const
 
 /** Throws RpcError. */
-export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
-  const read = readJsonBytes(bytes, rpcJsonBounds)
+function messageOf(bytes: Uint8Array<ArrayBuffer>, read: JsonResult): Message {
   if ('problem' in read) {
     throw new RpcError('unreadable', bodyProblemText(read.problem))
   }

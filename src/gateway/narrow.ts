@@ -1,6 +1,6 @@
 /** `tools/list` answers, without the tools that the token could never call. Everything else in them stays. */
 
-import { answerKeysMax, answerReadCharsMax, answerValuesMax, narrowingCostMax } from '../limits.ts'
+import { answerKeysMax, answerReadCharsMax, answerValuesMax, jsonCharacterCost, narrowingCostMax } from '../limits.ts'
 import { parseWithin } from '../model/json.ts'
 import type { Block } from '../policy/block.ts'
 import { toolVerdict } from '../policy/tools.ts'
@@ -14,7 +14,7 @@ import { RpcError } from './rpc-error.ts'
 export function* narrowTools(text: string, blocks: readonly Block[]): Generator<number, string> {
   // Events may be there for their id alone.
   if (text === '') return text
-  const message = readAnswer(text)
+  const message = yield* readingAnswer(text)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
@@ -28,10 +28,11 @@ export function* narrowTools(text: string, blocks: readonly Block[]): Generator<
 }
 
 /**
- * A message of an upstream that must be looked into here. Throws SyntaxError where it is no JSON, and RpcError
+ * A message of an upstream that must be looked into here, in steps like the above. Throws SyntaxError where it is no JSON, and RpcError
  * `upstream_down` where reading it would hold up everybody else.
  */
-export function readAnswer(text: string): unknown {
+export function* readingAnswer(text: string): Generator<number, unknown> {
+  yield text.length * jsonCharacterCost
   const read =
     text.length > answerReadCharsMax
       ? undefined

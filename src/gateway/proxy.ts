@@ -8,12 +8,14 @@ import type { Place } from '../access/namespace.ts'
 import { isJson } from '../http/body.ts'
 import { eventStream, freshJson } from '../http/respond.ts'
 import { createShares, type Holder, type Shares } from '../http/shares.ts'
+import type { Turns } from '../http/turns.ts'
 import { answerAtOnceBytesMax, callsAtOnceMax } from '../limits.ts'
 import type { Connection, ConnectionStatus } from '../model/connection.ts'
 import { asBuffer } from '../storage/store.ts'
 import { asResponse, type Upstream, type UpstreamAnswer, UpstreamError } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
 import type { Message } from './message.ts'
+import { readingAnswer } from './narrow.ts'
 import { RpcError, rpcErrorText } from './rpc-error.ts'
 import type { KeptSession, Sessions } from './sessions.ts'
 import { eventOf, inPieces, messagesOf, type Rewrite, rewriteEvents, streamed } from './stream.ts'
@@ -52,6 +54,7 @@ export interface ProxyOptions {
   readonly sessions: Sessions
   /** Bytes of answers that were not read yet. */
   readonly memory: Shares
+  readonly turns: Turns
   /** Milliseconds to the head of an answer. */
   readonly patience: number
   /** Told what the traffic says of a connection. */
@@ -67,7 +70,7 @@ const handshakeVersion = '2025-11-25'
 /** Dates, so far. */
 const revisionCharsMax = 32
 
-export function createProxy({ upstream, sessions, memory, patience, onState }: ProxyOptions): UpstreamProxy {
+export function createProxy({ upstream, sessions, memory, turns, patience, onState }: ProxyOptions): UpstreamProxy {
   /** Requests under way, by connection. */
   const underWay = new Map<string, { readonly places: Shares; taken: number }>()
 
@@ -140,12 +143,17 @@ export function createProxy({ upstream, sessions, memory, patience, onState }: P
     const isWelcome = answer.status < 300
     let protocolVersion = handshakeVersion
     if (isWelcome) {
-      await messagesOf(asResponse(answer), call.message.id, (message) => {
-        const { result } = (message ?? {}) as { result?: { protocolVersion?: unknown } | null }
-        const { protocolVersion: spoken } = result ?? {}
-        if (typeof spoken === 'string' && spoken.length <= revisionCharsMax) protocolVersion = spoken
-        return result !== undefined
-      })
+      await messagesOf(
+        asResponse(answer),
+        call.message.id,
+        (message) => {
+          const { result } = (message ?? {}) as { result?: { protocolVersion?: unknown } | null }
+          const { protocolVersion: spoken } = result ?? {}
+          if (typeof spoken === 'string' && spoken.length <= revisionCharsMax) protocolVersion = spoken
+          return result !== undefined
+        },
+        (text) => turns.run(call.holder.family, readingAnswer(text)),
+      )
     }
     // One that needs no greeting, or knows another: it is asked without, and says itself what is wrong.
     if (!isWelcome || id === undefined) return { id: null, protocolVersion }
@@ -345,8 +353,15 @@ function goesOn(name: string, era: Message['era']): boolean {
   return era === 'stateless' || !(name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-'))
 }
 
+const leadingSpaceMax = 1024
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}
+
 /** Without reading it all: it is passed on as it is. */
 function startsAsObject(bytes: Uint8Array): boolean {
-  const first = bytes.findIndex((byte) => byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09)
-  return first >= 0 && bytes[first] === 0x7b
+  let at = 0
+  while (at < leadingSpaceMax && isSpace(bytes[at])) at += 1
+  return bytes[at] === 0x7b
 }

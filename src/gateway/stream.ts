@@ -4,7 +4,6 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { mediaType } from '../http/body.ts'
 import { streamBytesMax, streamEventBytesMax, streamLifetimeMs, streamSilenceMs, upstreamAnswerMs } from '../limits.ts'
 import type { Soon } from '../model/soon.ts'
-import { readAnswer } from './narrow.ts'
 import { RpcError, type RpcId, rpcErrorText } from './rpc-error.ts'
 
 /** Of one message, as text. Throws SyntaxError for what is none, and RpcError. */
@@ -170,14 +169,19 @@ function eventText({ event, id }: EventSourceMessage, data: string): string {
 
 /**
  * The messages of an answer, one or a stream of them, until `take` has what it wants; resolves with the characters that
- * were read for it. Throws RpcError `upstream_down`.
+ * were read for it. `read` makes a message of its text, and throws what that throws. Throws RpcError `upstream_down`.
  */
-export async function messagesOf(response: Response, id: RpcId, take: (message: unknown) => boolean): Promise<number> {
+export async function messagesOf(
+  response: Response,
+  id: RpcId,
+  take: (message: unknown) => boolean,
+  read: (text: string) => Soon<unknown>,
+): Promise<number> {
   if (response.body === null) return 0
   if (mediaType(response.headers.get('content-type')) !== 'text/event-stream') {
     try {
       const text = await response.text()
-      take(readAnswer(text))
+      take(await read(text))
       return text.length
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
@@ -188,9 +192,9 @@ export async function messagesOf(response: Response, id: RpcId, take: (message: 
   let characters = 0
   const reader = streamed(response.body, {
     // What is no JSON ends the stream.
-    rewrite(data) {
+    async rewrite(data) {
       characters += data.length
-      if (!isDone && data !== '') isDone = take(readAnswer(data))
+      if (!isDone && data !== '') isDone = take(await read(data))
       return data
     },
     onEnd() {},

@@ -18,9 +18,11 @@ import {
   upstreamAnswerMs,
 } from '../limits.ts'
 import { rpcCodes, statelessRevision } from '../model/mcp.ts'
+import type { Soon } from '../model/soon.ts'
 import { version } from '../version.ts'
 import { type Entered, enter, exchange, type GatewayDeps, stillEntered } from './exchange.ts'
 import type { Message } from './message.ts'
+import { readingAnswer } from './narrow.ts'
 import { RpcError, type RpcErrorKind } from './rpc-error.ts'
 import { messagesOf } from './stream.ts'
 
@@ -55,7 +57,13 @@ export function toolRoutes(deps: GatewayDeps) {
         refuseQuery(request.url)
         const tooLarge = () =>
           new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
-        const body = await readJsonBody(request, { bytesMax: rpcBodyBytesMax, depthMax: rpcDepthMax, tooLarge })
+        const { family } = before.asking.caller
+        const body = await readJsonBody(request, {
+          bytesMax: rpcBodyBytesMax,
+          depthMax: rpcDepthMax,
+          tooLarge,
+          inTurns: (work) => deps.turns.run(family, work),
+        })
         const entered = await stillEntered(deps, before, request)
         const given = body ?? {}
         if (typeof given !== 'object' || given === null || Array.isArray(given))
@@ -113,7 +121,8 @@ export function toolRoutes(deps: GatewayDeps) {
   ): Promise<Answer & { readonly characters: number }> {
     try {
       const response = await exchange(deps, entered, message, headers)
-      return await readAnswer(response)
+      const { family } = entered.asking.caller
+      return await readAnswer(response, (text) => deps.turns.run(family, readingAnswer(text)))
     } catch (thrown) {
       throw thrown instanceof RpcError ? inPlainWords(thrown) : thrown
     }
@@ -168,14 +177,17 @@ interface Answer {
 }
 
 /** The answer among what comes: whole, or one event of a stream. Throws RpcError. */
-async function readAnswer(response: Response): Promise<Answer & { readonly characters: number }> {
+async function readAnswer(
+  response: Response,
+  read: (text: string) => Soon<unknown>,
+): Promise<Answer & { readonly characters: number }> {
   let answer: Answer | undefined
   const take = (message: unknown) => {
     const { id, result, error } = (message ?? {}) as { id?: unknown } & Answer
     if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = message as Answer
     return answer !== undefined
   }
-  const characters = await messagesOf(response, requestId, take)
+  const characters = await messagesOf(response, requestId, take, read)
   if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
   return { ...answer, characters }
 }

@@ -6,12 +6,15 @@
 import { invalidRequest } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
-import { readJsonBytes } from '../model/json.ts'
+import { type JsonBounds, readingJson, readJsonBytes } from '../model/json.ts'
+import type { Soon } from '../model/soon.ts'
 
 export interface BodyBounds {
   readonly bytesMax: number
   readonly depthMax: number
   readonly tooLarge: () => Error
+  /** Reads a large one when it is its turn; at once without it. */
+  readonly inTurns?: <T>(work: Generator<number, T>) => Soon<T>
 }
 
 const ordinary: BodyBounds = {
@@ -23,14 +26,15 @@ const ordinary: BodyBounds = {
 /** The body's value, or undefined for zero bytes. Throws `invalid_request`, and what `tooLarge` makes. */
 export async function readJsonBody(
   request: Request,
-  { bytesMax, depthMax, tooLarge }: BodyBounds = ordinary,
+  { bytesMax, depthMax, tooLarge, inTurns }: BodyBounds = ordinary,
 ): Promise<unknown> {
   const bytes = await readBytes(request, bytesMax, tooLarge)
   if (bytes.length === 0) return undefined
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
-  const read = readJsonBytes(bytes, { depthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax, numbers: 'exact' })
+  const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax, numbers: 'exact' }
+  const read = inTurns === undefined ? readJsonBytes(bytes, bounds) : await inTurns(readingJson(bytes, bounds))
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(bodyProblemText(problem))

@@ -97,7 +97,7 @@ function narrowest(error: ValueError): ValueError {
   for (const [index, candidates] of error.errors.entries()) {
     const variant = variants[index]
     if (variant === undefined || !sameJsonType(variant, error.value)) continue
-    const errors = [...candidates].map(narrowest)
+    const errors = [...Iterator.from(candidates).take(errorsLookedAtMax)].map(narrowest)
     const first = errors[0]
     if (first === undefined) continue
     const discriminator = errors.find((one) => one.type === ValueErrorType.Literal && one.path !== error.path)
@@ -115,6 +115,9 @@ function narrowest(error: ValueError): ValueError {
   const values = discriminators.map((one) => JSON.stringify(one.schema['const']))
   return { ...discriminator, schema: { ...discriminator.schema, errorMessage: `must be one of ${values.join(', ')}` } }
 }
+
+/** Of a variant: a list of twenty thousand bad items has one error for each. */
+const errorsLookedAtMax = 50
 
 function isAboutPresence({ type }: ValueError): boolean {
   return type === ValueErrorType.ObjectRequiredProperty || type === ValueErrorType.ObjectAdditionalProperties

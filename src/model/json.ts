@@ -4,6 +4,7 @@
  * surrogate pair, and a bound on depth. No I/O.
  */
 
+import { jsonCharacterCost } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { whereItFails } from './json-error.ts'
 
@@ -24,7 +25,8 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 /**
  * What becomes of a number that would not come out as it was written, 20 digits say, and that another reader may take
  * for another number. 'exact' refuses it: for what is kept, or sent on as something else than its own text. 'marked'
- * gives NaN in its place: for what is looked at here while its own text goes on.
+ * gives NaN in its place: for what is looked at here, by a path of keys, while its own text goes on. Within lists, where
+ * no such path leads, it stays.
  */
 export type Numbers = 'any' | 'exact' | 'marked'
 
@@ -44,6 +46,12 @@ export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult
   return readJson(text, bounds)
 }
 
+/** The same as work in steps: yields what reading costs, in the unit of `costToAsk` (policy), before it is done. */
+export function* readingJson(bytes: Uint8Array, bounds: JsonBounds): Generator<number, JsonResult> {
+  yield bytes.length * jsonCharacterCost
+  return readJsonBytes(bytes, bounds)
+}
+
 export function readJson(text: string, { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds): JsonResult {
   const parts = countParts(text)
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
@@ -61,15 +69,10 @@ export function readJson(text: string, { depthMax, numbers = 'any', keysMax, val
   // Without escapes there is no half of a surrogate pair, and with as many keys in the value as in the text none came
   // twice. Most texts are so, and this is a fraction of the walk.
   if (!areNumbersAtRisk && !text.includes('\\') && keysIn(value, depthMax) === parts.keys) return { value }
-  const inexact: Inexact[] = []
-  const problem = scan(text, depthMax, areNumbersAtRisk ? inexact : undefined)
+  const inexact: (readonly (string | number)[])[] = []
+  const problem = scan(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
   if (problem !== undefined) return { problem }
-  const [first] = inexact
-  if (first !== undefined && numbers === 'exact') {
-    const message = `is a number that cannot be kept as it is written (${first.written}): write it as a string`
-    return { problem: { place: placeOf(first.place), message } }
-  }
-  for (const { place } of inexact) value = withNaN(value, place)
+  for (const place of inexact) value = withNaN(value, place)
   return { value }
 }
 
@@ -117,12 +120,6 @@ function keysIn(value: unknown, levels: number): number {
   return keys
 }
 
-interface Inexact {
-  readonly place: readonly (string | number)[]
-  /** The number's own text, or its beginning. */
-  readonly written: string
-}
-
 interface Open {
   /** Keys seen in an object; undefined in a list. Most objects have few, and a list of few is the fastest set. */
   keys: string[] | Set<string> | undefined
@@ -131,12 +128,19 @@ interface Open {
 }
 
 /**
- * Walks text that the parser has accepted, so only strings and brackets need a look; and numbers, where `inexact`
- * collects the places of those that would not come out as they are written.
+ * Walks text that the parser has accepted, so only strings and brackets need a look; and numbers, as `numbers` has it.
+ * `inexact` gets the places of those that are to be marked.
  */
-function scan(text: string, depthMax: number, inexact?: Inexact[]): Problem | undefined {
+function scan(
+  text: string,
+  depthMax: number,
+  numbers: Numbers,
+  inexact: (readonly (string | number)[])[],
+): Problem | undefined {
   const stack: Open[] = []
   let keyNext = false
+  /** How many of the open ones are lists. */
+  let lists = 0
   const unicodeEscapes = text.includes('\\u')
   const here = () => placeOf(stack.map((open) => open.at))
   for (let i = 0; i < text.length; i += 1) {
@@ -160,14 +164,24 @@ function scan(text: string, depthMax: number, inexact?: Inexact[]): Problem | un
     } else if (c === 0x7b || c === 0x5b) {
       if (stack.length >= depthMax) return { place: here(), message: `is nested deeper than ${depthMax} levels` }
       stack.push(c === 0x7b ? { keys: [], at: '' } : { keys: undefined, at: 0 })
+      if (c === 0x5b) lists += 1
       keyNext = c === 0x7b
     } else if (c === 0x7d || c === 0x5d) {
-      stack.pop()
+      if (stack.pop()?.keys === undefined) lists -= 1
       keyNext = false
-    } else if (inexact !== undefined && (c === 0x2d || (c >= 0x30 && c <= 0x39))) {
+    } else if (numbers !== 'any' && (c === 0x2d || (c >= 0x30 && c <= 0x39))) {
       const end = numberEnd(text, i)
-      const number = text.slice(i, end)
-      if (!isExact(number)) inexact.push({ place: stack.map(({ at }) => at), written: number.slice(0, 40) })
+      if (numbers === 'exact' || lists === 0) {
+        const number = text.slice(i, end)
+        if (isExact(number)) {
+          // As it was written.
+        } else if (numbers === 'marked') inexact.push(stack.map(({ at }) => at))
+        else {
+          const written = number.slice(0, 40)
+          const message = `is a number that cannot be kept as it is written (${written}): write it as a string`
+          return { place: here(), message }
+        }
+      }
       i = end - 1
     } else if (c === 0x2c && open !== undefined) {
       if (open.keys === undefined) open.at = (open.at as number) + 1
@@ -201,8 +215,12 @@ function numberEnd(text: string, start: number): number {
 /** Longer than any number that a program writes. */
 const numberCharsMax = 400
 
+/** With so many digits, and an exponent of two, every number comes out as it was written. */
+const digitsAlwaysExact = 15
+
 /** Does it mean the same to a reader that keeps every digit? */
 function isExact(number: string): boolean {
+  if (number.length <= digitsAlwaysExact && /^[-\d.]+(?:[eE][-+]?\d{1,2})?$/.test(number)) return true
   return number.length <= numberCharsMax && decimal(number) === decimal(String(Number(number)))
 }
 

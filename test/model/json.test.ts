@@ -118,9 +118,12 @@ describe('readJson()', () => {
   test('gives NaN for a number that another reader may take for another one, and all others as they are', () => {
     const marked = (text: string) => readJson(text, { depthMax: 32, numbers: 'marked' })
     expect(marked('9007199254740993')).toEqual({ value: Number.NaN })
-    expect(marked('{"id":1.50,"a":[9007199254740992.4,7],"__proto__":{"x":1e999},"a.b":-1e-400,"n":12e3}')).toEqual({
-      value: JSON.parse('{"id":1.5,"a":["NaN",7],"__proto__":{"x":"NaN"},"a.b":"NaN","n":12000}', (_, value) =>
-        value === 'NaN' ? Number.NaN : value,
+    const text =
+      '{"id":1.50,"l":[9007199254740992.4,{"a":1e999}],"__proto__":{"x":1e999},"a.b":-1e-400,"n":12e3,"y":12345678901234567890}'
+    expect(marked(text)).toEqual({
+      value: JSON.parse(
+        '{"id":1.5,"l":[9007199254740992,{"a":1e999}],"__proto__":{"x":"NaN"},"a.b":"NaN","n":12000,"y":"NaN"}',
+        (_, value) => (value === 'NaN' ? Number.NaN : value),
       ),
     })
   })

@@ -12,6 +12,7 @@ import { attenuation } from './attenuation.ts'
 import { damage } from './damage.ts'
 import { forgedTokens } from './forged-tokens.ts'
 import { fuzz } from './fuzz.ts'
+import { heavy } from './heavy.ts'
 import { heldConnections } from './held-connections.ts'
 import { kill } from './kill.ts'
 import { oneAnswer } from './one-answer.ts'
@@ -28,6 +29,7 @@ const trials: readonly Trial[] = [
   reopened,
   damage,
   fuzz,
+  heavy,
   forgedTokens,
   attenuation,
   simulation,

@@ -1,0 +1,41 @@
+/**
+ * Asks two servers for `/health` every few milliseconds, one beside the other: the one that is put to the test, and one
+ * that does nothing else. Prints the longest wait of each, in milliseconds, for each line that it is sent.
+ */
+
+export {}
+
+const ports = process.argv.slice(2).map(Number)
+const everyMs = 10
+let worst = ports.map(() => 0)
+const sent = ports.map(() => 0)
+
+const sockets = await Promise.all(
+  ports.map((port, index) =>
+    Bun.connect({
+      hostname: '127.0.0.1',
+      port,
+      socket: {
+        data() {
+          worst[index] = Math.max(worst[index] ?? 0, performance.now() - (sent[index] ?? 0))
+          sent[index] = 0
+        },
+      },
+    }),
+  ),
+)
+
+setInterval(() => {
+  for (const [index, socket] of sockets.entries()) {
+    if (sent[index] !== 0) continue
+    sent[index] = performance.now()
+    socket.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  }
+}, everyMs)
+
+for await (const _ of console) {
+  const now = performance.now()
+  // What waits still has waited so long at least.
+  console.log(JSON.stringify(worst.map((most, index) => Math.max(most, sent[index] ? now - sent[index] : 0))))
+  worst = ports.map(() => 0)
+}

@@ -1,0 +1,282 @@
+/**
+ * Bodies, answers, policies and paths of the largest size allowed, made of one thing over and over, and of products of
+ * chance. Whatever one caller or one upstream sends, somebody else's `/health` is answered meanwhile, and memory stays
+ * within a bound.
+ */
+
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { answerReadCharsMax, requestBodyBytesMax, rpcBodyBytesMax, upstreamAnswerBytesMax } from '../../src/limits.ts'
+import { mintToken } from '../api/cases.ts'
+import { anonymousMemory } from '../bench/measure.ts'
+import { sendTo, startServer, workplace } from '../support/executable.ts'
+import { type Random, random } from '../support/random.ts'
+import { collector, type Trial } from './trial.ts'
+
+/** Longer than the server beside it, which does nothing, by so much. */
+const waitMaxMs = 100
+const memoryMaxMegabytes = 600
+
+const key = 'a-key-of-mallory-for-this-trial-0001'
+const operator = 'an-operator-key-for-this-trial-alone-0002'
+
+/** Texts of one thing over and over. JSON, most of them; what is cut off at the end is not. */
+const things: Readonly<Record<string, (bytes: number) => string>> = {
+  'one letter': (bytes) => quoted('a'.repeat(bytes)),
+  zeros: (bytes) => `1${'0'.repeat(bytes)}1`,
+  'digits after the point': (bytes) => `0.${'10'.repeat(bytes / 2)}1`,
+  numbers: (bytes) => listOf('1e5', bytes),
+  'numbers that are not exact': (bytes) => listOf('12345678901234567890.5', bytes),
+  escapes: (bytes) => quoted('\\u00e9'.repeat(bytes / 6)),
+  'halves of pairs': (bytes) => quoted('\\ud83d\\ude00'.repeat(bytes / 12)),
+  backslashes: (bytes) => quoted('\\\\'.repeat(bytes / 2)),
+  quotes: (bytes) => listOf('""', bytes),
+  'open lists': (bytes) => '['.repeat(bytes),
+  'open objects': (bytes) => '{"a":'.repeat(bytes / 5),
+  lists: (bytes) => listOf('[]', bytes),
+  objects: (bytes) => listOf('{}', bytes),
+  'objects alike': (bytes) => listOf('{"a":1,"b":"x"}', bytes),
+  keys: (bytes) => `{${Array.from({ length: bytes / 11 }, (_, i) => `"k${i.toString(36)}":0`).join()}}`,
+  'numbers as keys': (bytes) => `{${Array.from({ length: bytes / 11 }, (_, i) => `"${i * 7919}":0`).join()}}`,
+  'keys alike': (bytes) => `{${Array.from({ length: bytes / 18 }, (_, i) => `"ﬀ${'aA'[i % 2]}${i}":0`).join()}}`,
+  spaces: (bytes) => `${' '.repeat(bytes)}1`,
+  nothing: () => '',
+}
+const quoted = (text: string) => `"${text}"`
+const listOf = (item: string, bytes: number) => `[${`${item},`.repeat(bytes / (item.length + 1))}0]`
+
+/** As large as `bytes` at the most, in a text that has a place for it. */
+function filled(frame: string, thing: (bytes: number) => string, bytes: number): string {
+  return frame.replace('…', () => thing(Math.max(0, bytes - frame.length - 40))).slice(0, bytes)
+}
+
+const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"do","arguments":{"x":…}}}'
+const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+/** Frames for what an upstream answers. */
+const answers = [
+  '…',
+  '{"jsonrpc":"2.0","id":1,"result":…}',
+  '{"jsonrpc":"2.0","id":1,"result":{"tools":…}}',
+  '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":…}]}}',
+  '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":…}]}}',
+  '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":…}}',
+]
+const patterns = ['(a|b)*a(a|b){280}', 'a.{900}', '(?:\\w+\\s*){200}x', '[^b]*b[^c]*c', '(?i)[a-z]{300}', '^a+$']
+
+export const heavy: Trial = {
+  name: 'heavy',
+  promise: `Whatever one caller or upstream sends, others wait no more than ${waitMaxMs} ms, and memory stays within ${memoryMaxMegabytes} MB`,
+  times: { full: 1500, short: 120 },
+
+  async run(times, seed) {
+    const { broken, expect } = collector()
+    const chance = random(seed)
+    using place = workplace()
+    const fixtures = join(place.folder, 'fixtures')
+    mkdirSync(fixtures)
+    writeFileSync(join(fixtures, 'all.json'), JSON.stringify(world))
+    let answer = { text: '{}', type: 'application/json' }
+    using upstream = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch: () => new Response(answer.text, { headers: { 'content-type': answer.type } }),
+    })
+    using idle = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') })
+    const flags = ['--allow-upstream', '127.0.0.1', '--failure-rate', '0', '--mint-rate', '0', '--write-rate', '0']
+    await using server = await startServer(place, ['--fixtures', fixtures, ...flags])
+    const send = sendTo(server)
+    const ask = async (method: string, path: string, body?: string, credential = key): Promise<number> => {
+      const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
+      const response = await send(path, { method, headers, ...(body !== undefined && { body }) })
+      await response.arrayBuffer()
+      return response.status
+    }
+    await ask('PUT', '/connect/mallory/real', JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` }))
+    const prober = Bun.spawn(
+      [process.execPath, join(import.meta.dir, 'heavy-prober.ts'), new URL(server.url).port, String(idle.port)],
+      { stdin: 'pipe', stdout: 'pipe' },
+    )
+    const lines = prober.stdout.pipeThrough(new TextDecoderStream()).getReader()
+    const waits = async (): Promise<[number, number]> => {
+      prober.stdin.write('\n')
+      return JSON.parse((await lines.read()).value ?? '[0,0]') as [number, number]
+    }
+
+    const tokens = [key]
+    const seen = new Map<number, number>()
+    let worst = 0
+    let memory = 0
+    const sets = (text: string, type: string) => {
+      answer = { text, type }
+    }
+    for (let round = 0; round < times; round += 1) {
+      if (round % 20 === 0) tokens.push(await mintToken(send, key, { policy: policyOf(chance) }).catch(() => key))
+      const [name, thing] = chance.pick(Object.entries(things))
+      const [operation, run] = chance.pick(Object.entries(operations))
+      const about = `round ${round}, ${operation} with ${name}`
+      const chosen = chance.int(2 ** 31)
+      /** How much longer than the idle server. */
+      const once = async (): Promise<number> => {
+        await waits()
+        const statuses = await run({ ask, thing, chance: random(chosen), tokens, sets })
+        const [ours, control] = await waits()
+        for (const status of statuses) seen.set(status, (seen.get(status) ?? 0) + 1)
+        expect(!statuses.includes(500), () => `${about}: ${statuses}`)
+        return ours - control
+      }
+      let waited = await once()
+      // This machine has other neighbours too, and memory is cleaned up now and then: what holds the process does so again.
+      for (let again = 0; again < 3 && waited > waitMaxMs; again += 1) waited = Math.min(waited, await once())
+      worst = Math.max(worst, waited)
+      expect(waited <= waitMaxMs, () => `${about}: /health waited ${waited.toFixed(0)} ms, four times`)
+      memory = Math.max(memory, anonymousMemory(server.pid))
+      expect(memory <= memoryMaxMegabytes, () => `${about}: ${memory} MB of anonymous memory`)
+    }
+    prober.kill()
+    const counts = [...seen].map(([status, count]) => `${status}: ${count}`).join(', ')
+    return {
+      figure: `${times} rounds (${counts}), ${worst.toFixed(0)} ms at the most, ${memory.toFixed(0)} MB`,
+      broken,
+    }
+  },
+}
+
+interface Round {
+  ask(method: string, path: string, body?: string, credential?: string): Promise<number>
+  readonly thing: (bytes: number) => string
+  readonly chance: Random
+  /** A key, and tokens that are costly to hold to. */
+  readonly tokens: readonly string[]
+  /** What the upstream answers next. */
+  sets(text: string, type: string): void
+}
+
+/** Each gives the statuses it got. Several at once: what one request may cost, three may three times. */
+const operations: Readonly<Record<string, (round: Round) => Promise<number[]>>> = {
+  'POST /tokens': ({ ask, thing, chance }) =>
+    several(() => {
+      const frame = chance.pick([
+        '…',
+        '{"policy":…}',
+        '{"policy":[{"namespaces":…}]}',
+        '{"policy":[{"metadata":…}]}',
+        '{"policy":[{"rpcReqMatch":…}]}',
+      ])
+      return ask('POST', '/tokens', filled(frame, thing, requestBodyBytesMax))
+    }),
+  'POST /tokens with patterns': ({ ask, chance, tokens }) =>
+    several(() => ask('POST', '/tokens', JSON.stringify({ policy: policyOf(chance) }), chance.pick(tokens))),
+  'PUT a connection': ({ ask, thing, chance }) =>
+    several(() => {
+      const frame = chance.pick([
+        '…',
+        '{"server":"mallory/tools","mock":{"enabled":true},"metadata":…}',
+        '{"mcpUrl":…}',
+        '{"mcpUrl":"http://127.0.0.1:1/","headers":…}',
+      ])
+      return ask('PUT', `/connect/mallory/p${chance.int(20)}`, filled(frame, thing, requestBodyBytesMax))
+    }),
+  'a call of a mock': ({ ask, thing, chance, tokens }) =>
+    several(() =>
+      ask('POST', '/connect/mallory/mocked/mcp', filled(call, thing, rpcBodyBytesMax), chance.pick(tokens)),
+    ),
+  'a call': ({ ask, thing, chance, tokens, sets }) => {
+    sets('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}', 'application/json')
+    return several(() => {
+      const frame = chance.pick([call, '…', '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":…}}'])
+      return ask('POST', '/connect/mallory/real/mcp', filled(frame, thing, rpcBodyBytesMax), chance.pick(tokens))
+    })
+  },
+  'a tool without MCP': ({ ask, thing }) =>
+    several(() => ask('POST', '/connect/mallory/mocked/.tools/do', filled('{"x":…}', thing, rpcBodyBytesMax))),
+  'an answer': ({ ask, thing, chance, tokens, sets }) => {
+    const bytes = chance.pick([upstreamAnswerBytesMax, answerReadCharsMax])
+    const text = filled(chance.pick(answers), thing, bytes)
+    const isStream = chance.chance(0.4)
+    sets(isStream ? `data: ${text}\n\n` : text, isStream ? 'text/event-stream' : 'application/json')
+    return several(() =>
+      ask('POST', '/connect/mallory/real/mcp', chance.pick([list, call.replace('…', '1')]), chance.pick(tokens)),
+    )
+  },
+  'a list of tools': ({ ask, chance, tokens, sets }) => {
+    const nameChars = chance.pick([4, 60, 1000, 2000])
+    const count = Math.floor(chance.pick([answerReadCharsMax, 400_000]) / (nameChars + 14))
+    const tools = Array.from(
+      { length: count },
+      (_, i) => `{"name":"${i.toString(36)}${chance.pick(['ab', 'a', 'b ']).repeat(nameChars).slice(0, nameChars)}"}`,
+    )
+    const text = `{"jsonrpc":"2.0","id":1,"result":{"tools":[${tools}]}}`
+    sets(text, 'application/json')
+    return several(() => ask('POST', '/connect/mallory/real/mcp', list, chance.pick(tokens)))
+  },
+  'tools without MCP': ({ ask, thing, chance, sets }) => {
+    sets(filled(chance.pick(answers), thing, answerReadCharsMax), 'application/json')
+    return several(() => ask('GET', `/connect/mallory/real/.tools${chance.pick(['', '/x'])}`))
+  },
+  'texts for patterns': ({ ask, chance, tokens, sets }) => {
+    sets('{}', 'application/json')
+    const text = chance.pick(['ab', 'a', 'a b']).repeat(1024).slice(0, 1024)
+    const args = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`p${i}`, text]))
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: text, arguments: args },
+    })
+    return several(() => ask('POST', '/connect/mallory/real/mcp', body, chance.pick(tokens)))
+  },
+  'a list': ({ ask, chance }) =>
+    several(() => {
+      const filters = Array.from(
+        { length: 40 },
+        (_, i) => `metadata.${chance.pick(['a', '%41', 'x.'])}${i}=${'a'.repeat(100)}`,
+      )
+      return ask('GET', `/connect/mallory?${filters.slice(0, chance.int(40)).join('&')}`)
+    }),
+  'a path': ({ ask, chance }) =>
+    several(() => ask('GET', `/connect/${chance.pick(['%2e', 'a/', '%c3%28', 'a'.repeat(50), '..%5c']).repeat(100)}`)),
+}
+
+function several(one: () => Promise<number>): Promise<number[]> {
+  return Promise.all([one(), one(), one()])
+}
+
+/** As many costly patterns as a token may have, and a few more. */
+function policyOf(chance: Random): object[] {
+  return Array.from({ length: 1 + chance.int(3) }, () => {
+    const paths = Array.from({ length: 1 + chance.int(30) }, () => `params.arguments.p${chance.int(400)}`)
+    const rules = Object.fromEntries([...paths, 'params.name'].map((path) => [path, chance.pick(patterns)]))
+    return { rpcReqMatch: chance.chance(0.5) ? { 'params.name': chance.pick(patterns) } : rules }
+  })
+}
+
+const anything = {
+  type: 'object',
+  properties: { x: { uniqueItems: true, pattern: '^[ab]*a[ab]{50}$', items: { type: ['number', 'object', 'array'] } } },
+}
+const world = {
+  namespaces: [{ namespace: 'mallory', userId: 'mallory' }],
+  apiKeys: [
+    { userId: 'mallory', key },
+    { userId: 'operator', key: operator, operator: true },
+  ],
+  servers: [
+    {
+      qualifiedName: 'mallory/tools',
+      displayName: 'Tools',
+      description: 'Tools of this trial.',
+      remote: true,
+      connections: [],
+      tools: [{ name: 'do', description: 'Does it.', inputSchema: anything }],
+    },
+  ],
+  connections: [
+    {
+      namespace: 'mallory',
+      connectionId: 'mocked',
+      mcpUrl: 'https://tools.example.com/mcp',
+      server: 'mallory/tools',
+      mock: { enabled: true },
+    },
+  ],
+}
