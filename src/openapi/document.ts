@@ -257,6 +257,7 @@ const operations: readonly Operation[] = [
       413: 'The message is too large',
       502: 'The server behind cannot be reached, or does not speak MCP',
       504: 'The server behind does not answer in time',
+      508: 'The connection leads back to this platform',
     },
   },
   {
