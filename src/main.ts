@@ -1,6 +1,7 @@
 /** The command line: the only reader of arguments, environment and signals. */
 
 import { Command, CommanderError, Option } from 'commander'
+import { write, written } from './commands/standard-output.ts'
 import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
 import { CommandError } from './errors.ts'
 import {
@@ -17,8 +18,8 @@ import { version } from './version.ts'
 
 /** All that commands say goes through here, and no terminal acts on what names, files and arguments have in them. */
 const terminal = {
-  stdout: (text: string) => void process.stdout.write(printableLines(text)),
-  stderr: (text: string) => void process.stderr.write(printableLines(text)),
+  stdout: (text: string) => write('stdout', printableLines(text)),
+  stderr: (text: string) => write('stderr', printableLines(text)),
 }
 
 const dataOption = (words = 'data folder, made when it is missing') =>
@@ -431,5 +432,12 @@ function helpCode(error: CommanderError): number {
   return error.code === 'commander.help' && error.exitCode !== 0 ? 2 : 0
 }
 
+const argv = process.argv.slice(2)
+const isServer = ['serve', 'dev'].includes(argv[0] ?? '')
 process.exitCode = 0
-process.exit(await main(process.argv.slice(2)))
+const code = await main(argv)
+// Who reads the log of a server may have stopped, or closed the terminal; a command waits for as long as its reader takes.
+const problem = await written(isServer ? 1000 : 2 ** 31 - 1)
+if (problem === undefined || isServer) process.exit(code)
+process.stderr.write(`cannot write: ${problem}\n`)
+process.exit(code || 1)
