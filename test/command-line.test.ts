@@ -60,8 +60,8 @@ describe('the command line', () => {
       .map((line) => JSON.parse(line))
       .filter(({ level }) => level === 'warn')
     expect(warned.map(({ event }) => event)).toEqual([
-      'the environment\'s POSTERN_PROT is no setting; did you mean "POSTERN_PORT"?',
-      "the environment's POSTERN_COLOUR is no setting",
+      'the environment variable POSTERN_PROT is not a setting; did you mean "POSTERN_PORT"?',
+      'the environment variable POSTERN_COLOUR is not a setting',
     ])
   })
 })
@@ -173,6 +173,17 @@ describe('- stands for stdin and stdout', () => {
     })
     const listed = await run(place, ['keys', 'list', '--data', place.data])
     expect(await run(place, ['keys', 'list', '--data', copy])).toEqual(listed)
+  })
+
+  test('what needs a folder for temporary files says so where there is none', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const TMPDIR = join(place.folder, 'missing')
+    expect(await run(place, ['backup', '-', '--data', place.data], { TMPDIR })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^cannot make a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/),
+    })
   })
 
   test('a backup given to import, and an export given to restore, are told as what they are', async () => {

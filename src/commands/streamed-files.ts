@@ -8,18 +8,17 @@ import {
   createReadStream,
   createWriteStream,
   existsSync,
-  mkdtempSync,
   openSync,
   readSync,
   rmSync,
   statSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { isatty } from 'node:tty'
 import { CommandError } from '../errors.ts'
 import { backUpCommand } from './backup.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
 import { writeWhole } from './write-whole.ts'
 
@@ -68,7 +67,7 @@ export async function backUpToStdout(flags: { readonly data: string }, { stderr 
 }
 
 async function withTemporaryFile(work: (path: string) => Promise<void>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'postern-stream-'))
+  const folder = temporaryFolder('postern-stream-')
   try {
     await work(join(folder, 'file'))
   } finally {
