@@ -274,11 +274,11 @@ function program(exit: (code: number) => void): Command {
     })
   postern
     .command('export')
-    .argument('[file]', 'the file to make (default: stdout)')
+    .argument('[file]', 'the file to make; - for stdout, as without it')
     .description('write all records as JSON lines, without secrets, while the server runs or not')
     .addOption(dataOption('data folder'))
     .action(async (file: string | undefined, flags) =>
-      (await import('./commands/transfer.ts')).exportCommand(file, flags, terminal),
+      (await import('./commands/transfer.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
     )
   postern
     .command('import')

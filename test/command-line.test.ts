@@ -115,6 +115,8 @@ describe('more than a pipe holds', () => {
     expect(exported.code).toBe(0)
     expect(exported.stdout.length).toBeGreaterThan(65_536)
     for (const line of exported.stdout.trim().split('\n')) JSON.parse(line)
+    const dashed = await run(place, ['export', '-', '--data', place.data])
+    expect({ ...dashed, files: readdirSync(place.folder) }).toEqual({ ...exported, files: ['data'] })
   })
 
   test('what cannot be written is told, and the exit code is 1', async () => {
