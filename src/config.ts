@@ -166,7 +166,7 @@ export function unknownSettings(
   const known = new Set([...ofFlags, ...settingsWithoutFlag])
   return Object.keys(env)
     .filter((name) => name.startsWith('POSTERN_') && !known.has(name) && !ofService.test(name))
-    .map((name) => `the environment's ${name} is no setting${didYouMean(name, known)}`)
+    .map((name) => `the environment variable ${name} is not a setting${didYouMean(name, known)}`)
 }
 
 /** The certificates of a file in PEM, or what is wrong with it. */

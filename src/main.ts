@@ -1,6 +1,7 @@
 /** The command line: the only reader of arguments, environment and signals. */
 
 import { Command, CommanderError, Option } from 'commander'
+import { write, written } from './commands/standard-output.ts'
 import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
 import { CommandError } from './errors.ts'
 import {
@@ -17,8 +18,8 @@ import { version } from './version.ts'
 
 /** All that commands say goes through here, and no terminal acts on what names, files and arguments have in them. */
 const terminal = {
-  stdout: (text: string) => void process.stdout.write(printableLines(text)),
-  stderr: (text: string) => void process.stderr.write(printableLines(text)),
+  stdout: (text: string) => write('stdout', printableLines(text)),
+  stderr: (text: string) => write('stderr', printableLines(text)),
 }
 
 const dataOption = (words = 'data folder, made when it is missing') =>
@@ -282,11 +283,11 @@ function program(exit: (code: number) => void): Command {
     })
   postern
     .command('export')
-    .argument('[file]', 'the file to make (default: stdout)')
+    .argument('[file]', 'the file to make; - for stdout, as without it')
     .description('write all records as JSON lines, without secrets, while the server runs or not')
     .addOption(dataOption('data folder'))
     .action(async (file: string | undefined, flags) =>
-      (await import('./commands/transfer.ts')).exportCommand(file, flags, terminal),
+      (await import('./commands/transfer.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
     )
   postern
     .command('import')
@@ -440,5 +441,12 @@ function helpCode(error: CommanderError): number {
   return error.code === 'commander.help' && error.exitCode !== 0 ? 2 : 0
 }
 
+const argv = process.argv.slice(2)
+const isServer = ['serve', 'dev'].includes(argv[0] ?? '')
 process.exitCode = 0
-process.exit(await main(process.argv.slice(2)))
+const code = await main(argv)
+// Who reads the log of a server may have stopped, or closed the terminal; a command waits for as long as its reader takes.
+const problem = await written(isServer ? 1000 : 2 ** 31 - 1)
+if (problem === undefined || isServer) process.exit(code)
+process.stderr.write(`cannot write: ${problem}\n`)
+process.exit(code || 1)

@@ -60,8 +60,8 @@ describe('the command line', () => {
       .map((line) => JSON.parse(line))
       .filter(({ level }) => level === 'warn')
     expect(warned.map(({ event }) => event)).toEqual([
-      'the environment\'s POSTERN_PROT is no setting; did you mean "POSTERN_PORT"?',
-      "the environment's POSTERN_COLOUR is no setting",
+      'the environment variable POSTERN_PROT is not a setting; did you mean "POSTERN_PORT"?',
+      'the environment variable POSTERN_COLOUR is not a setting',
     ])
   })
 })
@@ -76,6 +76,57 @@ async function piped(place: Workplace, args: readonly string[], stdin: Uint8Arra
   ])
   return { stdout, stderr, code }
 }
+
+/** As a shell has it: its pipes hold 64 kB. */
+async function inShell(script: string, ...args: readonly string[]) {
+  const child = Bun.spawn(['bash', '-c', `set -o pipefail; ${script}`, executable, ...args], {
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  return { stdout, stderr, code }
+}
+
+describe('more than a pipe holds', () => {
+  test('reaches a reader that is slow, and nobody minds one that has had enough', async () => {
+    using place = workplace()
+    const connections = Array.from({ length: 2000 }, (_, at) => ({
+      namespace: `missing-${at}`,
+      connectionId: 'one',
+      mcpUrl: 'https://mcp.example.com/mcp',
+    }))
+    writeFileSync(join(place.folder, 'all.json'), JSON.stringify({ connections }))
+    const check = '"$0" check "$1" 2>&1 |'
+    const slow = await inShell(`${check} { sleep 0.3; cat; }`, place.folder)
+    expect(slow.stdout.length).toBeGreaterThan(100_000)
+    expect(slow.stdout).toContain('missing-1999')
+    expect(slow.code).toBe(1)
+    expect(await inShell(`${check} head -1`, place.folder)).toMatchObject({ code: 1, stderr: '' })
+  })
+
+  test('goes into an export whose errors go the same way', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const exported = await inShell('"$0" export --data "$1" 2>&1 | { sleep 0.3; cat; }', place.data)
+    expect(exported.code).toBe(0)
+    expect(exported.stdout.length).toBeGreaterThan(65_536)
+    for (const line of exported.stdout.trim().split('\n')) JSON.parse(line)
+    const dashed = await run(place, ['export', '-', '--data', place.data])
+    expect({ ...dashed, files: readdirSync(place.folder) }).toEqual({ ...exported, files: ['data'] })
+  })
+
+  test('what cannot be written is told, and the exit code is 1', async () => {
+    expect(await inShell('"$0" version > /dev/full')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^cannot write: ENOSPC/),
+    })
+  })
+})
 
 describe('- stands for stdin and stdout', () => {
   test('a backup, a restore and an import pass through pipes, and nothing is left in the folder for temporary files', async () => {
@@ -110,6 +161,31 @@ describe('- stands for stdin and stdout', () => {
     const cut = await piped(place, ['import', '-', '--data', restored], Buffer.from(exported.slice(0, -20)))
     expect({ code: cut.code, stderr: cut.stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^stdin:\d+: /) })
     expect(readdirSync(temporary.folder).filter((name) => name.startsWith('postern-stream'))).toEqual([])
+  })
+
+  test('a backup passes through the pipe of a shell, to a reader that is slow', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const copy = join(place.folder, 'copy')
+    const script = '"$0" backup - --data "$1" | { sleep 0.2; "$0" restore - --data "$2"; }'
+    expect(await inShell(script, place.data, copy)).toMatchObject({
+      code: 0,
+      // More than a pipe holds.
+      stderr: expect.stringMatching(/^stdout holds the whole of .* \((?:[7-9]\d|\d{3}) kB\)/),
+    })
+    const listed = await run(place, ['keys', 'list', '--data', place.data])
+    expect(await run(place, ['keys', 'list', '--data', copy])).toEqual(listed)
+  })
+
+  test('what needs a folder for temporary files says so where there is none', async () => {
+    using place = workplace()
+    await (await startServer(place)).kill('SIGTERM')
+    const TMPDIR = join(place.folder, 'missing')
+    expect(await run(place, ['backup', '-', '--data', place.data], { TMPDIR })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^cannot make a temporary folder: ENOENT: .*; name another place with TMPDIR\n$/),
+    })
   })
 
   test('a backup given to import, and an export given to restore, are told as what they are', async () => {

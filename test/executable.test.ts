@@ -465,7 +465,7 @@ describe('data is safe', () => {
     writeFileSync(file, bytes)
     const damaged = await verify('--repair')
     expect(damaged).toMatchObject({ code: 1, stdout: '' })
-    expect(damaged.stderr).toMatch(/^(?:server \S+: cannot be read: its checksum is another\n)+restore a backup\n$/)
+    expect(damaged.stderr).toMatch(/^(?:server \S+: cannot be read: its checksum does not match\n)+restore a backup\n$/)
   })
 })
 

@@ -49,8 +49,12 @@ export async function verifyAudit(
   if (problems.length > 0) {
     if (entries === 0) throw new CommandError(`${named} is no audit log: none of its lines is an entry`)
     const lines = problems.slice(0, problemsShownMax)
-    if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} lines more`)
+    if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} more`)
     throw new CommandError(lines.join('\n'))
+  }
+  if (entries === 0) {
+    stdout(`${named}: no entries yet\n`)
+    return
   }
   if (follows.seq > 0) {
     stderr(
@@ -59,5 +63,5 @@ export async function verifyAudit(
     )
   }
   stdout(`${entries} entries, none changed, none missing between them. The last has the hash\n${lastHash}\n`)
-  stdout('Keep it elsewhere: with --hash, a log that was cut off before it can be told.\n')
+  stdout('Keep it elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n')
 }

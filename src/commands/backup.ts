@@ -47,7 +47,8 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
     // A backup may have lain on a bad disk: better known now than when it is needed. Its index can be made again.
     await verify({ data, repair: true }, terminal).catch((error: unknown) => {
       if (!(error instanceof CommandError)) throw error
-      throw new CommandError(`${error.message}\n${file} is damaged: nothing is restored`, 1, { cause: error })
+      const problems = error.message.replace(/\nrestore a backup$/, '')
+      throw new CommandError(`${problems}\n${file} is damaged: nothing is restored`, 1, { cause: error })
     })
   })
   await recordAct(data, 'backup.restored', {})

@@ -1,23 +1,20 @@
 /** `postern dev`: the platform on a developer's laptop, with fixtures that reload and nothing kept. */
 
 import { rmSync, watch } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { ServeConfig } from '../config.ts'
-import { CommandError } from '../errors.ts'
 import { findFixtureFiles, sourceFile } from '../fixtures/read.ts'
 import { sampleSources } from '../fixtures/sample.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import { greeting } from './greeting.ts'
 import { ignoredHangUp, type Running, start, stopSignal } from './serve.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
 
 /** A file is written in several steps; they count as one change. */
 const settleMs = 100
 
 export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
-  const data = await temporaryFolder()
+  const data = temporaryFolder('postern-dev-')
   // However this ends, short of a kill.
   process.once('exit', () => rmSync(data, { recursive: true, force: true }))
   const own = config.fixtures.length > 0
@@ -44,17 +41,6 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
 }
 
 const nothingKept = 'Nothing is kept: the data folder goes when this stops.'
-
-async function temporaryFolder(): Promise<string> {
-  try {
-    return await mkdtemp(join(tmpdir(), 'postern-dev-'))
-  } catch (error) {
-    const { message } = error as Error
-    throw new CommandError(`cannot make a temporary folder: ${message}; name another place with TMPDIR`, 1, {
-      cause: error,
-    })
-  }
-}
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 

@@ -8,18 +8,19 @@ import {
   createReadStream,
   createWriteStream,
   existsSync,
-  mkdtempSync,
   openSync,
   readSync,
   rmSync,
   statSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { isatty } from 'node:tty'
 import { CommandError } from '../errors.ts'
 import { backUpCommand } from './backup.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
+import { writeWhole } from './write-whole.ts'
 
 type Kind = 'backup' | 'export'
 
@@ -47,7 +48,7 @@ export async function withInputFile(file: string, kind: Kind, work: (path: strin
 
 /** A backup on stdout, and what is said of it on stderr. */
 export async function backUpToStdout(flags: { readonly data: string }, { stderr }: Terminal): Promise<void> {
-  if (process.stdout.isTTY) {
+  if (isatty(1)) {
     throw new CommandError('a backup is no text for a terminal: send it somewhere, like  postern backup - > FILE', 2)
   }
   await withTemporaryFile(async (path) => {
@@ -57,7 +58,7 @@ export async function backUpToStdout(flags: { readonly data: string }, { stderr 
     }
     await backUpCommand(path, flags, { stdout, stderr })
     try {
-      await Bun.write(Bun.stdout, Bun.file(path))
+      for await (const bytes of createReadStream(path)) writeWhole(1, bytes)
     } catch (error) {
       throw new CommandError(`cannot write the backup to stdout: ${(error as Error).message}`, 1, { cause: error })
     }
@@ -66,7 +67,7 @@ export async function backUpToStdout(flags: { readonly data: string }, { stderr 
 }
 
 async function withTemporaryFile(work: (path: string) => Promise<void>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'postern-stream-'))
+  const folder = temporaryFolder('postern-stream-')
   try {
     await work(join(folder, 'file'))
   } finally {

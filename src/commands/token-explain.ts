@@ -186,9 +186,11 @@ function requestLines(
   const isList = resource === 'connections' && operation === 'read'
   if (over !== undefined) lines.push(`Refused: the token ${over}, 401.`)
   else if (decision.allowed) {
-    lines.push('Allowed by the token; whether its key stands and its user reaches the namespace is not asked here.')
+    lines.push(
+      'Allowed by the token. Whether its key is still good and its user reaches the namespace is not checked here.',
+    )
     if (access.metadata === 'narrowed' && blocks.some(({ metadata }) => metadata)) {
-      lines.push('A list is narrowed to the connections whose metadata every block allows.')
+      lines.push('A list shows only the connections whose metadata every constraint allows.')
     }
   } else if (isList && decision.field === 'metadata') {
     lines.push(`Not shown: a list leaves this connection out, by policy[${decision.block}].metadata.`)

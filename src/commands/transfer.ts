@@ -1,7 +1,7 @@
 /** `postern export` and `postern import`: records as JSON lines. */
 
 import { createHash } from 'node:crypto'
-import { closeSync, existsSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   lockForServing,
@@ -20,6 +20,7 @@ import { recordAct } from './audit.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
+import { writeWhole } from './write-whole.ts'
 
 interface Flags {
   readonly data: string
@@ -41,7 +42,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   const flush = () => {
     const bytes = Buffer.from(waiting.join(''))
     waiting = []
-    for (let at = 0; at < bytes.length; ) at += writeSync(output, bytes, at)
+    writeWhole(output, bytes)
   }
   try {
     gone = await exportLines(join(data, 'store'), secretName(secrets.apiKeyPepper), (line) => {

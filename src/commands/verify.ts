@@ -127,7 +127,7 @@ async function remove(data: string, namespaces: readonly string[], { stdout, std
     for (const namespace of namespaces) {
       const connections = await removeLeftoversOf(store, namespace)
       await recordAct(data, 'leftovers.removed', { namespace, connections })
-      stdout(`${connections} connections of the namespace ${printable(namespace)}, which is not there, are removed\n`)
+      stdout(`removed ${connectionsOf(namespace, connections)}\n`)
     }
   } finally {
     await store.close()
@@ -135,10 +135,12 @@ async function remove(data: string, namespaces: readonly string[], { stdout, std
 }
 
 function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
-  const lines = [...leftovers].map(
-    ([namespace, count]) => `${count} connections of the namespace ${printable(namespace)}, which is not there\n`,
-  )
-  return `${lines.join('')}They do no harm: nobody reaches them, and they are back when their namespace is. To remove them:  postern verify --remove-leftovers\n`
+  const lines = [...leftovers].map(([namespace, count]) => `${connectionsOf(namespace, count)}\n`)
+  return `${lines.join('')}They do no harm: nobody can reach them, and they come back with their namespace. To remove them:  postern verify --remove-leftovers\n`
+}
+
+function connectionsOf(namespace: string, count: number): string {
+  return `${count} ${count === 1 ? 'connection' : 'connections'} of the namespace ${printable(namespace)}, which no longer exists`
 }
 
 interface Found {
@@ -219,7 +221,7 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
     entry: check,
     damaged(key) {
       if (key[0] === indexLetter) index.push(`${nameOf(key)}: cannot be read, nor the entries before it`)
-      else problems.push(`${nameOf(key)}: cannot be read: its checksum is another`)
+      else problems.push(`${nameOf(key)}: cannot be read: its checksum does not match`)
     },
   })
   progress.end()
