@@ -75,11 +75,14 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
 const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
 const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
 
+/** Every letter of a name is there, and in the widest alphabets each is two characters of ours. */
+const lookalikeCharsMax = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
+
 /** Some readers take keys in any case for the same: theirs would be another message than ours. */
 function lookalikeIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
-    if (!fields.has(key) && fields.has(folded(key))) return key
+    if (key.length <= lookalikeCharsMax && !fields.has(key) && fields.has(folded(key))) return key
   }
   return undefined
 }
@@ -164,13 +167,30 @@ function paramProblem({ body }: Message, headers: Headers): string | undefined {
 export function withoutRenamedParams(headers: Headers, { body }: Message): Headers {
   const named = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (named.length === 0) return headers
-  const given = new Set(argumentTexts(body).map(([key, text]) => `${lettersOf(key)} ${text}`))
+  const given = textsByName(body)
   const kept = new Headers(headers)
   for (const name of named) {
     const value = plainValue(headers.get(name) ?? '')
-    if (!given.has(`${lettersOf(name.slice(paramPrefix.length))} ${value}`)) kept.delete(name)
+    if (given.get(lettersOf(name.slice(paramPrefix.length)))?.has(value) !== true) kept.delete(name)
   }
   return kept
+}
+
+/** Each key is looked at once: a hundred thousand texts may stand in a list below a long one. */
+function textsByName(body: Message['body']): ReadonlyMap<string, ReadonlySet<string>> {
+  const byName = new Map<string, Set<string>>()
+  const byKey = new Map<string, Set<string>>()
+  for (const [key, text] of argumentTexts(body)) {
+    let texts = byKey.get(key)
+    if (texts === undefined) {
+      const name = lettersOf(key)
+      texts = byName.get(name) ?? new Set()
+      byName.set(name, texts)
+      byKey.set(key, texts)
+    }
+    texts.add(text)
+  }
+  return byName
 }
 
 /** `tenantId`, `tenant_id` and `Tenant-Id` are the same name. */
