@@ -154,10 +154,14 @@ export const upstreamAnswerBytesMax = 16 * MB
 export const answersBytesMax = 512 * MB
 /** Ours: an answer that is read here and not only passed on: lists that are narrowed, `.tools`. Past it: 502. */
 export const answerReadCharsMax = 4 * MB
+/** Ours: what such an answer takes in memory for each of its characters, once it is read: some three bytes mostly, and seven for thousands of small objects. Counted as of `answersBytesMax`. Past it: 429. */
+export const answerReadTimes = 8
 /** Ours: keys of all objects of such an answer; twice as many took a tenth of a second to read. Past it: 502. */
 export const answerKeysMax = 40_000
 /** Ours: values in the objects and lists of such an answer. Past it: 502. */
 export const answerValuesMax = 200_000
+/** Ours: how deep such an answer nests; schemas in schemas do some tens. Writing a hundred thousand levels anew took a second. Past it: 502. */
+export const answerDepthMax = 500
 /** Ours: time for the rest of an answer that is no stream, once it has begun. Past it: 504. */
 export const upstreamAnswerMs = 60_000
 /** Ours: a stream in all: what a long task has to say fits. Past it: the stream ends. */
@@ -234,8 +238,12 @@ export const storeKeyBytesMax = 1024
 
 // What is remembered. Past each of these something is looked up again that could have been remembered, and nothing else happens.
 
-/** Ours: tokens and keys resolved to callers, kept until the registry changes. About 1 KiB each. Past it: looked up again. */
+/** Ours: tokens and keys resolved to callers, kept until the registry changes. Past it: looked up again. */
 export const callersCachedMax = 10_000
+/** Ours: the same in memory: a policy read takes about ten times its token, fifty kilobytes at the most. Past it: looked up again. */
+export const callersCachedBytesMax = 64 * MB
+/** Ours: tokens that were accepted or made here, known again by their text. Past it: their key's failures can hold them up. */
+export const credentialsKnownBytesMax = 16 * MB
 /** Ours: programs of patterns that are kept compiled, by their instructions, a hundred bytes each. Past it: compiled again. */
 export const patternsKeptSizeMax = 200_000
 /** Ours: what a pattern said of a text is kept for so many texts. Past it: asked again, all of them. */

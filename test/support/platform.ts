@@ -7,7 +7,7 @@ import { loadFixtures } from '../../src/fixtures/load.ts'
 import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
 import { sampleSources } from '../../src/fixtures/sample.ts'
 import { createGuard } from '../../src/http/guard.ts'
-import { createShares } from '../../src/http/shares.ts'
+import { createShares, type Shares } from '../../src/http/shares.ts'
 import { answersBytesMax } from '../../src/limits.ts'
 import type { Log } from '../../src/log.ts'
 import type { Soon } from '../../src/model/soon.ts'
@@ -63,6 +63,8 @@ export interface TestPlatformOptions {
   readonly every?: AppDeps['every']
   /** None can be reached by default. */
   readonly upstream?: Upstream
+  /** What answers under way may take; as much as in a server by default. */
+  readonly memory?: Shares
 }
 
 export async function createTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
@@ -118,7 +120,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     upstreamPatience: 1000,
     wait: async (milliseconds) => void waited.push(milliseconds),
     takeTime: () => () => {},
-    memory: createShares(answersBytesMax),
+    memory: options.memory ?? createShares(answersBytesMax),
     now: () => platform.now,
     log,
     audit: {
