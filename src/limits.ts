@@ -174,6 +174,8 @@ export const streamSilenceMs = 5 * 60_000
 export const streamLifetimeMs = 60 * 60_000
 /** Ours: how often an open stream's credential and connection are looked at. Within it: a stream goes on after their end. */
 export const streamsLookedAtEveryMs = 500
+/** Ours: streams looked at in one turn of the event loop; a token that is looked up anew takes a quarter of a millisecond. Past it: the next turn. */
+export const streamsLookedAtOnce = 16
 /** Ours: requests under way through one connection, streams included. One API key may have half of what the others leave, one token half of that. Past it: 429. */
 export const callsAtOnceMax = 8000
 /** Ours: sessions of upstreams that are kept for clients without one, by API key; some hundred bytes each. Past it: the one unused longest is opened again. */
@@ -204,8 +206,12 @@ export const toolsCharsMax = 16 * MB
 export const connectionsKeptBytesMax = 16 * MB
 /** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */
 export const stateWrittenEveryMs = 10_000
-/** Ours: what a server may answer to the first contact. Past it: the connection is made with the state `error`. */
-export const greetingBytesMax = MB
+/** Ours: what a server may answer to a request of the first contact; instructions and icons fit. Past it: the connection is made with the state `error`. */
+export const greetingBytesMax = 256 * kB
+/** Ours: of such an answer, what is read in one turn of the event loop; some five milliseconds. Past it: the next turn. */
+export const greetingBytesAtOnce = 4 * kB
+/** Ours: requests of the first contact; there are five, and each request of the server itself is answered with one more. Past it: the connection is made with the state `error`. */
+export const greetingRequestsMax = 20
 /** Ours: how long the addresses of a name are remembered; the one looked at is the one connected to. Past it: resolved again. */
 export const resolvedForMs = 5000
 /** Ours: how long a name server may take. Past it: the name has no address, for as long as that is remembered. */

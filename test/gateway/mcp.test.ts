@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { createShares } from '../../src/http/shares.ts'
+import { greetingRequestsMax } from '../../src/limits.ts'
 import { type Addresses, createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/upstream.ts'
 import { mintToken } from '../api/cases.ts'
@@ -651,6 +652,19 @@ describe('everything stays alive', () => {
     })
     expect(await made.json()).toMatchObject({ status: { state: 'error' } })
     expect((await platform.fetch('/health')).status).toBe(200)
+  })
+  test('with a greeting that asks and asks', async () => {
+    const asked = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'ping' })
+    manners['/asks'] = () => events(`${asked}\n\ndata: `.repeat(4000) + asked)
+    const made = await platform.fetch('/connect/ada/one', {
+      method: 'PUT',
+      headers: bearer(sampleKeys.ada),
+      body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/asks` }),
+    })
+    expect(await made.json()).toMatchObject({
+      status: { state: 'error', message: 'The server could not be reached: it asks too much for a greeting' },
+    })
+    expect(seen.length).toBeLessThanOrEqual(greetingRequestsMax)
   })
   test('with a refusal in a stream', async () => {
     expect((await behaving('/event-refusal', () => send('one', initialize))).status).toBe(502)
