@@ -125,6 +125,7 @@ export function createApp(deps: AppDeps): App {
     connections,
     headersKey: secrets.headersKey,
     sessions,
+    memory: deps.memory,
     proxy: createProxy({
       upstream,
       sessions,

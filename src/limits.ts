@@ -162,10 +162,14 @@ export const upstreamAnswerBytesMax = 16 * MB
 export const answersBytesMax = 512 * MB
 /** Ours: an answer that is read here and not only passed on: lists that are narrowed, `.tools`. Past it: 502. */
 export const answerReadCharsMax = 4 * MB
+/** Ours: what such an answer takes in memory for each of its characters, once it is read: some three bytes mostly, and seven for thousands of small objects. Counted as of `answersBytesMax`. Past it: 429. */
+export const answerReadTimes = 8
 /** Ours: keys of all objects of such an answer; twice as many took a tenth of a second to read. Past it: 502. */
 export const answerKeysMax = 40_000
 /** Ours: values in the objects and lists of such an answer. Past it: 502. */
 export const answerValuesMax = 200_000
+/** Ours: how deep such an answer nests; schemas in schemas do some tens. Writing a hundred thousand levels anew took a second. Past it: 502. */
+export const answerDepthMax = 500
 /** Ours: time for the rest of an answer that is no stream, once it has begun. Past it: 504. */
 export const upstreamAnswerMs = 60_000
 /** Ours: a stream in all: what a long task has to say fits. Past it: the stream ends. */
@@ -178,6 +182,8 @@ export const streamSilenceMs = 5 * 60_000
 export const streamLifetimeMs = 60 * 60_000
 /** Ours: how often an open stream's credential and connection are looked at. Within it: a stream goes on after their end. */
 export const streamsLookedAtEveryMs = 500
+/** Ours: streams looked at in one turn of the event loop; a token that is looked up anew takes a quarter of a millisecond. Past it: the next turn. */
+export const streamsLookedAtOnce = 16
 /** Ours: requests under way through one connection, streams included. One API key may have half of what the others leave, one token half of that. Past it: 429. */
 export const callsAtOnceMax = 8000
 /** Ours: sessions of upstreams that are kept for clients without one, by API key; some hundred bytes each. Past it: the one unused longest is opened again. */
@@ -208,8 +214,12 @@ export const toolsCharsMax = 16 * MB
 export const connectionsKeptBytesMax = 16 * MB
 /** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */
 export const stateWrittenEveryMs = 10_000
-/** Ours: what a server may answer to the first contact. Past it: the connection is made with the state `error`. */
-export const greetingBytesMax = MB
+/** Ours: what a server may answer to a request of the first contact; instructions and icons fit. Past it: the connection is made with the state `error`. */
+export const greetingBytesMax = 256 * kB
+/** Ours: of such an answer, what is read in one turn of the event loop; some five milliseconds. Past it: the next turn. */
+export const greetingBytesAtOnce = 4 * kB
+/** Ours: requests of the first contact; there are five, and each request of the server itself is answered with one more. Past it: the connection is made with the state `error`. */
+export const greetingRequestsMax = 20
 /** Ours: how long the addresses of a name are remembered; the one looked at is the one connected to. Past it: resolved again. */
 export const resolvedForMs = 5000
 /** Ours: how long a name server may take. Past it: the name has no address, for as long as that is remembered. */
@@ -242,8 +252,12 @@ export const storeKeyBytesMax = 1024
 
 // What is remembered. Past each of these something is looked up again that could have been remembered, and nothing else happens.
 
-/** Ours: tokens and keys resolved to callers, kept until the registry changes. About 1 KiB each. Past it: looked up again. */
+/** Ours: tokens and keys resolved to callers, kept until the registry changes. Past it: looked up again. */
 export const callersCachedMax = 10_000
+/** Ours: the same in memory: a policy read takes about ten times its token, fifty kilobytes at the most. Past it: looked up again. */
+export const callersCachedBytesMax = 64 * MB
+/** Ours: tokens that were accepted or made here, known again by their text. Past it: their key's failures can hold them up. */
+export const credentialsKnownBytesMax = 16 * MB
 /** Ours: programs of patterns that are kept compiled, by their instructions, a hundred bytes each. Past it: compiled again. */
 export const patternsKeptSizeMax = 200_000
 /** Ours: what a pattern said of a text is kept for so many texts. Past it: asked again, all of them. */

@@ -6,7 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { rateLimited, unauthorized } from '../errors.ts'
-import { callersCachedMax } from '../limits.ts'
+import { callersCachedMax, credentialsKnownBytesMax } from '../limits.ts'
 import type { LogFields } from '../log.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
 import type { Soon } from '../model/soon.ts'
@@ -78,7 +78,11 @@ export interface Failures {
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   /** Credentials that were accepted or made here, whatever has been written since: they are looked at again and not held up. */
-  const accepted = new LRUCache<string, true>({ max: callersCachedMax })
+  const accepted = new LRUCache<string, true>({
+    max: callersCachedMax,
+    maxSize: credentialsKnownBytesMax,
+    sizeCalculation: (_, credential) => credential.length + 100,
+  })
 
   const secondsNow = () => Math.floor(options.now() / 1000)
 

@@ -21,7 +21,7 @@ const reservedKeys = ['connectionId', 'namespace']
 
 /** Set by whoever speaks HTTP for us: RFC 9110, 7.6.1, and what says where a request goes and how long it is. */
 const refusedHeaders = new Set(
-  'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade host content-length'.split(
+  'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade via host content-length'.split(
     ' ',
   ),
 )

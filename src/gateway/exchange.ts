@@ -5,8 +5,9 @@ import type { Refusals } from '../audit/refusals.ts'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { openHeaders } from '../auth/sealed-headers.ts'
 import { constraintOf } from '../errors.ts'
+import type { Holder, Shares } from '../http/shares.ts'
 import type { Turns } from '../http/turns.ts'
-import { bodyPromptMs } from '../limits.ts'
+import { answerReadTimes, bodyPromptMs } from '../limits.ts'
 import type { Mocks } from '../mocks/mock.ts'
 import { type Soon, then } from '../model/soon.ts'
 import { decideOnMessage } from '../policy/decide.ts'
@@ -28,6 +29,8 @@ export interface GatewayDeps {
   readonly headersKey: Buffer
   readonly proxy: UpstreamProxy
   readonly sessions: Sessions
+  /** Bytes of answers under way. */
+  readonly memory: Shares
   readonly mocks: Mocks
   readonly turns: Turns
   readonly streams: OpenStreams
@@ -70,7 +73,7 @@ export async function exchange(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  const { headersKey, proxy, sessions, mocks, takeTime, turns, streams, pseudonym } = deps
+  const { headersKey, proxy, sessions, memory, mocks, takeTime, turns, streams, pseudonym } = deps
   const { asking, place, stored } = entered
   const { caller, request, refusals } = asking
   const { connection, beside } = stored
@@ -93,7 +96,7 @@ export async function exchange(
     rpc: message.body,
     isReply: message.method === undefined && sessionId !== null && typeof sessions.open(owner, sessionId) === 'object',
   } as const
-  const deciding = turns.run(caller.family, decideOnMessage(caller.blocks, access))
+  const deciding = turns.run(caller, decideOnMessage(caller.blocks, access))
   const decision = deciding instanceof Promise ? await deciding : deciding
   // What took its turns took its time: the credential or the connection may have ended meanwhile.
   if (deciding instanceof Promise) await enter(deps, request)
@@ -108,7 +111,9 @@ export async function exchange(
 
   const { blocks } = caller
   const isNarrowed = message.method === 'tools/list' && narrowsTools(blocks)
-  const rewrite = isNarrowed ? (data: string) => turns.run(caller.family, narrowTools(data, blocks)) : undefined
+  const narrowing = (data: string) =>
+    readWithin(memory, caller, data.length, () => turns.run(caller, narrowTools(data, blocks)))
+  const rewrite = isNarrowed ? narrowing : undefined
   const { status, mock } = connection
   const { id } = message
   if (mock?.enabled === true) {
@@ -155,6 +160,26 @@ export async function exchange(
   } catch (thrown) {
     await answer.body?.cancel()
     throw thrown
+  }
+}
+
+/** What is read takes more memory than its text: that counts for the holder's share until it was looked at. Throws RpcError `too_many`. */
+function readWithin<T>(memory: Shares, holder: Holder, characters: number, read: () => Soon<T>): Soon<T> {
+  const amount = characters * answerReadTimes
+  if (!memory.take(holder, amount)) {
+    throw new RpcError('too_many', 'Too many answers to this caller are being looked into: try again', {
+      headers: { 'retry-after': '1' },
+    })
+  }
+  const giveBack = () => memory.giveBack(holder, amount)
+  let isWaiting = false
+  try {
+    const result = read()
+    if (!(result instanceof Promise)) return result
+    isWaiting = true
+    return result.finally(giveBack)
+  } finally {
+    if (!isWaiting) giveBack()
   }
 }
 

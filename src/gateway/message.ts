@@ -5,9 +5,9 @@
 
 import { isJson, readBytes } from '../http/body.ts'
 import { freshJson } from '../http/respond.ts'
-import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
+import { jsonCharacterCost, rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
-import { type JsonResult, readingJson } from '../model/json.ts'
+import { readJsonBytes } from '../model/json.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../model/mcp.ts'
 import type { Soon } from '../model/soon.ts'
 import { folded } from '../policy/rpc-match.ts'
@@ -27,15 +27,20 @@ export interface Message {
 /** `inTurns` reads a large one when it is its turn. Throws RpcError. */
 export async function readMessage(
   request: Request,
-  inTurns: (work: Generator<number, JsonResult>) => Soon<JsonResult>,
+  inTurns: (work: Generator<number, Message>) => Soon<Message>,
 ): Promise<Message> {
   const tooLarge = () => new RpcError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
   const bytes = await readBytes(request, rpcBodyBytesMax, tooLarge)
   if (!isJson(request.headers.get('content-type'))) {
     throw new RpcError('unreadable', 'content-type: must be application/json')
   }
-  const reading = inTurns(readingJson(bytes, rpcJsonBounds))
-  return messageOf(bytes, reading instanceof Promise ? await reading : reading)
+  return inTurns(reading(bytes))
+}
+
+/** As work: yields what reading costs before it is done. */
+function* reading(bytes: Uint8Array<ArrayBuffer>): Generator<number, Message> {
+  yield bytes.length * jsonCharacterCost
+  return messageOf(bytes)
 }
 
 /** The text itself goes on, so a number that others may read as another one is not taken for any. */
@@ -47,7 +52,8 @@ const rpcJsonBounds = {
 } as const
 
 /** Throws RpcError. */
-function messageOf(bytes: Uint8Array<ArrayBuffer>, read: JsonResult): Message {
+export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
+  const read = readJsonBytes(bytes, rpcJsonBounds)
   if ('problem' in read) {
     throw new RpcError('unreadable', bodyProblemText(read.problem))
   }
@@ -79,11 +85,14 @@ function messageOf(bytes: Uint8Array<ArrayBuffer>, read: JsonResult): Message {
 const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
 const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
 
+/** Every letter of a name is there, and in the widest alphabets each is two characters of ours. */
+const lookalikeCharsMax = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
+
 /** Some readers take keys in any case for the same: theirs would be another message than ours. */
 function lookalikeIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
-    if (!fields.has(key) && fields.has(folded(key))) return key
+    if (key.length <= lookalikeCharsMax && !fields.has(key) && fields.has(folded(key))) return key
   }
   return undefined
 }
@@ -168,13 +177,30 @@ function paramProblem({ body }: Message, headers: Headers): string | undefined {
 export function withoutRenamedParams(headers: Headers, { body }: Message): Headers {
   const named = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (named.length === 0) return headers
-  const given = new Set(argumentTexts(body).map(([key, text]) => `${lettersOf(key)} ${text}`))
+  const given = textsByName(body)
   const kept = new Headers(headers)
   for (const name of named) {
     const value = plainValue(headers.get(name) ?? '')
-    if (!given.has(`${lettersOf(name.slice(paramPrefix.length))} ${value}`)) kept.delete(name)
+    if (given.get(lettersOf(name.slice(paramPrefix.length)))?.has(value) !== true) kept.delete(name)
   }
   return kept
+}
+
+/** Each key is looked at once: a hundred thousand texts may stand in a list below a long one. */
+function textsByName(body: Message['body']): ReadonlyMap<string, ReadonlySet<string>> {
+  const byName = new Map<string, Set<string>>()
+  const byKey = new Map<string, Set<string>>()
+  for (const [key, text] of argumentTexts(body)) {
+    let texts = byKey.get(key)
+    if (texts === undefined) {
+      const name = lettersOf(key)
+      texts = byName.get(name) ?? new Set()
+      byName.set(name, texts)
+      byKey.set(key, texts)
+    }
+    texts.add(text)
+  }
+  return byName
 }
 
 /** `tenantId`, `tenant_id` and `Tenant-Id` are the same name. */

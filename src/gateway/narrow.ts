@@ -1,14 +1,21 @@
 /** `tools/list` answers, without the tools that the token could never call. Everything else in them stays. */
 
-import { answerKeysMax, answerReadCharsMax, answerValuesMax, jsonCharacterCost, narrowingCostMax } from '../limits.ts'
+import {
+  answerDepthMax,
+  answerKeysMax,
+  answerReadCharsMax,
+  answerValuesMax,
+  jsonCharacterCost,
+  narrowingCostMax,
+} from '../limits.ts'
 import { parseWithin } from '../model/json.ts'
 import type { Block } from '../policy/block.ts'
-import { toolVerdict } from '../policy/tools.ts'
+import { type ToolRules, toolRules, toolVerdict } from '../policy/tools.ts'
 import { RpcError } from './rpc-error.ts'
 
 /**
  * The message with fewer tools, written anew: another reader of its text might find another list in it. In steps: yields
- * what the next one costs before it is taken. Throws SyntaxError for what is no JSON object, or too deep, and RpcError
+ * what the next one costs before it is taken. Throws SyntaxError for what is no JSON object, and RpcError
  * `upstream_down` for a list that is too large.
  */
 export function* narrowTools(text: string, blocks: readonly Block[]): Generator<number, string> {
@@ -19,37 +26,38 @@ export function* narrowTools(text: string, blocks: readonly Block[]): Generator<
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
   const narrow = isList ? { ...message, result: yield* narrowed(result as Record<string, unknown>, blocks) } : message
-  try {
-    return JSON.stringify(narrow)
-  } catch {
-    // The runtime reads deeper than it writes.
-    throw new SyntaxError('nested too deep')
-  }
+  return JSON.stringify(narrow)
+}
+
+/** As work: yields what reading costs before it is done. Throws what `readAnswer` throws. */
+export function* readingAnswer(text: string): Generator<number, unknown> {
+  yield text.length * jsonCharacterCost
+  return readAnswer(text)
 }
 
 /**
- * A message of an upstream that must be looked into here, in steps like the above. Throws SyntaxError where it is no JSON, and RpcError
+ * A message of an upstream that must be looked into here. Throws SyntaxError where it is no JSON, and RpcError
  * `upstream_down` where reading it would hold up everybody else.
  */
-export function* readingAnswer(text: string): Generator<number, unknown> {
-  yield text.length * jsonCharacterCost
+export function readAnswer(text: string): unknown {
   const read =
     text.length > answerReadCharsMax
       ? undefined
-      : parseWithin(text, { keysMax: answerKeysMax, valuesMax: answerValuesMax })
+      : parseWithin(text, { keysMax: answerKeysMax, valuesMax: answerValuesMax, depthMax: answerDepthMax })
   if (read !== undefined) return read.value
   throw new RpcError(
     'upstream_down',
-    'The upstream’s answer is too large to be looked into: it can only be passed on whole',
+    'The upstream’s answer is too large to be looked into, or nested too deep: it can only be passed on whole',
   )
 }
 
 function* narrowed(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
   const { tools } = result
+  const rules = toolRules(blocks)
   const shown: unknown[] = []
   let left = narrowingCostMax
   for (const tool of Array.isArray(tools) ? tools : []) {
-    const asking = isShown(tool, blocks)
+    const asking = isShown(tool, rules)
     let step = asking.next()
     for (; !step.done; step = asking.next()) {
       left -= step.value
@@ -63,10 +71,10 @@ function* narrowed(result: Readonly<Record<string, unknown>>, blocks: readonly B
 }
 
 /** What has no name cannot be called. */
-function* isShown(tool: unknown, blocks: readonly Block[]): Generator<number, boolean> {
+function* isShown(tool: unknown, rules: ToolRules): Generator<number, boolean> {
   if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) return false
   const { name } = tool as { name: unknown }
-  return typeof name === 'string' && (yield* toolVerdict(blocks, name)) !== 'never'
+  return typeof name === 'string' && (yield* toolVerdict(rules, name)) !== 'never'
 }
 
 function tooCostly(): RpcError {

@@ -3,7 +3,7 @@
  * membership or connection has ended, whoever ended it. A look costs about a microsecond as long as nothing was written.
  */
 
-import { streamsLookedAtEveryMs } from '../limits.ts'
+import { streamsLookedAtEveryMs, streamsLookedAtOnce } from '../limits.ts'
 import type { Soon } from '../model/soon.ts'
 
 export interface OpenStreams {
@@ -21,7 +21,15 @@ export const everyMoment: Every = (milliseconds, act) => {
 
 export function createOpenStreams(every: Every = everyMoment): OpenStreams {
   const watched = new Set<() => void>()
+  /** Those that this round has not looked at yet. */
+  let round: (() => void)[] = []
   let stop: (() => void) | undefined
+
+  /** After a write to the registry each looks its token up anew: thousands of them would hold up everybody else. */
+  function lookOn(): void {
+    for (const each of round.splice(0, streamsLookedAtOnce)) each()
+    if (round.length > 0) setImmediate(lookOn)
+  }
 
   return {
     watch(look, end) {
@@ -37,6 +45,7 @@ export function createOpenStreams(every: Every = everyMoment): OpenStreams {
         end(why)
       }
       const one = () => {
+        if (!watched.has(one)) return
         try {
           const looked = look()
           if (looked instanceof Promise) looked.catch(ended)
@@ -46,7 +55,10 @@ export function createOpenStreams(every: Every = everyMoment): OpenStreams {
       }
       watched.add(one)
       stop ??= every(streamsLookedAtEveryMs, () => {
-        for (const each of [...watched]) each()
+        // A round that takes longer than until the next is still under way.
+        if (round.length > 0) return
+        round = [...watched]
+        lookOn()
       })
       return over
     },

@@ -15,7 +15,7 @@ import { asBuffer } from '../storage/store.ts'
 import { asResponse, type Upstream, type UpstreamAnswer, UpstreamError } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
 import type { Message } from './message.ts'
-import { readingAnswer } from './narrow.ts'
+import { readAnswer, readingAnswer } from './narrow.ts'
 import { RpcError, rpcErrorText } from './rpc-error.ts'
 import type { KeptSession, Sessions } from './sessions.ts'
 import { eventOf, inPieces, messagesOf, type Rewrite, rewriteEvents, streamed } from './stream.ts'
@@ -152,7 +152,7 @@ export function createProxy({ upstream, sessions, memory, turns, patience, onSta
           if (typeof spoken === 'string' && spoken.length <= revisionCharsMax) protocolVersion = spoken
           return result !== undefined
         },
-        (text) => turns.run(call.holder.family, readingAnswer(text)),
+        (text) => turns.run(call.holder, readingAnswer(text)),
       )
     }
     // One that needs no greeting, or knows another: it is asked without, and says itself what is wrong.
@@ -332,10 +332,10 @@ function drop({ body }: UpstreamAnswer): void {
   if (body instanceof ReadableStream) void body.cancel().catch(() => {})
 }
 
-/** The error of an answer, and nothing that came beside it; undefined where there is none. */
+/** The error of an answer, and nothing that came beside it; undefined where there is none, or too much to look into. */
 function rpcErrorIn(text: string): string | undefined {
   try {
-    const message = JSON.parse(text) as { jsonrpc?: unknown; id?: unknown; error?: unknown } | null
+    const message = readAnswer(text) as { jsonrpc?: unknown; id?: unknown; error?: unknown } | null
     if (message?.jsonrpc !== '2.0' || typeof message.error !== 'object' || message.error === null) return undefined
     return JSON.stringify({ jsonrpc: '2.0', id: message.id ?? null, error: message.error })
   } catch {
@@ -353,15 +353,13 @@ function goesOn(name: string, era: Message['era']): boolean {
   return era === 'stateless' || !(name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-'))
 }
 
-const leadingSpaceMax = 1024
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
-}
+/** Before an answer; a server may pad it to be sent at once. */
+const spacesMax = 64 * 1024
 
 /** Without reading it all: it is passed on as it is. */
 function startsAsObject(bytes: Uint8Array): boolean {
-  let at = 0
-  while (at < leadingSpaceMax && isSpace(bytes[at])) at += 1
-  return bytes[at] === 0x7b
+  const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+  let first = 0
+  while (first < spacesMax && isSpace(bytes[first])) first += 1
+  return bytes[first] === 0x7b
 }

@@ -14,8 +14,8 @@ export function gatewayRoutes(deps: GatewayDeps) {
         try {
           const entered = await enter(deps, request) // 401, 404, 403
           refuseQuery(request.url)
-          const { family } = entered.asking.caller
-          const message = await readMessage(request, (work) => deps.turns.run(family, work)) // 400, 413
+          const { caller } = entered.asking
+          const message = await readMessage(request, (work) => deps.turns.run(caller, work)) // 400, 413
           const era = await eraOf(message, request.headers)
           if (era instanceof Response) return era // 400
           return await exchange(deps, await stillEntered(deps, entered, request), { ...message, era }, request.headers) // 403, and what the upstream says

@@ -2,7 +2,14 @@
 
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { mediaType } from '../http/body.ts'
-import { streamBytesMax, streamEventBytesMax, streamLifetimeMs, streamSilenceMs, upstreamAnswerMs } from '../limits.ts'
+import {
+  streamBytesMax,
+  streamEventBytesMax,
+  streamLifetimeMs,
+  streamSilenceMs,
+  turnMaxMs,
+  upstreamAnswerMs,
+} from '../limits.ts'
 import type { Soon } from '../model/soon.ts'
 import { RpcError, type RpcId, rpcErrorText } from './rpc-error.ts'
 
@@ -133,28 +140,59 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
   })
   const lines = new Bun.ArrayBufferSink()
   lines.start({ stream: true, asUint8Array: true })
-  return async (bytes) => {
+
+  function hold(bytes: Uint8Array): void {
     pending += bytes.length
     if (pending > streamEventBytesMax) throw new Error('an event is too large')
+    lines.write(bytes)
+  }
+
+  return async (bytes) => {
     const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1
-    // Whole lines only: the parser looks through an unfinished one again with every piece of it.
-    if (end > 0) {
-      lines.write(bytes.subarray(0, end))
-      parser.feed(decoder.decode(lines.flush() as Uint8Array, { stream: true }))
-    }
-    lines.write(bytes.subarray(end))
-    const complete = parts
-    parts = []
+    const turn = { from: performance.now() }
     let text = ''
-    for (const part of complete) {
-      if (typeof part === 'string') text += part
-      else {
-        pending = 0
-        text += eventText(part, await rewrite(part.data))
+    // Whole lines only: the parser looks through an unfinished one again with every piece of it. A reader that was behind
+    // gets megabytes at once, and hundreds of thousands of events may be in them.
+    for (let at = 0; at < end; ) {
+      const next = lineEndFrom(bytes, at + fedAtOnceBytes, end)
+      hold(bytes.subarray(at, next))
+      at = next
+      parser.feed(decoder.decode(lines.flush() as Uint8Array, { stream: true }))
+      const complete = parts
+      parts = []
+      for (const part of complete) {
+        if (typeof part === 'string') text += part
+        else {
+          pending = 0
+          text += eventText(part, await rewrite(part.data))
+        }
+        if (isOver(turn)) await nextTurn(turn)
       }
+      if (isOver(turn)) await nextTurn(turn)
     }
+    hold(bytes.subarray(end))
     return Buffer.from(text)
   }
+}
+
+/** What the parser is given at once, and the rest of its last line. */
+const fedAtOnceBytes = 16 * 1024
+
+/** Past the end of the line that `at` is in; `end` for none. */
+function lineEndFrom(bytes: Uint8Array, at: number, end: number): number {
+  let next = at
+  while (next < end && bytes[next] !== 0x0a && bytes[next] !== 0x0d) next += 1
+  return Math.min(next + 1, end)
+}
+
+/** Has this stream had its turn of the event loop? Others have theirs then. */
+function isOver({ from }: { from: number }): boolean {
+  return performance.now() - from >= turnMaxMs
+}
+
+async function nextTurn(turn: { from: number }): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+  turn.from = performance.now()
 }
 
 /** A message as an event of its own. */

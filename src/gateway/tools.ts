@@ -5,11 +5,12 @@
 
 import { Elysia } from 'elysia'
 import { partsOf } from '../access/namespace.ts'
-import { type ErrorCode, invalidRequest, notFound, PlatformError } from '../errors.ts'
+import { type ErrorCode, invalidRequest, notFound, PlatformError, rateLimited } from '../errors.ts'
 import { readJsonBody } from '../http/body.ts'
 import { refuseQuery } from '../http/query.ts'
 import { freshJson, jsonResponse } from '../http/respond.ts'
 import {
+  answerReadTimes,
   rpcBodyBytesMax,
   rpcDepthMax,
   toolPagesMax,
@@ -57,12 +58,12 @@ export function toolRoutes(deps: GatewayDeps) {
         refuseQuery(request.url)
         const tooLarge = () =>
           new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
-        const { family } = before.asking.caller
+        const { caller } = before.asking
         const body = await readJsonBody(request, {
           bytesMax: rpcBodyBytesMax,
           depthMax: rpcDepthMax,
           tooLarge,
-          inTurns: (work) => deps.turns.run(family, work),
+          inTurns: (work) => deps.turns.run(caller, work),
         })
         const entered = await stillEntered(deps, before, request)
         const given = body ?? {}
@@ -76,23 +77,30 @@ export function toolRoutes(deps: GatewayDeps) {
 
   /** Those of all pages that are wanted; the others are not held. */
   async function list(entered: Entered, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
+    const { caller } = entered.asking
     const tools: Tool[] = []
     let characters = 0
     const until = performance.now() + upstreamAnswerMs
     let cursor: unknown
-    for (let page = 0; page < toolPagesMax && performance.now() < until; page += 1) {
-      const answer = await ask(entered, 'tools/list', cursor === undefined ? {} : { cursor })
-      const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
-      characters += answer.characters
-      if (characters > toolsCharsMax)
-        throw upstreamError(`The upstream’s list of tools is larger than ${toolsCharsMax} bytes`)
-      if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
-      for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
-      if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
-      cursor = result.nextCursor
-      if (typeof cursor !== 'string') break
+    try {
+      for (let page = 0; page < toolPagesMax && performance.now() < until; page += 1) {
+        const answer = await ask(entered, 'tools/list', cursor === undefined ? {} : { cursor })
+        const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
+        if (!deps.memory.take(caller, answer.characters * answerReadTimes))
+          throw rateLimited('Too many answers to this caller are being looked into', 1)
+        characters += answer.characters
+        if (characters > toolsCharsMax)
+          throw upstreamError(`The upstream’s list of tools is larger than ${toolsCharsMax} bytes`)
+        if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
+        for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
+        if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
+        cursor = result.nextCursor
+        if (typeof cursor !== 'string') break
+      }
+      return tools
+    } finally {
+      deps.memory.giveBack(caller, characters * answerReadTimes)
     }
-    return tools
   }
 
   /** The result of a request to the connection. Throws PlatformError. */
@@ -121,8 +129,8 @@ export function toolRoutes(deps: GatewayDeps) {
   ): Promise<Answer & { readonly characters: number }> {
     try {
       const response = await exchange(deps, entered, message, headers)
-      const { family } = entered.asking.caller
-      return await readAnswer(response, (text) => deps.turns.run(family, readingAnswer(text)))
+      const { caller } = entered.asking
+      return await readAnswer(response, (text) => deps.turns.run(caller, readingAnswer(text)))
     } catch (thrown) {
       throw thrown instanceof RpcError ? inPlainWords(thrown) : thrown
     }
@@ -136,13 +144,8 @@ function toolNameOf(request: Request): string {
   return name
 }
 
-/** Throws PlatformError for what is too deep: the runtime reads deeper than it writes. */
 function answered(value: object): Response {
-  try {
-    return jsonResponse(JSON.stringify(value), freshJson)
-  } catch {
-    throw upstreamError('The upstream’s answer is nested too deep')
-  }
+  return jsonResponse(JSON.stringify(value), freshJson)
 }
 
 const requestId = 1

@@ -1,6 +1,7 @@
 /**
  * Work that may take long, in slices: between two of them other requests have the event loop. One slice is done a turn,
- * of one caller after the other, so that neither a costly request nor many of them hold up the rest.
+ * of one API key after the other and among its tokens of one after the other, so that neither a costly request nor many of
+ * them, nor many tokens, hold up the rest.
  *
  * Work is a generator that yields what its next step costs before it takes it, in a unit of the worker's own choice;
  * `sliceCost` is about three milliseconds of it.
@@ -9,6 +10,7 @@
 import { rateLimited } from '../errors.ts'
 import { sliceCost, slicedWorkMax } from '../limits.ts'
 import type { Soon } from '../model/soon.ts'
+import type { Holder } from './shares.ts'
 
 export type Work<T> = Generator<number, T>
 
@@ -17,7 +19,7 @@ export interface Turns {
    * The work's result: at once where it fits one slice. Rejects with what the work throws, and with `rate_limited` where
    * the caller has too much work under way.
    */
-  run<T>(caller: string, work: Work<T>): Soon<T>
+  run<T>(caller: Holder, work: Work<T>): Soon<T>
 }
 
 interface Job {
@@ -26,26 +28,31 @@ interface Job {
 }
 
 export function createTurns(): Turns {
-  /** By caller, the one whose turn it is first. */
-  const waiting = new Map<string, Job[]>()
+  /** By API key, and then by family, the one whose turn it is first. */
+  const waiting = new Map<string, Map<string, Job[]>>()
 
   function turn(): void {
-    const [next] = waiting
-    if (next === undefined) return
-    const [caller, jobs] = next
+    const [key] = waiting
+    const [family] = key?.[1] ?? []
+    if (key === undefined || family === undefined) return
+    const [keyId, families] = key
+    const [name, jobs] = family
     const job = jobs.shift()
     if (job?.slice() === false) jobs.push(job)
-    waiting.delete(caller)
-    if (jobs.length > 0) waiting.set(caller, jobs)
+    families.delete(name)
+    if (jobs.length > 0) families.set(name, jobs)
+    waiting.delete(keyId)
+    if (families.size > 0) waiting.set(keyId, families)
     if (waiting.size > 0) setImmediate(turn)
   }
 
   return {
-    run<T>(caller: string, work: Work<T>): Soon<T> {
+    run<T>({ keyId, family }: Holder, work: Work<T>): Soon<T> {
       const slice = slicesOf(work)
       const first = slice()
       if (first.done) return first.value
-      const jobs = waiting.get(caller) ?? []
+      const families = waiting.get(keyId) ?? new Map<string, Job[]>()
+      const jobs = families.get(family) ?? []
       if (jobs.length >= slicedWorkMax) throw rateLimited('This caller has too many costly requests under way', 1)
       const { promise, resolve, reject } = Promise.withResolvers<T>()
       jobs.push({
@@ -61,7 +68,8 @@ export function createTurns(): Turns {
         },
       })
       if (waiting.size === 0) setImmediate(turn)
-      waiting.set(caller, jobs)
+      families.set(family, jobs)
+      waiting.set(keyId, families)
       return promise
     },
   }

@@ -79,10 +79,10 @@ export function readJson(text: string, { depthMax, numbers = 'any', keysMax, val
 /** Throws what the runtime's parser throws; undefined for a text with more in it than that, of which nothing is built. */
 export function parseWithin(
   text: string,
-  { keysMax, valuesMax }: { readonly keysMax: number; readonly valuesMax: number },
+  { keysMax, valuesMax, depthMax }: Readonly<Record<'keysMax' | 'valuesMax' | 'depthMax', number>>,
 ): { readonly value: unknown } | undefined {
-  const { keys, values } = countParts(text)
-  return keys > keysMax || values > valuesMax ? undefined : { value: JSON.parse(text) }
+  const { keys, values, depth } = countParts(text)
+  return keys > keysMax || values > valuesMax || depth > depthMax ? undefined : { value: JSON.parse(text) }
 }
 
 /** The value with NaN at the place. */
@@ -95,19 +95,26 @@ function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
   return value
 }
 
-/** Before anything is built of it: keys, and values that stand in objects and lists, counted from above. */
-function countParts(text: string): { readonly keys: number; readonly values: number } {
+/** Before anything is built of it: keys, and values that stand in objects and lists, counted from above, and how deep it goes. */
+function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth', number>> {
   let keys = 0
   let values = 0
+  let open = 0
+  let depth = 0
   for (let i = 0; i < text.length; i += 1) {
     const c = text.charCodeAt(i)
     if (c === 0x22) {
       i = stringEnd(text, i)
       if (i < 0) break
     } else if (c === 0x3a) keys += 1
-    else if (c === 0x2c || c === 0x5b || c === 0x7b) values += 1
+    else if (c === 0x2c) values += 1
+    else if (c === 0x5b || c === 0x7b) {
+      values += 1
+      open += 1
+      if (open > depth) depth = open
+    } else if (c === 0x5d || c === 0x7d) open -= 1
   }
-  return { keys, values }
+  return { keys, values, depth }
 }
 
 /** Of all objects in the value; NaN where it is nested deeper than so many levels. */

@@ -9,19 +9,32 @@ import { type RpcRule, ruleCost, ruleMatches } from './rpc-match.ts'
 /** From best to worst: always, depending on what else the call says, and never. */
 export type Verdict = 'yes' | 'depends' | 'never'
 
-/** In steps: yields what the next one costs (`costToAsk`) before it is taken. Tools are many, and rules too. */
-export function* toolVerdict(blocks: readonly Block[], tool: string): Generator<number, Verdict> {
-  const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: tool } }
-  let worst: Verdict = 'yes'
-  for (const { rpc = [] } of blocks) {
-    for (const rule of rpc) {
-      if (isKnown(rule)) yield ruleCost(rule, call)
-      const verdict = verdictOf(rule, call)
-      if (verdict === 'never') return verdict
-      if (verdict === 'depends') worst = verdict
-    }
+/** What a policy says of tools, read once for all of them: hundreds of rules times thousands of tools are many. */
+export interface ToolRules {
+  /** What can be asked of a tool's name. */
+  readonly asked: readonly RpcRule[]
+  /** What the other rules say of every tool. */
+  readonly others: Verdict
+}
+
+export function toolRules(blocks: readonly Block[]): ToolRules {
+  const rules = blocks.flatMap(({ rpc = [] }) => rpc)
+  const others = rules.filter((rule) => !isKnown(rule))
+  return {
+    asked: rules.filter(isKnown),
+    others: others.some(isOfNoCall) ? 'never' : others.length > 0 ? 'depends' : 'yes',
   }
-  return worst
+}
+
+/** In steps: yields what the next one costs (`costToAsk`) before it is taken. Tools are many, and rules too. */
+export function* toolVerdict({ asked, others }: ToolRules, tool: string): Generator<number, Verdict> {
+  if (others === 'never') return others
+  const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: tool } }
+  for (const rule of asked) {
+    yield ruleCost(rule, call)
+    if (!ruleMatches(rule, call)) return 'never'
+  }
+  return others
 }
 
 /** Does any block say something of calls? */
@@ -41,9 +54,7 @@ function isKnown({ path }: RpcRule): boolean {
   return known.has(path)
 }
 
-function verdictOf(rule: RpcRule, call: object): Verdict {
-  if (isKnown(rule)) return ruleMatches(rule, call) ? 'yes' : 'never'
-  // The name is a string and `params` an object: no call has a text there.
-  if (rule.path === 'params' || rule.path.startsWith('params.name.')) return 'never'
-  return 'depends'
+/** The name is a string and `params` an object: no call has a text there. */
+function isOfNoCall({ path }: RpcRule): boolean {
+  return path === 'params' || path.startsWith('params.name.')
 }

@@ -6,7 +6,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { callersCachedMax, recordedAnswersMax, registryCacheBytesMax } from '../limits.ts'
+import { callersCachedBytesMax, callersCachedMax, recordedAnswersMax, registryCacheBytesMax } from '../limits.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Role } from '../model/registry.ts'
 import { type Soon, then } from '../model/soon.ts'
@@ -96,7 +96,11 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>): RegistrySnapshot {
   const apiKey = (keyId: string) => read(`key\0${keyId}`, () => apiKeyKey(keyId), json<ApiKey>)
 
   return {
-    callers: new LRUCache({ max: callersCachedMax }),
+    callers: new LRUCache({
+      max: callersCachedMax,
+      maxSize: callersCachedBytesMax,
+      sizeCalculation: (_, header) => 1024 + 10 * header.length,
+    }),
     derived: new LRUCache({ max: 10 }),
     apiKey,
     async apiKeyByDigest(digest) {

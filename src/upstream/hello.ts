@@ -1,6 +1,6 @@
 /** The first contact with an MCP server, when a connection is made: is it there, does it want authorization, who is it? */
 
-import { connectPatienceMs, greetingBytesMax } from '../limits.ts'
+import { connectPatienceMs, greetingBytesAtOnce, greetingBytesMax, greetingRequestsMax } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
@@ -60,11 +60,18 @@ async function greeted(
   let wantsAuthorization = false
   let isRefusal = false
   let seen: string | undefined
+  let requests = 0
   const enough = new AbortController()
   const signal = AbortSignal.any([deadline, enough.signal])
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
     fetch: async (input, init) => {
+      requests += 1
+      if (requests > greetingRequestsMax) {
+        seen = 'it asks too much for a greeting'
+        enough.abort()
+        throw new Error(seen)
+      }
       try {
         const answer = await upstream.send({
           url: String(input),
@@ -118,12 +125,17 @@ function capped(response: Response, onTooMuch: () => void): Response {
   let left = greetingBytesMax
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, controller) {
+      async transform(chunk, controller) {
         left -= chunk.length
         if (left < 0) {
           controller.error(new Error('the answer to a greeting is too large'))
           onTooMuch()
-        } else controller.enqueue(chunk)
+          return
+        }
+        for (let at = 0; at < chunk.length; at += greetingBytesAtOnce) {
+          if (at > 0) await new Promise((resolve) => setImmediate(resolve))
+          controller.enqueue(chunk.subarray(at, at + greetingBytesAtOnce))
+        }
       },
     }),
   )

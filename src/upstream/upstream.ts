@@ -138,7 +138,8 @@ function reaching(addresses: Addresses, memory: Shares, pseudonym: string, autho
   function sendBy({ sockets, host, path }: Way, request: UpstreamRequest): Promise<UpstreamAnswer> {
     const { method = 'POST', body, via } = request
     const own = `1.1 ${pseudonym}`
-    const headers = { via: via === undefined ? own : `${via}, ${own}`, ...request.headers }
+    // Ours is the last word, whatever a connection has among its headers: without it a loop would not be known.
+    const headers = { ...request.headers, via: via === undefined ? own : `${via}, ${own}` }
     const outgoing = { method, path, host, headers, body }
     return answerTo((receiver) => sockets.send(outgoing, receiver), request, memory)
   }

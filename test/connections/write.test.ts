@@ -256,6 +256,7 @@ describe('what cannot be written is told, and nothing is', () => {
     ['an empty key', { mcpUrl: url, metadata: { '': 'x' } }, 'metadata[""]: is not a metadata key'],
     ['a Host header', { mcpUrl: url, headers: { HOST: 'x' } }, 'headers["HOST"]: cannot be set here'],
     ['a hop-by-hop header', { mcpUrl: url, headers: { 'Transfer-Encoding': 'chunked' } }, 'cannot be set here'],
+    ['what tells of loops', { mcpUrl: url, headers: { Via: '1.1 x' } }, 'headers["Via"]: cannot be set here'],
     ['a header twice', { mcpUrl: url, headers: { 'x-a': '1', 'X-A': '2' } }, 'headers["X-A"]: is given twice'],
     ['a header name', { mcpUrl: url, headers: { 'a b': '1' } }, 'is not a header name'],
     ['a line break', { mcpUrl: url, headers: { a: 'x\r\nHost: y' } }, 'must be a header value'],

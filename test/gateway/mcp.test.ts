@@ -3,6 +3,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import { createShares } from '../../src/http/shares.ts'
+import { greetingRequestsMax } from '../../src/limits.ts'
 import { type Addresses, createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/upstream.ts'
 import { mintToken } from '../api/cases.ts'
@@ -582,11 +584,56 @@ describe('lists of tools and patterns that would hold up the rest', () => {
   })
 })
 
+test('an error of megabytes is not looked into', async () => {
+  manners['/complains'] = () => json(`{"jsonrpc":"2.0","id":1,"error":{"data":[${'{},'.repeat(1e6)}1]}}`, 400)
+  await behaving('/complains', async () => {
+    const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'ping' })
+    expect([answer.status, answer.body.error.message]).toEqual([502, 'The upstream answered 400 and no JSON-RPC'])
+  })
+})
+
+describe('what is read here counts for its caller’s share of memory', () => {
+  const tools = (bytes: number) =>
+    json(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools: [], x: 'x'.repeat(bytes) } }))
+  const asking: [what: string, method: string, path: string, credential: () => Promise<string>][] = [
+    ['a list that is narrowed', 'POST', '/mcp', () => mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })],
+    ['.tools', 'GET', '/.tools', async () => sampleKeys.ada],
+  ]
+  for (const [what, method, path, credential] of asking) {
+    test(`${what}, as long as it is`, async () => {
+      platform = await createTestPlatform({
+        upstream: createUpstream(addresses, { pseudonym: 'postern-test' }),
+        memory: createShares(100_000),
+      })
+      let bytes = 1000
+      manners['/listed'] = () => tools(bytes)
+      await behaving('/listed', async () => {
+        const token = await credential()
+        const asked = async () => {
+          const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+          const { status } = await platform.fetch(`/connect/ada/one${path}`, {
+            method,
+            headers: bearer(token),
+            ...(method === 'POST' && { body }),
+          })
+          return status
+        }
+        // Each gives back what it took.
+        for (let i = 0; i < 20; i += 1) expect(await asked()).toBe(200)
+        bytes = 10_000
+        expect(await asked()).toBe(429)
+        bytes = 1000
+        expect(await asked()).toBe(200)
+      })
+    })
+  }
+})
+
 test('a list of tools that is nested too deep to be narrowed is no answer', async () => {
   await connect('one', '/deep')
   const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })
   const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, token)
-  expect([answer.status, answer.body.error.message]).toEqual([502, 'The upstream does not speak MCP'])
+  expect([answer.status, answer.body.error.message]).toEqual([502, expect.stringContaining('nested too deep')])
 })
 
 describe('a list of tools is narrowed, however it is told', () => {
@@ -624,6 +671,19 @@ describe('everything stays alive', () => {
     })
     expect(await made.json()).toMatchObject({ status: { state: 'error' } })
     expect((await platform.fetch('/health')).status).toBe(200)
+  })
+  test('with a greeting that asks and asks', async () => {
+    const asked = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'ping' })
+    manners['/asks'] = () => events(`${asked}\n\ndata: `.repeat(4000) + asked)
+    const made = await platform.fetch('/connect/ada/one', {
+      method: 'PUT',
+      headers: bearer(sampleKeys.ada),
+      body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/asks` }),
+    })
+    expect(await made.json()).toMatchObject({
+      status: { state: 'error', message: 'The server could not be reached: it asks too much for a greeting' },
+    })
+    expect(seen.length).toBeLessThanOrEqual(greetingRequestsMax)
   })
   test('with a refusal in a stream', async () => {
     expect((await behaving('/event-refusal', () => send('one', initialize))).status).toBe(502)

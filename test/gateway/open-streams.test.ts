@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { listApiKeys, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { createOpenStreams } from '../../src/gateway/open-streams.ts'
+import { streamsLookedAtOnce } from '../../src/limits.ts'
 import { memberKey, registryGenerationKey } from '../../src/storage/keys.ts'
 import { UpstreamError } from '../../src/upstream/upstream.ts'
 import { mintToken } from '../api/cases.ts'
@@ -139,4 +140,30 @@ test('each is looked at until it is over, and nothing is when none is open', () 
   isFine = false
   acts[0]?.()
   expect([ended, acts]).toEqual([['over'], []])
+})
+
+test('thousands are looked at in turns with others, each once in a round', async () => {
+  let act = () => {}
+  const streams = createOpenStreams((_, each) => {
+    act = each
+    return () => {}
+  })
+  let looks = 0
+  for (let i = 0; i < 10 * streamsLookedAtOnce; i += 1)
+    streams.watch(
+      () => {
+        looks += 1
+      },
+      () => {},
+    )
+  act()
+  expect(looks).toBe(streamsLookedAtOnce)
+  // The next round begins when this one is over.
+  act()
+  await settle()
+  expect(looks).toBe(2 * streamsLookedAtOnce)
+  for (let i = 0; i < 20; i += 1) await settle()
+  expect(looks).toBe(10 * streamsLookedAtOnce)
+  act()
+  expect(looks).toBe(11 * streamsLookedAtOnce)
 })

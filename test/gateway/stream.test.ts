@@ -34,6 +34,24 @@ test('events come out the same from any pieces, with what is not theirs kept', a
   }
 })
 
+test('a reader that was behind gets hundreds of thousands of events, in turns with others', async () => {
+  for (const event of ['data:{}\n\n', ':\n', 'id:\r']) {
+    let turns = 0
+    let isOver = false
+    const tick = () => {
+      turns += 1
+      if (!isOver) setImmediate(tick)
+    }
+    setImmediate(tick)
+    // More in all than one event may have.
+    const count = Math.ceil((5 * 2 ** 20) / event.length)
+    const { result, ended } = await read(event.repeat(count), () => 16 * 2 ** 20)
+    isOver = true
+    expect([ended, turns > 10]).toEqual([1, true])
+    if (event.startsWith('data')) expect(result.split('\n\n')).toHaveLength(count + 1)
+  }
+})
+
 test('a long event in many small pieces is looked through once', async () => {
   // Fifty thousand pieces of one line: looked through again with each, it would take minutes.
   const line = 'x'.repeat(3 * 2 ** 20)

@@ -11,19 +11,21 @@ function* steps(name: string, count: number, cost: number, log: string[]): Work<
   return name
 }
 
+const of = (family: string, keyId = family) => ({ keyId, family })
+const [ada, mallory] = [of('ada'), of('mallory')]
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
 test('work that fits a slice is done at once', () => {
   const log: string[] = []
-  expect(createTurns().run('ada', steps('a', 10, sliceCost / 20, log))).toBe('a')
+  expect(createTurns().run(ada, steps('a', 10, sliceCost / 20, log))).toBe('a')
   expect(log).toHaveLength(10)
 })
 
 test('other work has its turn between slices, however long one caller’s is', async () => {
   const turns = createTurns()
   const log: string[] = []
-  const long = [1, 2, 3].map((n) => turns.run('mallory', steps(`m${n}-`, 40, sliceCost, log)))
-  const short = turns.run('ada', steps('a', 3, sliceCost, log))
+  const long = [1, 2, 3].map((n) => turns.run(mallory, steps(`m${n}-`, 40, sliceCost, log)))
+  const short = turns.run(ada, steps('a', 3, sliceCost, log))
   expect(await short).toBe('a')
   // One slice of each caller in turn: three of hers meant three of the other's, or one more.
   expect(log.filter((name) => name.startsWith('m')).length).toBeLessThanOrEqual(4)
@@ -31,10 +33,24 @@ test('other work has its turn between slices, however long one caller’s is', a
   expect(log).toHaveLength(123)
 })
 
+test('many tokens of one key have the turns of one', async () => {
+  const turns = createTurns()
+  const log: string[] = []
+  const many = Array.from({ length: 100 }, (_, n) =>
+    turns.run(of(`token ${n}`, 'mallory'), steps(`m${n}-`, 3, sliceCost, log)),
+  )
+  expect(await turns.run(ada, steps('a', 3, sliceCost, log))).toBe('a')
+  expect(log.filter((name) => name.startsWith('m')).length).toBeLessThanOrEqual(4)
+  await Promise.all(many)
+  // Among themselves too: each its first step before one its second.
+  const ofMany = log.filter((name) => name.startsWith('m'))
+  expect(ofMany.slice(0, 100).every((name) => name.endsWith('-1'))).toBe(true)
+})
+
 test('one slice is done in a turn of the event loop', async () => {
   const log: string[] = []
   const turns = createTurns()
-  const work = ['a', 'b'].map((name) => turns.run(name, steps(name, 3, sliceCost, log)))
+  const work = ['a', 'b'].map((name) => turns.run(of(name), steps(name, 3, sliceCost, log)))
   expect(log).toEqual([])
   for (const done of [1, 2, 3, 4]) {
     await nextTurn()
@@ -45,7 +61,7 @@ test('one slice is done in a turn of the event loop', async () => {
 
 test('a step that costs more than a slice is taken alone', async () => {
   const log: string[] = []
-  const done = createTurns().run('ada', steps('a', 2, sliceCost * 10, log))
+  const done = createTurns().run(ada, steps('a', 2, sliceCost * 10, log))
   await nextTurn()
   expect(log).toEqual(['a1'])
   await done
@@ -56,15 +72,15 @@ test('what work throws reaches who asked for it', async () => {
     yield cost
     throw new Error('no')
   }
-  expect(() => createTurns().run('ada', failing(1))).toThrow('no')
-  await expect(Promise.resolve(createTurns().run('ada', failing(sliceCost)))).rejects.toThrow('no')
+  expect(() => createTurns().run(ada, failing(1))).toThrow('no')
+  await expect(Promise.resolve(createTurns().run(ada, failing(sliceCost)))).rejects.toThrow('no')
 })
 
 test('a caller’s work has a bound, and nobody else’s', async () => {
   const turns = createTurns()
   const log: string[] = []
-  const all = Array.from({ length: slicedWorkMax }, () => turns.run('mallory', steps('m', 1, sliceCost, log)))
-  expect(() => turns.run('mallory', steps('m', 1, sliceCost, log))).toThrow('too many costly requests')
-  expect(await turns.run('ada', steps('a', 1, sliceCost, log))).toBe('a')
+  const all = Array.from({ length: slicedWorkMax }, () => turns.run(mallory, steps('m', 1, sliceCost, log)))
+  expect(() => turns.run(mallory, steps('m', 1, sliceCost, log))).toThrow('too many costly requests')
+  expect(await turns.run(ada, steps('a', 1, sliceCost, log))).toBe('a')
   await Promise.all(all)
 })

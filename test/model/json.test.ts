@@ -1,7 +1,23 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { placeOf } from '../../src/model/check.ts'
-import { decodeUtf8, readJson } from '../../src/model/json.ts'
+import { decodeUtf8, parseWithin, readJson } from '../../src/model/json.ts'
+
+test('parseWithin() builds nothing of what has more in it', () => {
+  const within = { keysMax: 2, valuesMax: 6, depthMax: 3 }
+  const rows: [text: string, isWithin: boolean][] = [
+    ['{"a":[{"b":"[[[[{{{{,,,,::::"}]}', true],
+    ['{"a":1,"b":2,"c":3}', false],
+    ['[1,2,3,4,5,6,7]', false],
+    ['[[],[],[]]', true],
+    ['[[[[]]]]', false],
+    ['{"a":{"b":[[1]]}}', false],
+  ]
+  for (const [text, isWithin] of rows) {
+    const read = parseWithin(text, within)
+    expect([text, read]).toEqual([text, isWithin ? { value: JSON.parse(text) } : undefined])
+  }
+})
 
 describe('readJson()', () => {
   test('gives what JSON.parse gives, in any spelling of white space', () => {

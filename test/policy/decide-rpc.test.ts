@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readPolicy } from '../../src/policy/block.ts'
 import { type Access, decide, decideOnConnection, drained } from '../../src/policy/decide.ts'
-import { narrowsTools, speaksOfArguments, toolVerdict } from '../../src/policy/tools.ts'
+import { narrowsTools, speaksOfArguments, toolRules, toolVerdict } from '../../src/policy/tools.ts'
 
 function blocksOf(...rules: Record<string, string>[]) {
   const read = readPolicy(rules.map((rpcReqMatch) => ({ rpcReqMatch })))
@@ -128,8 +128,17 @@ describe('a tool is shown unless it could never be called', () => {
   ]
   for (const [rules, verdict] of rows) {
     test(`${JSON.stringify(rules)}: ${verdict}`, () =>
-      expect(drained(toolVerdict(rules.length === 0 ? [] : blocksOf(...rules), 'issues.get'))).toBe(verdict as 'yes'))
+      expect(drained(toolVerdict(toolRules(rules.length === 0 ? [] : blocksOf(...rules)), 'issues.get'))).toBe(
+        verdict as 'yes',
+      ))
   }
+})
+
+test('rules that no tool’s name could answer are read once, and not for each tool', () => {
+  const rules = Array.from({ length: 15 }, (_, i) => ({ [`params.arguments.a${i}`]: 'x', [`id${i}`]: 'x' }))
+  const read = toolRules(blocksOf(...rules, oneTool))
+  expect(read.asked).toEqual([{ path: 'params.name', pattern: '^issues\\.get$' }])
+  expect([...toolVerdict(read, 'issues.get')]).toHaveLength(1)
 })
 
 test('a list of tools is narrowed where any block says something of requests', () => {

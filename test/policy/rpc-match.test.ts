@@ -91,6 +91,20 @@ describe('a rule means what every reader would read', () => {
   })
 })
 
+test('a key of a hundred thousand marks is only looked past', () => {
+  // Put in their order, they would hold the process for a minute.
+  for (const marks of ['\u0315'.repeat(5e4) + '\u0300'.repeat(5e4), '\u0315\uff9e'.repeat(5e4)]) {
+    expect(ruleMatches({ path: 'owner', pattern: '^me$' }, { owner: 'me', [`a${marks}`]: 1 })).toBe(true)
+    expect(ruleMatches({ path: 'owner', pattern: '^me$' }, { owner: 'me', [`a${marks}`]: 1, Owner: 2 })).toBe(false)
+  }
+})
+
+test('keys that differ in how their marks are written are alike', () => {
+  const rule = { path: 'é', pattern: '.' }
+  expect(ruleMatches(rule, { é: 'x' })).toBe(true)
+  expect(ruleMatches(rule, { é: 'x', 'e\u0301': 'y' })).toBe(false)
+})
+
 describe('patterns of a policy', () => {
   const many = (pattern: string, count: number) => Array.from({ length: count }, (_, i) => `${pattern}${i}`)
   test('may be many where they are small', () => {

@@ -8,7 +8,7 @@ import { loadFixtures } from '../../src/fixtures/load.ts'
 import { readFixtures, type SourceFile } from '../../src/fixtures/read.ts'
 import { sampleSources } from '../../src/fixtures/sample.ts'
 import { createGuard } from '../../src/http/guard.ts'
-import { createShares } from '../../src/http/shares.ts'
+import { createShares, type Shares } from '../../src/http/shares.ts'
 import { answersBytesMax } from '../../src/limits.ts'
 import type { Log } from '../../src/log.ts'
 import type { Soon } from '../../src/model/soon.ts'
@@ -66,6 +66,8 @@ export interface TestPlatformOptions {
   readonly signers?: AppDeps['signers']
   /** None can be reached by default. */
   readonly upstream?: Upstream
+  /** What answers under way may take; as much as in a server by default. */
+  readonly memory?: Shares
 }
 
 export async function createTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
@@ -122,7 +124,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     wait: async (milliseconds) => void waited.push(milliseconds),
     takeTime: () => () => {},
     signers: options.signers ?? { sign: async (text, { secretKey }) => signatureOf(text, secretKey) },
-    memory: createShares(answersBytesMax),
+    memory: options.memory ?? createShares(answersBytesMax),
     now: () => platform.now,
     log,
     audit: {

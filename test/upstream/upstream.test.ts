@@ -308,6 +308,22 @@ describe('a server', () => {
     expect(abandoned).toBe(1)
   })
 
+  test('is told who we are, whatever a connection has among its headers', async () => {
+    const told: (string | null)[] = []
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch(request) {
+        told.push(request.headers.get('via'))
+        return Response.json({})
+      },
+    })
+    const request = { url: `http://127.0.0.1:${server.port}/`, headers: { via: '1.1 hidden' }, patience: 500 }
+    await upstreamIn(allow).send(request)
+    await upstreamIn(allow).send({ ...request, via: '1.1 proxy' })
+    expect(told).toEqual(['1.1 postern', '1.1 proxy, 1.1 postern'])
+  })
+
   test('that streams faster than anybody reads is let go', async () => {
     using server = Bun.serve({
       port: 0,
