@@ -31,7 +31,9 @@ function isWhole(descriptor: number): boolean {
     const { size } = fstatSync(descriptor)
     const pages = Math.floor(size / meta.pageSize)
     if (meta.lastPage < pages) return true
-    if (meta.roots.every((root) => isTreeWhole(descriptor, root, meta.pageSize, pages))) return true
+    // Each page is of one tree and stands there once: a file that says otherwise would be walked for ever.
+    const file = { descriptor, pageSize: meta.pageSize, pages, left: pages }
+    if (meta.roots.every((root) => isTreeWhole(file, root))) return true
     // Another process may have reused these pages meanwhile. Unless one did, they are what they are.
     if (readMeta(descriptor)?.transaction === meta.transaction) return false
   }
@@ -85,9 +87,20 @@ const databaseNode = 0x02
 /** Deeper than any tree gets: LMDB's own bound. */
 const depthMax = 32
 
-/** Does every page of the tree lie within so many pages? */
-function isTreeWhole(descriptor: number, root: number, pageSize: number, pages: number, depth = 0): boolean {
-  if (root >= pages || depth > depthMax) return false
+interface Walk {
+  readonly descriptor: number
+  readonly pageSize: number
+  /** Whole ones in the file. */
+  readonly pages: number
+  /** How many may still be looked at. */
+  left: number
+}
+
+/** Does every page of the tree lie within the file? */
+function isTreeWhole(walk: Walk, root: number, depth = 0): boolean {
+  const { descriptor, pageSize, pages } = walk
+  walk.left -= 1
+  if (root >= pages || walk.left < 0 || depth > depthMax) return false
   const page = Buffer.allocUnsafe(pageSize)
   if (readSync(descriptor, page, 0, pageSize, root * pageSize) < pageSize) return false
   if (Number(page.readBigUInt64LE(0)) !== root) return false
@@ -103,7 +116,7 @@ function isTreeWhole(descriptor: number, root: number, pageSize: number, pages: 
     const nodeFlags = page.readUInt16LE(node + 4)
     if (isBranch) {
       // A branch has no flags: the page number goes on there.
-      if (!isTreeWhole(descriptor, low + nodeFlags * 2 ** 32, pageSize, pages, depth + 1)) return false
+      if (!isTreeWhole(walk, low + nodeFlags * 2 ** 32, depth + 1)) return false
       continue
     }
     const data = node + nodeHeaderBytes + page.readUInt16LE(node + 6)
@@ -115,7 +128,7 @@ function isTreeWhole(descriptor: number, root: number, pageSize: number, pages: 
     } else if ((nodeFlags & databaseNode) !== 0) {
       if (data + 48 > pageSize) return false
       const below = page.readBigUInt64LE(data + 40)
-      if (below !== noPage && !isTreeWhole(descriptor, Number(below), pageSize, pages, depth + 1)) return false
+      if (below !== noPage && !isTreeWhole(walk, Number(below), depth + 1)) return false
     }
   }
   return true

@@ -67,6 +67,14 @@ test('a short file whose tree is not what LMDB writes is told', async () => {
     'nodes past the page': (bytes) => bytes.writeUInt16LE(0xffff, root + 20),
     'a node past the page': (bytes) => bytes.writeUInt16LE(0xfff0, root + 24),
     'a meta page of zeros': (bytes) => bytes.fill(0, newest, newest + pageBytes),
+    // A branch whose children are itself: looked at again and again, it would take until the end of days.
+    'a tree that comes back to itself': (bytes) => {
+      bytes.writeUInt16LE(0x01, root + 18)
+      bytes.writeUInt16LE(200, root + 20)
+      for (let node = 0; node < 100; node += 1) bytes.writeUInt16LE(1000, root + 24 + node * 2)
+      bytes.writeUInt32LE(root / pageBytes, root + 1024)
+      bytes.writeUInt32LE(0, root + 1028)
+    },
     'a page size of none': (bytes) => bytes.writeUInt32LE(0, 0x30),
   })) {
     const bytes = Buffer.from(whole)
