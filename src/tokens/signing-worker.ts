@@ -7,8 +7,12 @@ import type { Signed, ToSign } from './signers.ts'
 
 declare const self: Worker
 
-// Of this thread alone: whoever reads goes first where there are not enough cores.
-setPriority(0, signingPriority)
+try {
+  // Of this thread alone, on Linux: whoever reads goes first where there are not enough cores.
+  setPriority(0, signingPriority)
+} catch {
+  // A sandbox may forbid it, and signing goes on without.
+}
 
 self.onmessage = ({ data: { id, text, secretKey } }: MessageEvent<ToSign>) => {
   const signed: Signed = { id, signature: signatureOf(text, secretKey) }

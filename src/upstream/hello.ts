@@ -33,11 +33,7 @@ export async function learn(
   const first = await greet('legacy')
   if ('learnt' in first) return first.learnt
   const second = first.isRefusal ? await greet({ pin: statelessRevision }) : first
-  return 'learnt' in second ? second.learnt : unreached(first.why)
-}
-
-function unreached(why: string): Learnt {
-  return { status: { state: 'error', message: `The server could not be reached: ${why}` } }
+  return 'learnt' in second ? second.learnt : { status: { state: 'error', message: first.problem } }
 }
 
 interface Greeting {
@@ -49,7 +45,7 @@ interface Greeting {
 }
 
 /** `isRefusal`: it said that it does not take this greeting. */
-type Greeted = { readonly learnt: Learnt } | { readonly why: string; readonly isRefusal: boolean }
+type Greeted = { readonly learnt: Learnt } | { readonly problem: string; readonly isRefusal: boolean }
 
 async function greeted(
   upstream: Upstream,
@@ -59,7 +55,7 @@ async function greeted(
   let refused: UpstreamError | undefined
   let wantsAuthorization = false
   let isRefusal = false
-  let seen: string | undefined
+  let problem = 'The server does not speak MCP'
   let requests = 0
   const enough = new AbortController()
   const signal = AbortSignal.any([deadline, enough.signal])
@@ -68,9 +64,9 @@ async function greeted(
     fetch: async (input, init) => {
       requests += 1
       if (requests > greetingRequestsMax) {
-        seen = 'it asks too much for a greeting'
+        problem = 'The server does not speak MCP: it asks too much for a greeting'
         enough.abort()
-        throw new Error(seen)
+        throw new Error(problem)
       }
       try {
         const answer = await upstream.send({
@@ -86,15 +82,15 @@ async function greeted(
         const { status } = answer
         if (status === 401) wantsAuthorization = true
         isRefusal ||= status >= 400 && status < 500
-        if (status < 200 || status > 299) seen = `it answered ${status}`
+        if (status < 200 || status > 299) problem = `The server does not speak MCP: it answered ${status}`
         return capped(asResponse(answer), () => {
-          seen = 'it says too much for a greeting'
+          problem = 'The server does not speak MCP: it says too much for a greeting'
           enough.abort()
         })
       } catch (error) {
         if (error instanceof UpstreamError) {
           if (error.kind === 'refused') refused = error
-          seen = error.message
+          problem = `The server could not be reached: ${error.message}`
         }
         throw error
       }
@@ -108,7 +104,7 @@ async function greeted(
   } catch (error) {
     if (refused !== undefined) throw refused
     if (wantsAuthorization) return { learnt: { status: { state: 'auth_required' } } }
-    return { why: seen ?? 'it does not speak MCP', isRefusal: isRefusal || error instanceof ProtocolError }
+    return { problem, isRefusal: isRefusal || error instanceof ProtocolError }
   } finally {
     // Ends the session that the greeting opened; nobody waits for it.
     void transport

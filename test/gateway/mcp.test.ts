@@ -681,7 +681,7 @@ describe('everything stays alive', () => {
       body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/asks` }),
     })
     expect(await made.json()).toMatchObject({
-      status: { state: 'error', message: 'The server could not be reached: it asks too much for a greeting' },
+      status: { state: 'error', message: 'The server does not speak MCP: it asks too much for a greeting' },
     })
     expect(seen.length).toBeLessThanOrEqual(greetingRequestsMax)
   })
