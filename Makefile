@@ -70,7 +70,7 @@ generated: install ## Write the generated files again: the fixtures' JSON Schema
 	$(BUN) src/generate.ts
 
 .PHONY: torture
-torture: install build strace ## Put every promise to the test for about 15 minutes; `make test` does so for three
+torture: install build strace ## Put every promise to the test for about half an hour; `make test` does so for three minutes
 	$(BUN) test/torture/run.ts
 
 .PHONY: bench
