@@ -78,18 +78,8 @@ async function piped(place: Workplace, args: readonly string[], stdin: Uint8Arra
 }
 
 /** As a shell has it: its pipes hold 64 kB. */
-async function inShell(script: string, ...args: readonly string[]) {
-  const child = Bun.spawn(['bash', '-c', `set -o pipefail; ${script}`, executable, ...args], {
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const [stdout, stderr, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ])
-  return { stdout, stderr, code }
-}
+const inShell = (place: Workplace, script: string, ...args: readonly string[]) =>
+  run(place, args, {}, ['bash', '-c', `set -o pipefail; ${script}`])
 
 describe('more than a pipe holds', () => {
   test('reaches a reader that is slow, and nobody minds one that has had enough', async () => {
@@ -101,17 +91,17 @@ describe('more than a pipe holds', () => {
     }))
     writeFileSync(join(place.folder, 'all.json'), JSON.stringify({ connections }))
     const check = '"$0" check "$1" 2>&1 |'
-    const slow = await inShell(`${check} { sleep 0.3; cat; }`, place.folder)
+    const slow = await inShell(place, `${check} { sleep 0.3; cat; }`, place.folder)
     expect(slow.stdout.length).toBeGreaterThan(100_000)
     expect(slow.stdout).toContain('missing-1999')
     expect(slow.code).toBe(1)
-    expect(await inShell(`${check} head -1`, place.folder)).toMatchObject({ code: 1, stderr: '' })
+    expect(await inShell(place, `${check} head -1`, place.folder)).toMatchObject({ code: 1, stderr: '' })
   })
 
   test('goes into an export whose errors go the same way', async () => {
     using place = workplace()
     await (await startServer(place)).kill('SIGTERM')
-    const exported = await inShell('"$0" export --data "$1" 2>&1 | { sleep 0.3; cat; }', place.data)
+    const exported = await inShell(place, '"$0" export --data "$1" 2>&1 | { sleep 0.3; cat; }', place.data)
     expect(exported.code).toBe(0)
     expect(exported.stdout.length).toBeGreaterThan(65_536)
     for (const line of exported.stdout.trim().split('\n')) JSON.parse(line)
@@ -120,7 +110,8 @@ describe('more than a pipe holds', () => {
   })
 
   test('what cannot be written is told, and the exit code is 1', async () => {
-    expect(await inShell('"$0" version > /dev/full')).toEqual({
+    using place = workplace()
+    expect(await inShell(place, '"$0" version > /dev/full')).toEqual({
       code: 1,
       stdout: '',
       stderr: expect.stringMatching(/^cannot write: ENOSPC/),
@@ -168,7 +159,7 @@ describe('- stands for stdin and stdout', () => {
     await (await startServer(place)).kill('SIGTERM')
     const copy = join(place.folder, 'copy')
     const script = '"$0" backup - --data "$1" | { sleep 0.2; "$0" restore - --data "$2"; }'
-    expect(await inShell(script, place.data, copy)).toMatchObject({
+    expect(await inShell(place, script, place.data, copy)).toMatchObject({
       code: 0,
       // More than a pipe holds.
       stderr: expect.stringMatching(/^stdout holds the whole of .* \((?:[7-9]\d|\d{3}) kB\)/),

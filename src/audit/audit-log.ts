@@ -2,7 +2,7 @@
  * The audit log: who minted, revoked or was refused what. One JSON object a line in `audit.jsonl`, each with the
  * hash of the line before it, so that no line can be changed, taken out or put in without a trace. The server and
  * the commands write to the same file: a lock of the operating system lets one append at a time. The file may be moved
- * away at any time: whoever writes next begins a new one, whose first line has the hash of the last line of the old.
+ * away at any time: the next process that writes begins a new one, whose first line has the hash of the old one's last.
  */
 
 import { Database } from 'bun:sqlite'

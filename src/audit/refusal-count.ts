@@ -1,6 +1,6 @@
 /**
  * Which refusals of a second are written one by one, and which are only counted. Each caller has a bound of its own, so
- * that whoever floods the log hides nobody else in it; all of them together have one too, so that a crowd cannot fill
+ * that one that floods the log cannot hide the others; all of them together have one too, so that a crowd cannot fill
  * the disk. Pure: whoever uses it says when a second is over.
  */
 

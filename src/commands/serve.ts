@@ -155,9 +155,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     upstreamPatience: config.upstream.patience,
     memory,
     async wait(milliseconds, request) {
-      const giveBack = takeTime(request)
+      const onWaited = takeTime(request)
       await wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
-      giveBack()
+      onWaited()
     },
     takeTime,
     signers,
@@ -223,6 +223,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
 const giveBackEvery = 100_000
 const giveBackAfterMs = 500
 const giveBack = () => Bun.gc(true)
+
 /** Is it what clients call us, whatever proxy is in between? Others may be served beside us under the same name. */
 function isBelow(target: URL, baseUrl: string): boolean {
   const { origin, pathname } = new URL(baseUrl)

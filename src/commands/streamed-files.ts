@@ -17,10 +17,10 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { isatty } from 'node:tty'
 import { CommandError } from '../errors.ts'
+import { writeWhole } from '../write-whole.ts'
 import { backUpCommand } from './backup.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
-import { writeWhole } from './write-whole.ts'
 
 type Kind = 'backup' | 'export'
 

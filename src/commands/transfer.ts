@@ -16,11 +16,11 @@ import { isAnythingAhead, removeAhead } from '../storage/ahead.ts'
 import { type Store, StoreError } from '../storage/store.ts'
 import { exportLines } from '../transfer/export.ts'
 import { importFile } from '../transfer/import.ts'
+import { writeWhole } from '../write-whole.ts'
 import { recordAct } from './audit.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
-import { writeWhole } from './write-whole.ts'
 
 interface Flags {
   readonly data: string

@@ -7,6 +7,7 @@
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { readSigningKeys } from '../auth/signing-keys.ts'
+import { isCompiled } from '../compiled.ts'
 import { expectDataFolder, openExistingDataFolder, upgradeStore } from '../data-folder.ts'
 import { CommandError } from '../errors.ts'
 import { problemText, type Shape, shapeOf } from '../model/check.ts'
@@ -53,7 +54,6 @@ const shownMax = 100
  */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   if (process.env[lookingHere] !== undefined) return verifyHere(flags, terminal)
-  const isCompiled = /^(?:\/\$bunfs|B:[\\/]~BUN)[\\/]/.test(Bun.main)
   const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data]
   if (flags.repair === true) args.push('--repair')

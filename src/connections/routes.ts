@@ -119,9 +119,8 @@ export function connectionRoutes(deps: ConnectionDeps) {
     .delete(
       '/connect/:namespace/:connectionId',
       async ({ request }) => {
-        await askToWrite(request) // 401, 429
-        for (;;) {
-          const asking = await ask(deps, request)
+        let asking = await askToWrite(request) // 401, 429
+        for (; ; asking = await ask(deps, request)) {
           const { stored, ...place } = await enterConnection(asking, connections, 'write') // 404, 403
           refuseQuery(request.url) // 400
           const change = connectionChange(place.namespace, place.connectionId, stored, undefined)

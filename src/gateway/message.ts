@@ -5,9 +5,9 @@
 
 import { isJson, readBytes } from '../http/body.ts'
 import { freshJson } from '../http/respond.ts'
-import { jsonCharacterCost, rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
+import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
-import { readJsonBytes } from '../model/json.ts'
+import { reading, readJsonBytes } from '../model/json.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../model/mcp.ts'
 import type { Soon } from '../model/soon.ts'
 import { folded } from '../policy/rpc-match.ts'
@@ -34,13 +34,7 @@ export async function readMessage(
   if (!isJson(request.headers.get('content-type'))) {
     throw new RpcError('unreadable', 'content-type: must be application/json')
   }
-  return inTurns(reading(bytes))
-}
-
-/** As work: yields what reading costs before it is done. */
-function* reading(bytes: Uint8Array<ArrayBuffer>): Generator<number, Message> {
-  yield bytes.length * jsonCharacterCost
-  return messageOf(bytes)
+  return inTurns(reading(bytes.length, () => messageOf(bytes)))
 }
 
 /** The text itself goes on, so a number that others may read as another one is not taken for any. */

@@ -1,14 +1,7 @@
 /** `tools/list` answers, without the tools that the token could never call. Everything else in them stays. */
 
-import {
-  answerDepthMax,
-  answerKeysMax,
-  answerReadCharsMax,
-  answerValuesMax,
-  jsonCharacterCost,
-  narrowingCostMax,
-} from '../limits.ts'
-import { parseWithin } from '../model/json.ts'
+import { answerDepthMax, answerKeysMax, answerReadCharsMax, answerValuesMax, narrowingCostMax } from '../limits.ts'
+import { parseWithin, reading } from '../model/json.ts'
 import type { Block } from '../policy/block.ts'
 import { type ToolRules, toolRules, toolVerdict } from '../policy/tools.ts'
 import { RpcError } from './rpc-error.ts'
@@ -30,9 +23,8 @@ export function* narrowTools(text: string, blocks: readonly Block[]): Generator<
 }
 
 /** As work: yields what reading costs before it is done. Throws what `readAnswer` throws. */
-export function* readingAnswer(text: string): Generator<number, unknown> {
-  yield text.length * jsonCharacterCost
-  return readAnswer(text)
+export function readingAnswer(text: string): Generator<number, unknown> {
+  return reading(text.length, () => readAnswer(text))
 }
 
 /**

@@ -6,7 +6,7 @@
 import { invalidRequest } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
-import { type JsonBounds, readingJson, readJsonBytes } from '../model/json.ts'
+import { type JsonBounds, reading, readJsonBytes } from '../model/json.ts'
 import type { Soon } from '../model/soon.ts'
 
 export interface BodyBounds {
@@ -34,7 +34,8 @@ export async function readJsonBody(
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
   const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax, numbers: 'exact' }
-  const read = inTurns === undefined ? readJsonBytes(bytes, bounds) : await inTurns(readingJson(bytes, bounds))
+  const readNow = () => readJsonBytes(bytes, bounds)
+  const read = inTurns === undefined ? readNow() : await inTurns(reading(bytes.length, readNow))
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(bodyProblemText(problem))

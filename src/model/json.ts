@@ -46,10 +46,10 @@ export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult
   return readJson(text, bounds)
 }
 
-/** The same as work in steps: yields what reading costs, in the unit of `costToAsk` (policy), before it is done. */
-export function* readingJson(bytes: Uint8Array, bounds: JsonBounds): Generator<number, JsonResult> {
-  yield bytes.length * jsonCharacterCost
-  return readJsonBytes(bytes, bounds)
+/** `read` as work in steps: yields what reading so many characters costs, in the unit of `costToAsk` (policy), before it is done. */
+export function* reading<T>(characters: number, read: () => T): Generator<number, T> {
+  yield characters * jsonCharacterCost
+  return read()
 }
 
 export function readJson(text: string, { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds): JsonResult {

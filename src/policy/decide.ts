@@ -43,9 +43,11 @@ export type Decision =
 
 /** Every block's `namespaces` come first: what is not visible is 404, whatever else is missing (contract 4). */
 export function decide(blocks: readonly Block[], access: Access): Decision {
-  return drained(decideInSteps(blocks, access, ['namespaces', 'resources', 'operations', 'metadata'], hiding))
+  return drained(decideInSteps(blocks, access, fieldsInOrder, hiding))
 }
 
+/** Here and below without `rpcReqMatch`, which comes last: its patterns are what costs. */
+const fieldsInOrder: readonly Field[] = ['namespaces', 'resources', 'operations', 'metadata']
 const hiding: ReadonlySet<Field> = new Set<Field>(['namespaces'])
 
 /** Of a connection that is there: one whose metadata the constraints do not allow is not visible either. */
@@ -55,9 +57,10 @@ export function decideOnConnection(blocks: readonly Block[], access: Access): De
 
 /** The same in steps: yields what the next one costs (`costToAsk`) before it is taken. For messages, whose rules may be many. */
 export function decideOnMessage(blocks: readonly Block[], access: Access): Generator<number, Decision> {
-  return decideInSteps(blocks, access, ['namespaces', 'metadata', 'resources', 'operations'], hidingConnection)
+  return decideInSteps(blocks, access, connectionFieldsInOrder, hidingConnection)
 }
 
+const connectionFieldsInOrder: readonly Field[] = ['namespaces', 'metadata', 'resources', 'operations']
 const hidingConnection: ReadonlySet<Field> = new Set<Field>(['namespaces', 'metadata'])
 
 /** All at once. */
@@ -68,7 +71,6 @@ export function drained<T>(steps: Generator<number, T>): T {
   }
 }
 
-/** `rpcReqMatch` comes last: its patterns are what costs. */
 function* decideInSteps(
   blocks: readonly Block[],
   access: Access,

@@ -5,7 +5,7 @@
  * load that was cut off has left is removed before the next, and nobody takes it for records until then.
  */
 
-import { aheadKey, connectionsOf, keyText, namespaceKey, privatesOf, termsIn, under } from './keys.ts'
+import { aheadKey, connectionsOf, namespaceIn, namespaceKey, privatesOf, termsIn, under } from './keys.ts'
 import { asBuffer, type Check, type Entry, type Key, type Store } from './store.ts'
 
 /** Of keys and values in one commit; with what LMDB and the runs add, it is held in memory twice. */
@@ -95,5 +95,5 @@ export async function removeAhead(store: Store): Promise<void> {
 /** Is it the key of a connection of one of these namespaces, or of what belongs to one? */
 export function isOf(namespaces: ReadonlySet<string>, key: Key): boolean {
   if (namespaces.size === 0 || !'cpx'.includes(String.fromCharCode(key[0] ?? 0))) return false
-  return namespaces.has(keyText(key).slice(1).split('\0', 1)[0] ?? '')
+  return namespaces.has(namespaceIn(key))
 }

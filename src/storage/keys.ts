@@ -76,6 +76,10 @@ export function connectionOf(key: Key): { namespace: string; connectionId: strin
   if (key[0] !== 0x63 || namespace === undefined || connectionId === undefined) return undefined
   return { namespace, connectionId }
 }
+/** Of the key of a connection, or of what belongs to one: the namespace. */
+export function namespaceIn(key: Key): string {
+  return keyText(key).slice(1).split('\0', 1)[0] ?? ''
+}
 export const connectionsOf = (namespace: string): Key => key('c', namespace, '')
 export const privatesOf = (namespace: string): Key => key('p', namespace, '')
 /** What a connection has beside its public record. */

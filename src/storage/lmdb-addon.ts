@@ -14,9 +14,9 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { writeWhole } from '../write-whole.ts'
 
 /** Where the addon goes when there are no files in memory: the folder of the store that is being opened. */
 let unpackFolder = '.'
@@ -95,10 +95,6 @@ function writeNew(file: string, bytes: Buffer): void {
   } finally {
     closeSync(descriptor)
   }
-}
-
-function writeWhole(descriptor: number, bytes: Buffer): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at)
 }
 
 function load(file: string): unknown {

@@ -19,7 +19,7 @@ import {
   type Committed,
   checkKey,
   copyBytes,
-  counted,
+  countedAll,
   type Entry,
   joinValues,
   type Key,
@@ -126,14 +126,7 @@ export function openLmdbStore(
     for (const { key, value } of write.checks ?? []) {
       if (!sameBytes(find(key), value)) conflicts.push(key)
     }
-    const full: Key[] = []
-    const counts: Entry[] = []
-    for (const count of conflicts.length > 0 ? [] : (write.counts ?? [])) {
-      checkKey(count.key)
-      const value = counted(find(count.key), count)
-      if (value === undefined) full.push(count.key)
-      else counts.push({ key: count.key, value })
-    }
+    const { entries: counts, full } = countedAll(conflicts.length > 0 ? [] : (write.counts ?? []), find)
     if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
     // Pages are rarely full, and a run ends somewhere in its last one.
     let bytes = 0

@@ -4,7 +4,7 @@ import {
   type Committed,
   checkKey,
   copyBytes,
-  counted,
+  countedAll,
   type Entry,
   joinValues,
   type Key,
@@ -57,12 +57,10 @@ export function openMemoryStore(): Store {
     const conflicts = (write.checks ?? [])
       .filter(({ key, value }) => !sameBytes(find(key), value))
       .map(({ key }) => key)
-    const full: Key[] = []
-    for (const count of conflicts.length > 0 ? [] : (write.counts ?? [])) {
-      const value = counted(find(count.key), count)
-      if (value === undefined) full.push(count.key)
-      else if (value.length === 0) deletes.push(count.key)
-      else puts.push({ key: count.key, value })
+    const { entries: counts, full } = countedAll(conflicts.length > 0 ? [] : (write.counts ?? []), find)
+    for (const count of counts) {
+      if (count.value.length === 0) deletes.push(count.key)
+      else puts.push(count)
     }
     if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
     // Into a copy first, so that a reader between two steps sees all of the write or none.

@@ -131,8 +131,23 @@ export function countBytes(numbers: readonly number[]): Uint8Array {
   return Buffer.from(numbers.join(' '))
 }
 
-/** What the key holds after the count, nothing where that is empty; undefined where it would pass a bound. */
-export function counted(stored: Uint8Array | undefined, { add, most }: Count): Uint8Array | undefined {
+/** What the keys of all counts hold after them, nothing where that is empty; `full`: those that would pass a bound. */
+export function countedAll(
+  counts: readonly Count[],
+  find: (key: Key) => Uint8Array | undefined,
+): { readonly entries: readonly Entry[]; readonly full: readonly Key[] } {
+  const entries: Entry[] = []
+  const full: Key[] = []
+  for (const count of counts) {
+    checkKey(count.key)
+    const value = counted(find(count.key), count)
+    if (value === undefined) full.push(count.key)
+    else entries.push({ key: count.key, value })
+  }
+  return { entries, full }
+}
+
+function counted(stored: Uint8Array | undefined, { add, most }: Count): Uint8Array | undefined {
   const before = readCount(stored)
   const after = add.map((number, index) => (before[index] ?? 0) + number)
   const isFull = add.some((number, index) => number > 0 && (after[index] as number) > (most?.[index] ?? Infinity))

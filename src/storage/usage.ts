@@ -1,6 +1,6 @@
 /** What namespaces hold, counted anew from their entries: for a store that was never counted, and for a check of one that was. */
 
-import { connections, keyText, privates, usageKey } from './keys.ts'
+import { connections, namespaceIn, privates, usageKey } from './keys.ts'
 import { countBytes, type Entry } from './store.ts'
 
 export interface Usages {
@@ -16,7 +16,7 @@ export function createUsages(): Usages {
     add({ key, value }) {
       const isConnection = key[0] === connections[0]
       if (!isConnection && key[0] !== privates[0]) return
-      const namespace = keyText(key).slice(1).split('\0', 1)[0] ?? ''
+      const namespace = namespaceIn(key)
       const usage = usages.get(namespace) ?? { connections: 0, bytes: 0 }
       usages.set(namespace, usage)
       usage.bytes += value.length

@@ -5,6 +5,7 @@
 
 import { availableParallelism } from 'node:os'
 import type { SigningKey } from '../auth/signing-keys.ts'
+import { isCompiled } from '../compiled.ts'
 import { PlatformError } from '../errors.ts'
 import { createShares, type Holder } from '../http/shares.ts'
 import { signaturesAtOnceMax, signersMax } from '../limits.ts'
@@ -38,7 +39,7 @@ interface Thread {
 
 /** One core is left for requests. Threads are started by the first tokens that are minted: most processes need none. */
 export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))): Signers {
-  const threads: Thread[] = []
+  const threads = new Set<Thread>()
   const shares = createShares(signaturesAtOnceMax)
   let lastId = 0
 
@@ -52,18 +53,18 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
     }
     // It is not used again: the next token starts another one.
     worker.onerror = ({ message }) => {
-      threads.splice(threads.indexOf(thread), 1)
+      threads.delete(thread)
       for (const { reject } of waiting.values()) reject(new Error(`the thread that signs ended: ${message}`))
       worker.terminate()
     }
-    threads.push(thread)
+    threads.add(thread)
     return thread
   }
 
   /** The one with the least to do, or another one while all have something. */
   function least(): Thread {
-    const [first] = threads.toSorted((a, b) => a.waiting.size - b.waiting.size)
-    return first === undefined || (first.waiting.size > 0 && threads.length < count) ? start() : first
+    const [first] = [...threads].sort((a, b) => a.waiting.size - b.waiting.size)
+    return first === undefined || (first.waiting.size > 0 && threads.size < count) ? start() : first
   }
 
   return {
@@ -85,14 +86,13 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
       }
     },
     close() {
-      for (const { worker } of threads.splice(0)) worker.terminate()
+      for (const { worker } of threads) worker.terminate()
+      threads.clear()
     },
   }
 }
 
 /** Where the thread's program is: in the executable beside the main one, by its place there. */
 function program(): string {
-  return Bun.main.startsWith('/$bunfs/')
-    ? './tokens/signing-worker.ts'
-    : new URL('./signing-worker.ts', import.meta.url).href
+  return isCompiled ? './tokens/signing-worker.ts' : new URL('./signing-worker.ts', import.meta.url).href
 }

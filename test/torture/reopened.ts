@@ -24,7 +24,8 @@ const damagedEvery = 10
 
 export const reopened: Trial = {
   name: 'reopened',
-  promise: 'A sound store is never called damaged, whoever wrote it last and however that ended; a cut one always is',
+  promise:
+    'A sound store is never called damaged, even after its last process was killed; one that misses a page in use always is',
   times: { full: 2000, short: 60 },
 
   async run(times, seed) {

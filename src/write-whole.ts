@@ -1,4 +1,4 @@
-/** A write to a pipe that may not wait for its reader. */
+/** A write that is whole: to a file, or to a pipe that may not wait for its reader. */
 
 import { writeSync } from 'node:fs'
 
