@@ -119,8 +119,8 @@ export const mintsPerSecondDefault = 50
 export const writesPerSecondDefault = 100
 /** Ours: threads that sign, at most; one core fewer than there are, each 700 tokens a second. Past it: tokens wait. */
 export const signersMax = 4
-/** Ours: the priority of those threads, as `nice` has it: requests that only read go first. Past it: nothing. */
-export const signingPriority = 10
+/** Ours: tokens that may wait for a thread that gives way to everything else. Past it: the thread competes until none waits. */
+export const signaturesBehind = 8
 /** Ours: tokens that wait for their signature; one API key may have half of what the others leave. Past it: 503. */
 export const signaturesAtOnceMax = 800
 /** Ours: bad credentials a second from one address; an office with an expired token stays under it. `--failure-rate`. Past it: 429. */

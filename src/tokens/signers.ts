@@ -8,7 +8,8 @@ import type { SigningKey } from '../auth/signing-keys.ts'
 import { isCompiled } from '../compiled.ts'
 import { PlatformError } from '../errors.ts'
 import { createShares, type Holder } from '../http/shares.ts'
-import { signaturesAtOnceMax, signersMax } from '../limits.ts'
+import { signaturesAtOnceMax, signaturesBehind, signersMax } from '../limits.ts'
+import { setThreadPriority } from './thread-priority.ts'
 
 export interface ToSign {
   readonly id: number
@@ -16,10 +17,8 @@ export interface ToSign {
   readonly secretKey: Uint8Array
 }
 
-export interface Signed {
-  readonly id: number
-  readonly signature: string
-}
+/** A signature, or, first of all, the system's number of the thread. */
+export type FromThread = { readonly id: number; readonly signature: string } | { readonly thread: number | undefined }
 
 export interface Signers {
   /** The signature of the text, encoded. Rejects with `unavailable` where too many wait. */
@@ -34,6 +33,10 @@ interface Waiting {
 
 interface Thread {
   readonly worker: Worker
+  /** Undefined until it has said so, and where the system does not tell. */
+  number: number | undefined
+  /** It competes for the processor. Otherwise it signs only where nobody else has something to do. */
+  isBehind: boolean
   readonly waiting: Map<number, Waiting>
 }
 
@@ -46,10 +49,16 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
   function start(): Thread {
     const waiting = new Map<number, Waiting>()
     const worker = new Worker(program(), { ref: false })
-    const thread = { worker, waiting }
-    worker.onmessage = ({ data: { id, signature } }: MessageEvent<Signed>) => {
-      waiting.get(id)?.resolve(signature)
-      waiting.delete(id)
+    const thread: Thread = { worker, number: undefined, isBehind: false, waiting }
+    worker.onmessage = ({ data }: MessageEvent<FromThread>) => {
+      if ('thread' in data) {
+        thread.number = data.thread
+        setThreadPriority(thread.number, thread.isBehind ? 'normal' : 'idle')
+        return
+      }
+      waiting.get(data.id)?.resolve(data.signature)
+      waiting.delete(data.id)
+      if (thread.isBehind && waiting.size === 0) compete(thread, false)
     }
     // It is not used again: the next token starts another one.
     worker.onerror = ({ message }) => {
@@ -59,6 +68,11 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
     }
     threads.add(thread)
     return thread
+  }
+
+  function compete(thread: Thread, isBehind: boolean): void {
+    thread.isBehind = isBehind
+    setThreadPriority(thread.number, isBehind ? 'normal' : 'idle')
   }
 
   /** The one with the least to do, or another one while all have something. */
@@ -75,11 +89,13 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
         })
       }
       try {
-        const { worker, waiting } = least()
+        const thread = least()
         lastId += 1
         const { promise, resolve, reject } = Promise.withResolvers<string>()
-        waiting.set(lastId, { resolve, reject })
-        worker.postMessage({ id: lastId, text, secretKey } satisfies ToSign)
+        thread.waiting.set(lastId, { resolve, reject })
+        // Where the processors are busy without end, a thread that gives way to all signs two tokens a second.
+        if (!thread.isBehind && thread.waiting.size >= signaturesBehind) compete(thread, true)
+        thread.worker.postMessage({ id: lastId, text, secretKey } satisfies ToSign)
         return await promise
       } finally {
         shares.giveBack(holder, 1)

@@ -1,8 +1,9 @@
 import { afterAll, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { signatureOf } from '../../src/auth/signature.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'
-import { signaturesAtOnceMax } from '../../src/limits.ts'
+import { signaturesAtOnceMax, signaturesBehind } from '../../src/limits.ts'
 import { createSigners } from '../../src/tokens/signers.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, signingKeyRecord, startOfTime } from '../support/platform.ts'
@@ -12,6 +13,18 @@ const { active } = keyRing([signingKeyRecord('a key')])
 const holder = (keyId: string) => ({ keyId, family: keyId })
 const signers = createSigners(2)
 afterAll(() => signers.close())
+
+const isGlibc = process.platform === 'linux' && !existsSync('/etc/alpine-release')
+
+/** Threads of this process that the system runs only where nobody else wants the processor: `SCHED_IDLE` is 5. */
+function givingWay(): number {
+  const policyOf = (thread: string) => {
+    const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'latin1')
+    // proc(5): the 41st field, counted from the one after the name, which may hold anything.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]
+  }
+  return readdirSync('/proc/self/task').filter((thread) => policyOf(thread) === '5').length
+}
 
 test('threads sign as this one does, each text its own', async () => {
   const texts = Array.from({ length: 50 }, (_, i) => `text ${i}`)
@@ -32,6 +45,18 @@ test('this thread is free while others sign', async () => {
   }
   // Sixty milliseconds' worth of signatures, in a turn or two, if they were made here.
   expect(turns).toBeGreaterThan(20)
+})
+
+test.skipIf(!isGlibc)('a thread gives way to everything else, and competes while much waits for it', async () => {
+  const own = createSigners(1)
+  const before = givingWay()
+  await own.sign('first', active, holder('ada'))
+  expect(givingWay()).toBe(before + 1)
+  const many = Array.from({ length: signaturesBehind + 1 }, (_, i) => own.sign(`${i}`, active, holder('ada')))
+  expect(givingWay()).toBe(before)
+  await Promise.all(many)
+  expect(givingWay()).toBe(before + 1)
+  own.close()
 })
 
 test('what waits is bounded, and one key leaves room for others', async () => {
