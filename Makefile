@@ -46,6 +46,7 @@ node_modules/.installed: package.json package-lock.json
 .PHONY: test
 test: install build typecheck lint strace ## Check types and style, and run every test, on the executable too
 	$(BUN) test
+	POSTERN_TEST_FAST_LANE=off $(BUN) test test/connections test/gateway test/http test/auth test/audit test/mocks test/tokens
 	$(BUN) test/torture/run.ts short
 
 # For the power cuts of the torture. Where it cannot be had, that one trial says so.

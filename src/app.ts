@@ -3,37 +3,40 @@
  * nothing; what varies comes in, so tests run it on a store in memory and a clock that stands still.
  */
 
-import { Elysia } from 'elysia'
 import type { Audit } from './audit/audit-log.ts'
-import { createRefusals } from './audit/refusals.ts'
+import { createDenials } from './auth/denials.ts'
 import { createAuthenticator } from './auth/authenticate.ts'
+import { createAuthorizer } from './auth/authorize.ts'
 import { createRefusedLog, type RefusedBecause } from './auth/refused-log.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { createConnectionLists } from './connections/list.ts'
-import { connectionRoutes } from './connections/routes.ts'
-import { notFound, PlatformError } from './errors.ts'
+import { connectionHandlers } from './connections/routes.ts'
+import { PlatformError } from './errors.ts'
+import { createFastLane } from './fast-lane/fast-lane.ts'
 import { createOpenStreams, type Every } from './gateway/open-streams.ts'
 import { createProxy } from './gateway/proxy.ts'
-import { gatewayRoutes } from './gateway/routes.ts'
+import { mcpHandlers } from './gateway/routes.ts'
 import { createSessions } from './gateway/sessions.ts'
 import { createStates } from './gateway/states.ts'
-import { toolRoutes } from './gateway/tools.ts'
-import { createEdge, type Fetch } from './http/edge.ts'
+import { toolHandlers } from './gateway/tools.ts'
+import { asPlatformError, errorResponse } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
+import { createMiddleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
 import { createRateLimit } from './http/rate-limit.ts'
-import { asPlatformError, errorResponse, jsonResponse } from './http/respond.ts'
+import { jsonResponse } from './http/respond.ts'
+import { errorsOf } from './http/route.ts'
+import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import type { Shares } from './http/shares.ts'
 import { createTurns } from './http/turns.ts'
 import type { Log } from './log.ts'
 import { createMocks } from './mocks/mock.ts'
-import { openApiRoutes } from './openapi/routes.ts'
+import { referenceHandlers } from './openapi/routes.ts'
 import { createRegistry } from './registry/registry.ts'
-import { serverRoutes } from './servers/routes.ts'
+import { serverHandlers } from './servers/routes.ts'
 import type { Quota } from './storage/connections.ts'
-import { createKnownConnections } from './storage/known-connections.ts'
 import { type Store, StoreError } from './storage/store.ts'
-import { tokenRoutes } from './tokens/routes.ts'
+import { tokenHandlers } from './tokens/routes.ts'
 import type { Signers } from './tokens/signers.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
@@ -70,6 +73,8 @@ export interface AppDeps {
   readonly log: Log
   /** Told what happens, where somebody counts. */
   readonly observer?: Observer
+  /** Answers what was decided before without waiting. Left out: where the store has local reads. */
+  readonly fastLane?: boolean
 }
 
 /** A second, each; 0 for no limit. */
@@ -88,48 +93,48 @@ export interface Observer {
 }
 
 export interface App {
-  readonly fetch: Fetch
+  readonly fetch: Handler
   readonly pageCache: () => { readonly hits: number; readonly misses: number }
 }
 
 export function createApp(deps: AppDeps): App {
-  const { store, secrets, issuer, guard, audit, rates, quota, upstream, now, monotonic, addressOf, log, observer } =
-    deps
-  const registry = createRegistry(store)
+  const { store, secrets, issuer, audit, rates, upstream, memory, now, monotonic, log, observer } = deps
+  const lists = createConnectionLists(store, secrets.cursorKey)
+  const fastLane =
+    store.local === undefined || deps.fastLane === false
+      ? undefined
+      : createFastLane({ local: store.local, lists, now })
+  const middleware = createMiddleware({ guard: deps.guard, log, observe: observer?.answered, monotonic })
+  const denials = createDenials(audit, middleware.requestId)
   const noteRefused = createRefusedLog(log, monotonic)
   const authenticator = createAuthenticator({
-    registry,
+    registry: createRegistry(store),
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
     issuer,
     now,
     failures: createRateLimit({ perSecond: rates.failures, now: monotonic }),
-    addressOf,
+    addressOf: deps.addressOf,
     onRefused(reason, details) {
       noteRefused(reason, details)
       observer?.credentialRefused(reason)
     },
   })
-  const mints = createRateLimit({ perSecond: rates.mints, now: monotonic })
-  const lists = createConnectionLists(store, secrets.cursorKey)
+  const ordinary = createAuthorizer({ authenticator, store, denials })
+  const authorizer = fastLane?.authorizer(ordinary) ?? ordinary
   const sessions = createSessions(secrets.sessionKey)
   const states = createStates({ store, now: monotonic, log })
-  const edge = createEdge({ guard, log, observe: observer?.answered })
-  const refusals = createRefusals(audit, edge.requestId)
-
-  const connections = createKnownConnections(store)
   const turns = createTurns()
   const gateway = {
-    authenticator,
-    refusals,
-    connections,
+    authorizer,
+    denials,
     headersKey: secrets.headersKey,
     sessions,
-    memory: deps.memory,
+    memory,
     proxy: createProxy({
       upstream,
       sessions,
-      memory: deps.memory,
+      memory,
       turns,
       patience: deps.upstreamPatience,
       onState: states.note,
@@ -139,79 +144,66 @@ export function createApp(deps: AppDeps): App {
     streams: createOpenStreams(deps.every),
     takeTime: deps.takeTime,
     pseudonym: secrets.pseudonym,
+    monotonic,
   }
 
   /** The answer to whatever was thrown on the way. */
-  function refuse(request: Request, thrown: unknown): Response {
-    const error = boundary(thrown)
+  function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
+    const error = storeIsAway(thrown) ?? asPlatformError(thrown)
     // A fault of an upstream is nobody's here to mend.
-    if (error.code === 'internal' || error.code === 'unavailable') edge.fault(request, thrown)
-    const path = pathOf(request.url)
-    const allow = error.code === 'method_not_allowed' ? { allow: allowedMethods(path) ?? '' } : {}
-    return errorResponse(path, error, allow)
+    if (error.code === 'internal' || error.code === 'unavailable') middleware.noteError(request, thrown)
+    return errorResponse(error, shape)
   }
 
-  // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's
-  // settings count. The error boundary stands before the routes, because it covers what is mounted after it.
-  const routes = new Elysia({
-    normalize: false,
-    aot: true,
-    precompile: true,
-    systemRouter: false,
-    handler: { standardHostname: false },
-  })
-    .onError(({ request, error, code }) => refuse(request, code === 'NOT_FOUND' ? unknownRoute(request) : error))
-    .use(
-      connectionRoutes({
-        authenticator,
-        ready: edge.ready,
+  const route = createRouter(
+    {
+      ...connectionHandlers({
+        authorizer,
         lists,
-        refusals,
+        onPage: fastLane?.rememberPage ?? forgotten,
+        denials,
         audit,
         store,
-        connections,
         upstream,
         headersKey: secrets.headersKey,
         writes: createRateLimit({ perSecond: rates.writes, now: monotonic }),
-        quota,
+        quota: deps.quota,
         now,
       }),
-    )
-    .use(gatewayRoutes(gateway))
-    .use(toolRoutes(gateway))
-    .use(serverRoutes({ authenticator, refusals, ready: edge.ready }))
-    .use(openApiRoutes(issuer))
-    .get('/health', () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })))
-    // Last: the bearer plugin, which it brings, reads all headers and the query of every route after it.
-    .use(tokenRoutes({ authenticator, signers: deps.signers, mints, audit, refusals, issuer, now, observer }))
-    .compile()
-  return { fetch: edge.around(routes.fetch, refuse), pageCache: lists.statistics }
+      ...mcpHandlers(gateway),
+      ...toolHandlers(gateway),
+      ...serverHandlers({ authorizer, denials, onDetails: fastLane?.rememberDetails ?? forgotten }),
+      ...tokenHandlers({
+        authenticator: { ...authenticator, authenticate: authorizer.authenticate },
+        signers: deps.signers,
+        mints: createRateLimit({ perSecond: rates.mints, now: monotonic }),
+        audit,
+        denials,
+        issuer,
+        now,
+        observer,
+      }),
+      ...referenceHandlers(issuer),
+      health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),
+    },
+    answerError,
+  )
+  return {
+    fetch: middleware.wrap(route, answerError, fastLane?.respond),
+    pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
+  }
 }
 
-function boundary(thrown: unknown): PlatformError {
-  // A damaged record is no passing trouble: it is answered as a fault of ours, and the log says which.
-  if (thrown instanceof StoreError && thrown.kind !== 'damaged')
-    return new PlatformError('unavailable', 'The store cannot be written right now', { cause: thrown })
-  return asPlatformError(thrown)
+function forgotten(): void {}
+
+/** Of an error that came before any operation. A stranger's request is not answered as JSON-RPC. */
+function shapeOutsideOf(request: Request): ErrorShape {
+  const shape = errorsOf(pathOf(request.url))
+  return shape === 'server' ? shape : undefined
 }
 
-const methods: readonly (readonly [path: RegExp, allowed: string])[] = [
-  [/^\/tokens\/?$/, 'POST'],
-  [/^\/connect\/[^/]+\/?$/, 'GET, POST'],
-  [/^\/connect\/[^/]+\/[^/]+\/?$/, 'GET, PUT, DELETE'],
-  [/^\/connect\/[^/]+\/[^/]+\/\.tools\/?$/, 'GET'],
-  [/^\/connect\/[^/]+\/[^/]+\/\.tools\/.+$/, 'GET, POST'],
-  [/^\/$/, 'GET'],
-  [/^\/(?:servers\/.+|health|docs|openapi\.json|\.well-known\/jwks\.json)\/?$/, 'GET'],
-]
-
-function allowedMethods(path: string): string | undefined {
-  return methods.find(([pattern]) => pattern.test(path))?.[1]
-}
-
-/** A path that exists under another method says so. */
-function unknownRoute(request: Request): PlatformError {
-  const allowed = allowedMethods(pathOf(request.url))
-  if (allowed === undefined) return notFound()
-  return new PlatformError('method_not_allowed', `This path answers ${allowed} only`)
+/** A damaged record is no passing trouble: it is answered as a fault of ours, and the log says which. */
+function storeIsAway(thrown: unknown): PlatformError | undefined {
+  if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
+  return new PlatformError('unavailable', 'The store cannot be written right now', { cause: thrown })
 }

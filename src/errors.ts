@@ -3,32 +3,80 @@
  * who sent the request. Every other throw is a bug: it is logged and answered with a fixed text.
  */
 
-export type ErrorCode =
-  | 'invalid_request'
-  | 'policy_too_large'
-  | 'unauthorized'
-  | 'forbidden'
-  | 'not_found'
-  | 'method_not_allowed'
-  | 'conflict'
-  | 'too_large'
-  | 'rate_limited'
-  | 'upstream_unauthorized'
-  | 'upstream_error'
-  | 'upstream_timeout'
-  | 'unavailable'
-  | 'internal'
+/**
+ * Every error that a client is told of: its status, its code in JSON-RPC, and, where an operation that answers
+ * `{error, message}` knows no such error, the one that it answers instead.
+ */
+export const errorTable = {
+  /** JSON-RPC 2.0, 5.1: Invalid Request. */
+  invalid_request: { status: 400, rpcCode: -32_600 },
+  /** JSON-RPC 2.0, 5.1: Parse error. */
+  parse_error: { status: 400, rpcCode: -32_700, rest: 'invalid_request' },
+  policy_too_large: { status: 400, rpcCode: -32_600 },
+  unauthorized: { status: 401, rpcCode: -32_001 },
+  /** The server behind a connection wants authorization. */
+  upstream_unauthorized: { status: 401, rpcCode: -32_001 },
+  forbidden: { status: 403, rpcCode: -32_003 },
+  not_found: { status: 404, rpcCode: -32_000 },
+  /** An MCP client begins a new session when it is answered 404. */
+  session_not_found: { status: 404, rpcCode: -32_001, rest: 'upstream_error' },
+  method_not_allowed: { status: 405, rpcCode: -32_000 },
+  conflict: { status: 409, rpcCode: -32_600 },
+  /** The connection waits for input. */
+  input_required: { status: 409, rpcCode: -32_002, rest: 'conflict' },
+  too_large: { status: 413, rpcCode: -32_600 },
+  rate_limited: { status: 429, rpcCode: -32_000 },
+  internal: { status: 500, rpcCode: -32_603 },
+  upstream_error: { status: 502, rpcCode: -32_000 },
+  unavailable: { status: 503, rpcCode: -32_000 },
+  upstream_timeout: { status: 504, rpcCode: -32_000 },
+  /** The connection leads back to this platform. */
+  loop_detected: { status: 508, rpcCode: -32_000, rest: 'upstream_error' },
+} as const satisfies Record<string, { status: number; rpcCode: number; rest?: string }>
+
+export type ErrorCode = keyof typeof errorTable
+
+/** The id of a JSON-RPC request; null for a notification, and where it could not be read. */
+export type RpcId = string | number | null
+
+export interface PlatformErrorOptions extends ErrorOptions {
+  /** Seconds until it may be tried again. */
+  readonly retryAfter?: number
+  /** Of the answer, besides those that every answer of its kind has. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** The same, where it is answered as JSON-RPC. */
+  readonly rpcHeaders?: Readonly<Record<string, string>>
+  /** Of the JSON-RPC request that failed. */
+  readonly id?: RpcId
+  /** `error.data` of JSON-RPC. */
+  readonly data?: unknown
+}
 
 export class PlatformError extends Error {
   override readonly name = 'PlatformError'
   readonly code: ErrorCode
-  /** When to try again, seconds from now; of `rate_limited`. */
   readonly retryAfter: number | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly rpcHeaders: Readonly<Record<string, string>>
+  readonly id: RpcId
+  readonly data: unknown
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions & { readonly retryAfter?: number }) {
+  constructor(code: ErrorCode, message: string, options: PlatformErrorOptions = {}) {
     super(message, options)
     this.code = code
-    this.retryAfter = options?.retryAfter
+    this.retryAfter = options.retryAfter
+    this.headers = options.headers ?? {}
+    this.rpcHeaders = options.rpcHeaders ?? {}
+    this.id = options.id ?? null
+    this.data = options.data
+  }
+
+  /** The same error, as the answer to the request of this id. */
+  withId(id: RpcId): PlatformError {
+    if (this.id === id) return this
+    const { code, message, retryAfter, headers, rpcHeaders, data, cause } = this
+    const wait = retryAfter === undefined ? {} : { retryAfter }
+    return new PlatformError(code, message, { ...wait, headers, rpcHeaders, id, data, cause })
   }
 }
 

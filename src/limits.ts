@@ -265,17 +265,19 @@ export const rpcVerdictsMax = 100
 /** Ours: longer texts are not worth keeping. Past it: the pattern is asked each time. */
 export const rpcVerdictCharsMax = 128
 /** Ours: lists and connections that a caller was found to be allowed, by URL; a few kilobytes each at the most. Past it: decided again. */
-export const grantsKeptMax = 4000
+export const admissionsKeptMax = 4000
 /** Ours: longer URLs are not worth keeping. Past it: decided again. */
-export const grantUrlCharsMax = 512
+export const admissionUrlCharsMax = 512
+/** Ours: details of servers that a caller was found to be allowed, counted for each caller. Past it: read again. */
+export const detailsKeptBytesMax = 16 * MB
 /** Ours: names of lists, a few hundred bytes each, of which some were asked for twice. Past it: forgotten, all at once. */
-export const pagesAskedMax = 1000
+export const pageAdmissionsMax = 1000
 /** Ours: ready answers to lists. Past it: made again. */
 export const pageCacheBytesMax = 16 * MB
 /** Ours: cursors remembered from when they were given, some hundred bytes each. Past it: opened again. */
 export const cursorsKeptMax = 5000
-/** Ours: generations of namespaces, some hundred bytes each. Past it: read again. */
-export const generationsKeptMax = 4000
+/** Ours: versions of namespaces, some hundred bytes each. Past it: read again. */
+export const versionsKeptMax = 4000
 /** Ours: records of the registry (servers, namespaces, memberships, keys) kept decoded. Past it: read again. */
 export const registryCacheBytesMax = 16 * MB
 

@@ -3,9 +3,9 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { apiKeyCharsMax, apiKeyCharsMin } from '../limits.ts'
 import type { ApiKey } from '../model/registry.ts'
-import { newGeneration } from '../storage/connections.ts'
-import { apiKeyDigestKey, apiKeyKey, apiKeys, registryGenerationKey, under } from '../storage/keys.ts'
+import { apiKeyDigestKey, apiKeyKey, apiKeys, registryVersionKey, under } from '../storage/keys.ts'
 import { asBuffer, type Entry, type Store } from '../storage/store.ts'
+import { newVersion } from '../storage/versions.ts'
 
 export function newApiKey(): string {
   return `pst_${randomBytes(32).toString('base64url')}`
@@ -60,7 +60,7 @@ export async function createApiKey(
     createdAt: wanted.now.toISOString(),
     revokedAt: null,
   }
-  const puts = [...apiKeyEntries(record, apiKeyDigest(pepper, key)), newGeneration(registryGenerationKey)]
+  const puts = [...apiKeyEntries(record, apiKeyDigest(pepper, key)), newVersion(registryVersionKey)]
   await store.commit({ puts })
   return { key, record }
 }
@@ -82,10 +82,7 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
     const revoked: ApiKey = { ...record, revokedAt: now.toISOString() }
     const committed = await store.commit({
       checks: [{ key: apiKeyKey(keyId), value: stored }],
-      puts: [
-        { key: apiKeyKey(keyId), value: Buffer.from(JSON.stringify(revoked)) },
-        newGeneration(registryGenerationKey),
-      ],
+      puts: [{ key: apiKeyKey(keyId), value: Buffer.from(JSON.stringify(revoked)) }, newVersion(registryVersionKey)],
       fromReserve: true,
     })
     if (committed.ok) return true

@@ -1,27 +1,24 @@
 /**
  * From a credential to a caller. Roles, memberships and the key's status are looked up at every use, in
- * the registry's current generation: a demoted admin's organization token and every token of a revoked key
+ * the registry's current version: a demoted admin's organization token and every token of a revoked key
  * stop working at once (contract 2).
  */
 
 import { LRUCache } from 'lru-cache'
 import { rateLimited, unauthorized } from '../errors.ts'
+import { readCredential } from '../http/credential.ts'
 import { callersCachedMax, credentialsKnownBytesMax } from '../limits.ts'
 import type { LogFields } from '../log.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
-import type { Soon } from '../model/soon.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import type { Registry, RegistrySnapshot } from '../registry/registry.ts'
 import { apiKeyDigest } from './api-key.ts'
-import { readCredential } from './credential.ts'
 import type { OnRefused, RefusedBecause } from './refused-log.ts'
-import { clockRefusal, type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
+import { type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
 import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 
 export interface Caller {
-  /** Of this reading of the credential alone: two are never the same, in a process. */
-  readonly serial: number
   readonly userId: string
   readonly keyId: string
   /** The token that all its relatives were minted from, or the key itself: what tells holders of one key apart. */
@@ -33,17 +30,17 @@ export interface Caller {
   /** The token's policy; empty for an API key and for a token without one. */
   readonly blocks: readonly Block[]
   /** What the metadata constraints say, as text: two callers with the same text see the same rows. */
-  readonly rowScope: string
+  readonly metadataFingerprint: string
   /** Present when the credential is a service token. */
   readonly token: ServiceTokenClaims | undefined
 }
 
 export interface Authenticator {
   /**
-   * Whose credential the request brings. A promise only for one that was not seen before in this generation of the
-   * registry. Throws `unauthorized`, always with the same words; `rate_limited` after too many of them from one address.
+   * Whose credential the request brings. Throws `unauthorized`, always with the same words; `rate_limited` after too many
+   * of them from one address.
    */
-  authenticate(request: Request): Soon<Authenticated>
+  authenticate(request: Request): Promise<Authenticated>
   /** The keys that sign and verify tokens now. */
   keys(): Promise<KeyRing>
   /** This token was made here: nobody's failures hold it up. */
@@ -84,41 +81,6 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     sizeCalculation: (_, credential) => credential.length + 100,
   })
 
-  const secondsNow = () => Math.floor(options.now() / 1000)
-
-  /** Who was seen with this header in this generation of the registry. Throws `unauthorized` for a token whose time is over. */
-  function recall(header: string, registry: RegistrySnapshot): Authenticated | undefined {
-    const caller = registry.callers.get(header) as Caller | undefined
-    if (caller === undefined) return undefined
-    const clock = caller.token && clockRefusal(caller.token, secondsNow())
-    if (clock === undefined) return { caller, registry }
-    options.onRefused?.(clock, aboutToken(caller.token))
-    throw unauthorized()
-  }
-
-  async function lookAt(header: string, request: Request, current: Soon<RegistrySnapshot>): Promise<Authenticated> {
-    const registry = await current
-    const address = options.addressOf(request)
-    const credential = credentialIn(header, address)
-    // One spelling of the header for each credential: there are as many as spaces fit into one.
-    const spelling = `Bearer ${credential}`
-    const known = recall(spelling, registry)
-    if (known !== undefined) return known
-    const isKnown = accepted.has(credential)
-    const caller = await callerOf(credential, { address, isKnown }, secondsNow(), registry, options)
-    if ('refused' in caller) {
-      accepted.delete(credential)
-      const { refused, bucket = address, details } = caller
-      const wait = options.failures.take(bucket)
-      options.onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
-      if (wait > 0) throw rateLimited('Too many credentials from this address were not accepted', wait)
-      throw unauthorized()
-    }
-    registry.callers.set(spelling, caller)
-    accepted.set(credential, true)
-    return { caller, registry }
-  }
-
   /** Throws `unauthorized`. */
   function credentialIn(header: string, address: string): string {
     try {
@@ -132,17 +94,33 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   return {
     keys: async () => keysOf(await options.registry.current(), options.sealingKey),
     minted: (token) => void accepted.set(token, true),
-    authenticate(request) {
-      const header = request.headers.get('authorization') ?? ''
-      const registry = options.registry.current()
-      const known = registry instanceof Promise ? undefined : recall(header, registry)
-      return known ?? lookAt(header, request, registry)
+    async authenticate(request) {
+      const address = options.addressOf(request)
+      const credential = credentialIn(request.headers.get('authorization') ?? '', address)
+      const registry = await options.registry.current()
+      const isKnown = accepted.has(credential)
+      const nowSeconds = Math.floor(options.now() / 1000)
+      const caller = await callerOf(credential, { address, isKnown }, nowSeconds, registry, options)
+      if (!('refused' in caller)) {
+        accepted.set(credential, true)
+        return { caller, registry }
+      }
+      accepted.delete(credential)
+      const { refused, bucket = address, details } = caller
+      const wait = options.failures.take(bucket)
+      options.onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
+      if (wait > 0) throw rateLimited('Too many credentials from this address were not accepted', wait)
+      throw unauthorized()
     },
   }
 }
 
 /** Does the caller's user or organization reach this namespace at all? Its blocks are asked afterwards. */
-export async function reaches(caller: Caller, namespace: Namespace, registry: RegistrySnapshot): Promise<boolean> {
+export async function canReachNamespace(
+  caller: Caller,
+  namespace: Namespace,
+  registry: RegistrySnapshot,
+): Promise<boolean> {
   if (caller.organizationId !== undefined) {
     return 'organizationId' in namespace && namespace.organizationId === caller.organizationId
   }
@@ -162,15 +140,16 @@ export async function leads(
   return role === 'owner' || role === 'admin'
 }
 
-const keysName = 'signing keys'
+/** Opened once for each snapshot. */
+const keyRings = new WeakMap<RegistrySnapshot, KeyRing>()
 
 async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<KeyRing> {
-  const known = registry.derived.get(keysName) as KeyRing | undefined
-  if (known !== undefined) return known
+  const kept = keyRings.get(registry)
+  if (kept !== undefined) return kept
   const sealed = await registry.signingKeys()
   if (sealed === undefined) throw new Error('the store has no signing keys')
   const keys = keyRing(readSigningKeys(sealed, sealingKey))
-  registry.derived.set(keysName, keys)
+  keyRings.set(registry, keys)
   return keys
 }
 
@@ -218,14 +197,13 @@ async function keyCaller(
   if (key === undefined) return { refused: 'unknown' }
   if (key.revokedAt !== null) return { refused: 'revoked', details: { userId: key.userId, keyId: key.keyId } }
   return {
-    serial: nextSerial(),
     userId: key.userId,
     keyId: key.keyId,
     family: key.keyId,
     operator: key.operator,
     organizationId: undefined,
     blocks: [],
-    rowScope: '',
+    metadataFingerprint: '',
     token: undefined,
   }
 }
@@ -259,14 +237,13 @@ async function tokenCaller(
   }
   const rowSets = blocks.flatMap(({ metadata }) => (metadata === undefined ? [] : [metadata]))
   return {
-    serial: nextSerial(),
     userId: claims.sub,
     keyId: claims.key,
     family: claims.par?.[0] ?? claims.jti,
     operator: key.operator,
     organizationId: claims.org,
     blocks,
-    rowScope: rowSets.length === 0 ? '' : JSON.stringify(rowSets),
+    metadataFingerprint: rowSets.length === 0 ? '' : JSON.stringify(rowSets),
     token: claims,
   }
 }
@@ -287,11 +264,4 @@ function aboutToken(claims: ServiceTokenClaims | undefined): LogFields {
 /** Is there such a key, and was it not revoked? */
 export function isLive(key: ApiKey | undefined): key is ApiKey {
   return key !== undefined && key.revokedAt === null
-}
-
-let serial = 0
-
-function nextSerial(): number {
-  serial += 1
-  return serial
 }

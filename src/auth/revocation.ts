@@ -4,9 +4,9 @@
  */
 
 import { revocationKeptSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
-import { newGeneration } from '../storage/connections.ts'
-import { keyText, registryGenerationKey, revocationKey, revocations, under } from '../storage/keys.ts'
+import { latin1Key, registryVersionKey, revocationKey, revocations, under } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
+import { newVersion } from '../storage/versions.ts'
 
 /** `exp`, Unix seconds, where it is known: no child outlives its parent. Resolves when durable, and in force. */
 export async function revokeToken(
@@ -16,7 +16,7 @@ export async function revokeToken(
 ): Promise<void> {
   const until = exp ?? nowSeconds + tokenLifetimeMaxSeconds
   await store.commit({
-    puts: [{ key: revocationKey(jti), value: Buffer.from(String(until)) }, newGeneration(registryGenerationKey)],
+    puts: [{ key: revocationKey(jti), value: Buffer.from(String(until)) }, newVersion(registryVersionKey)],
     deletes: await forgettable(store, nowSeconds),
     fromReserve: true,
   })
@@ -24,7 +24,7 @@ export async function revokeToken(
 
 /** Until when it counts, Unix seconds; 0 for none. */
 export function readRevocation(stored: Uint8Array | undefined): number {
-  return stored === undefined ? 0 : Number(keyText(stored))
+  return stored === undefined ? 0 : Number(latin1Key(stored))
 }
 
 /** Some of the revocations of tokens that are long over. */

@@ -11,9 +11,9 @@ import { type Static, Type } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
 import { shapeOf } from '../model/check.ts'
-import { newGeneration } from '../storage/connections.ts'
-import { registryGenerationKey, signingKeysKey } from '../storage/keys.ts'
+import { registryVersionKey, signingKeysKey } from '../storage/keys.ts'
 import { asBuffer, type Store } from '../storage/store.ts'
+import { newVersion } from '../storage/versions.ts'
 import { openSealed, seal } from './secrets.ts'
 
 export type SigningKeyState = 'next' | 'active' | 'retired'
@@ -189,7 +189,7 @@ export async function changeSigningKeys(
     const value = seal(sealingKey, JSON.stringify(after))
     const committed = await store.commit({
       checks: [{ key: signingKeysKey, value: stored ?? null }],
-      puts: [{ key: signingKeysKey, value }, newGeneration(registryGenerationKey)],
+      puts: [{ key: signingKeysKey, value }, newVersion(registryVersionKey)],
       fromReserve: true,
     })
     if (committed.ok) return after

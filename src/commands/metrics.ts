@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import type { Observer } from '../app.ts'
 import { urlOf } from '../config.ts'
 import { CommandError } from '../errors.ts'
+import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import type { Guard } from '../http/guard.ts'
-import { asPlatformError, errorResponse } from '../http/respond.ts'
 import { expectRoom } from '../storage/free-space.ts'
-import { registryGenerationKey } from '../storage/keys.ts'
+import { registryVersionKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 
 export interface MetricsServer {
@@ -31,7 +31,7 @@ export async function serveMetrics(
   const { ino } = statSync(storeFile)
   const ready = async () => {
     try {
-      await store.get(registryGenerationKey)
+      await store.get(registryVersionKey)
       // A file that was moved or replaced is still open here, and written to where nobody looks.
       if (statSync(storeFile).ino !== ino) throw new Error('the data folder is another one')
       expectRoom(dataPath, 0)
@@ -49,7 +49,7 @@ export async function serveMetrics(
       if (!/^[a-z0-9-]+(?::\d+)?$/i.test(request.headers.get('host') ?? '')) guard.check(request.headers)
       return await answer()
     } catch (thrown) {
-      return errorResponse('/metrics', asPlatformError(thrown))
+      return errorResponse(asPlatformError(thrown))
     }
   }
   try {

@@ -22,9 +22,9 @@ import {
 import { acceptsSampleKey, hasSampleKey } from '../fixtures/sample-keys.ts'
 import { createSpool } from '../fixtures/spool.ts'
 import { clientAddress } from '../http/client-address.ts'
+import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
-import { asArrived, rawPathRoutes } from '../http/raw-path.ts'
-import { asPlatformError, errorResponse } from '../http/respond.ts'
+import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import { createShares } from '../http/shares.ts'
 import { answersBytesMax, idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
 import { createLog, type Log } from '../log.ts'
@@ -135,7 +135,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const memory = createShares(answersBytesMax)
   /** A request that takes its time has none of the runtime's timeout, and gets it back. */
   const takeTime = (request: Request) => {
-    const arrived = asArrived(request)
+    const arrived = originalRequest(request)
     server.timeout(arrived, 0)
     return () => server.timeout(arrived, idleTimeoutSeconds)
   }
@@ -171,7 +171,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     now: Date.now,
     monotonic: () => performance.now(),
     addressOf: (request) =>
-      clientAddress(server.requestIP(asArrived(request))?.address ?? '', request.headers, config.trustedProxies),
+      clientAddress(server.requestIP(originalRequest(request))?.address ?? '', request.headers, config.trustedProxies),
     log,
     ...(metrics && { observer: metrics.observer }),
   })
@@ -250,7 +250,7 @@ function listen({ host, port }: ServeConfig) {
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       fetch: () => Response.json({ error: 'unavailable', message: 'The server is starting' }, { status: 503 }),
       // Nothing gets here but by a mistake of ours outside the application: the runtime would answer with its own page.
-      error: (thrown) => errorResponse('/', asPlatformError(thrown)),
+      error: (thrown) => errorResponse(asPlatformError(thrown)),
     })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException

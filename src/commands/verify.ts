@@ -16,9 +16,9 @@ import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
 import { printable } from '../printable.ts'
-import { indexEntries, newPageGeneration } from '../storage/connections.ts'
+import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { inspect, replaceIndex } from '../storage/inspect.ts'
-import { connectionOf, indexKind, keyText, termEntries } from '../storage/keys.ts'
+import { connectionOf, indexKind, latin1Key, termEntries } from '../storage/keys.ts'
 import { removeLeftovers as removeLeftoversOf } from '../storage/leftovers.ts'
 import { checkFile } from '../storage/lmdb-file.ts'
 import { recordName } from '../storage/record-name.ts'
@@ -93,7 +93,7 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
   const { problems, index, leftovers, lost, records, entries } = found
   if (index.length > 0 && repair) {
     await replaceIndex(folder, await expectedIndex(folder), [
-      ...found.namespaces.map(newPageGeneration),
+      ...found.namespaces.map(newConnectionsVersion),
       ...found.usages,
     ])
     await recordAct(data, 'index.rebuilt', { connections: found.connections })
@@ -180,7 +180,7 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
   const check = ({ key, value }: Entry) => {
     const letter = String.fromCharCode(key[0] ?? 0)
     usages.add({ key, value })
-    if (letter === 'u') stored.set(keyText(key), text(value))
+    if (letter === 'u') stored.set(latin1Key(key), text(value))
     if (letter === 'x') {
       actual.add(key)
       progress.step('index entries', actual.count)
@@ -190,7 +190,7 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
     progress.step('records', records)
     const name = nameOf(key)
     if (!known.has(letter)) return void problems.push(`${name}: is of no kind that is known`)
-    const parts = keyText(key).slice(1).split('\0')
+    const parts = latin1Key(key).slice(1).split('\0')
     if (letter === 'm' && !roleShape.accepts(text(value))) problems.push(`${name}: is no role`)
     if (letter === 'r' && !/^\d+$/.test(text(value))) problems.push(`${name}: is no time`)
     if (letter === 'h') digests.push(text(value))
@@ -248,7 +248,7 @@ async function look(data: string, terminal: Terminal): Promise<Found> {
 
 /** Namespaces that hold something else than it was counted. One that holds nothing need not say so. */
 function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly Entry[]): string[] {
-  const right = new Map(counted.map(({ key, value }) => [keyText(key), text(value)]))
+  const right = new Map(counted.map(({ key, value }) => [latin1Key(key), text(value)]))
   return [...new Set([...stored.keys(), ...right.keys()])].flatMap((key) => {
     const [says, is] = [stored.get(key) ?? '0 0', right.get(key) ?? '0 0']
     return says === is ? [] : [`usage of namespace ${key.slice(1)}: is counted as ${says}, and is ${is}`]
@@ -276,8 +276,8 @@ async function differences(folder: string): Promise<string[]> {
   await inspect(folder, {
     entry({ key, value }) {
       if (key[0] === indexLetter) {
-        if (!missing.delete(keyText(key))) extra.push(keyText(key))
-      } else for (const entry of entriesOf(key, value)) missing.add(keyText(entry.key))
+        if (!missing.delete(latin1Key(key))) extra.push(latin1Key(key))
+      } else for (const entry of entriesOf(key, value)) missing.add(latin1Key(entry.key))
     },
     damaged() {},
   })
@@ -318,7 +318,7 @@ function nameOf(key: Key): string {
   const parts = asBuffer(key).toString('utf8', 1).split('\0')
   if (letter === 'x') {
     const [namespace = ''] = parts
-    const connectionId = keyText(key).slice(termEntries(namespace, new Uint8Array(16)).length)
+    const connectionId = latin1Key(key).slice(termEntries(namespace, new Uint8Array(16)).length)
     return `index entry of connection ${namespace}/${connectionId}`
   }
   return recordName(key)

@@ -7,7 +7,7 @@
  */
 
 import { turnMaxMs } from '../limits.ts'
-import { idAfter, under } from '../storage/keys.ts'
+import { idOfKey, under } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 
 export interface IdStream {
@@ -44,7 +44,7 @@ export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: S
   async function fetch(from: string): Promise<Step | undefined> {
     batch = at * 2 >= ids.length ? Math.min(batch * 2, batchMax) : Math.max(batch >> 1, batchMin)
     const page = await store.keys({ gte: Buffer.concat([prefix, Buffer.from(from)]), lt, limit: batch })
-    ids = page.keys.map((key) => idAfter(prefix, key))
+    ids = page.keys.map((key) => idOfKey(prefix, key))
     more = page.more
     at = 0
     await breathe(spending)
@@ -120,7 +120,7 @@ export function anyOf(streams: readonly IdStream[]): IdStream {
 }
 
 /** The least id after this one: no id lies between an id and itself with a NUL. */
-export function afterId(id: string): string {
+export function successor(id: string): string {
   return `${id}\0`
 }
 

@@ -3,27 +3,23 @@
  * are shown as, so a page is made of their bytes without reading one.
  */
 
-import { LRUCache } from 'lru-cache'
 import { invalidRequest } from '../errors.ts'
-import { privateJson } from '../http/respond.ts'
-import { indexEntriesExaminedMax, pageCacheBytesMax, pagesAskedMax } from '../limits.ts'
-import { type Soon, then } from '../model/soon.ts'
+import { indexEntriesExaminedMax } from '../limits.ts'
 import { readConnection } from '../storage/connections.ts'
-import { createGenerations } from '../storage/generation.ts'
-import { connectionKey, connectionsOf, idAfter, pageGenerationKey, under } from '../storage/keys.ts'
-import { type Joined, joinValues, type Key, type Store } from '../storage/store.ts'
+import { connectionKey, connectionsOf, connectionsVersionKey, idOfKey, under } from '../storage/keys.ts'
+import { type ConcatenatedValues, concatenate, type Key, type Store } from '../storage/store.ts'
+import { readVersion } from '../storage/versions.ts'
 import { createCursors } from './cursor.ts'
-import { afterId, type Spending } from './id-stream.ts'
+import { type Spending, successor } from './id-stream.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
-import { type ListQuery, spelling } from './query.ts'
+import { canonicalFilters, type ListQuery } from './query.ts'
 
 export interface Page {
-  /** Bytes are lent for the time of one call; a page that is kept is a Blob, which a response does not copy. */
-  readonly body: Uint8Array<ArrayBuffer> | Blob
+  readonly body: Uint8Array<ArrayBuffer>
   /** Quoted, the same as long as the page is the same bytes; undefined for a page that overtook a change. */
   readonly etag: string | undefined
-  /** Of the answer that carries the page; lent too. */
-  readonly headers: Headers
+  /** Of the namespace's connections, where the page has an ETag. */
+  readonly version: string
 }
 
 /** A page that may be asked for, with all that is the same each time. */
@@ -36,102 +32,60 @@ export interface ListRequest {
   readonly limit: number
   /** The least id of the page. */
   readonly from: string
-  /** Before the keys of the namespace's connections; */
+  /** The first bytes of the keys of the namespace's connections. */
   readonly prefix: Key
-  /** the least key of the page, and the end of the namespace. */
+  /** The least key of the page. */
   readonly gte: Key
+  /** The end of the namespace's keys. */
   readonly lt: Key
   /** What a cursor is bound to: the namespace and the filters, in one spelling. */
   readonly binding: string
-  /** Two requests with the same name get the same page, in one generation of the namespace. */
-  readonly name: string
-  /** The name in short, for the ETag. */
-  readonly nameDigest: string
+  /** Two requests with the same key get the same page, in one version of the namespace. */
+  readonly cacheKey: string
+  /** The cache key in short, for the ETag. */
+  readonly etagSuffix: string
 }
 
 export interface ConnectionLists {
-  /** `rowScope` is what the scope's blocks say of rows, in one spelling. Throws `invalid_request` for a cursor that is none. */
-  request(scope: RowScope, query: ListQuery, rowScope: string): ListRequest
-  /**
-   * Gives the page to `use`, which must not await, and what that returns. A promise only for a page that filters or
-   * constraints narrow, or where the store must be waited for.
-   */
-  page<T>(request: ListRequest, use: (page: Page) => T): Soon<T>
-  /** Pages that were answered ready, and made, since the start. */
-  statistics(): { readonly hits: number; readonly misses: number }
+  /** `metadataFingerprint` is what the scope's blocks say of metadata. Throws `invalid_request` for a cursor that is none. */
+  request(scope: RowScope, query: ListQuery, metadataFingerprint: string): ListRequest
+  page(request: ListRequest): Promise<Page>
+  /** The page of rows that were read while the namespace had this version. Its body stands where the rows do. */
+  compose(request: ListRequest, rows: Rows, version: string): Page
+  /** The rows of a page that nothing narrows, from the values of its range. */
+  unnarrowedRows(request: ListRequest, values: ConcatenatedValues): Rows
 }
 
-interface Rows {
-  readonly json: Joined
+export interface Rows {
+  readonly values: ConcatenatedValues
   /** Where the walk goes on: past the last row or, on a page cut short, where the plan stood. Undefined at the end. */
   readonly resumeFrom: string | undefined
 }
 
-/** `cacheBytesMax` is what the ready pages that are kept may take. */
-export function createConnectionLists(
-  store: Store,
-  cursorKey: Buffer,
-  cacheBytesMax = pageCacheBytesMax,
-): ConnectionLists {
-  const pages = new LRUCache<string, { readonly generation: string; readonly page: Page; readonly bytes: number }>({
-    maxSize: cacheBytesMax,
-    sizeCalculation: ({ bytes }, key) => bytes + key.length + 256,
-  })
-  /**
-   * The generation in which a page was last asked for. Asked for again in the same one, it is kept: the pages of
-   * a walk and of a namespace in motion come once each, and would push out the rest.
-   */
-  const asked = new Map<string, string>()
-  const lentHeaders = new Headers(privateJson)
-  const headersWithoutTag = new Headers(privateJson)
-  const generations = createGenerations(store, pageGenerationKey)
+export function createConnectionLists(store: Store, cursorKey: Buffer): ConnectionLists {
   const cursors = createCursors(cursorKey)
+  const versionOf = (namespace: string) => readVersion(store, connectionsVersionKey(namespace))
 
-  let hits = 0
-  let misses = 0
-
-  /** The page that is kept, where it is of this generation. */
-  function keptPage(name: string, generation: string): Page | undefined {
-    const kept = pages.get(name)
-    if (kept?.generation !== generation || generation === '') return undefined
-    hits += 1
-    return kept.page
+  function bodyOf({ binding }: ListRequest, { values, resumeFrom }: Rows): Uint8Array<ArrayBuffer> {
+    const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
+    return values.wrap('{"connections":[', `],"nextCursor":${cursor}}`)
   }
 
-  function makePage<T>(request: ListRequest, generation: string, use: (page: Page) => T): Soon<T> {
-    misses += 1
-    const { name, nameDigest, binding } = request
-    const unchanged = async () => (await generations.current(request.scope.namespace)) === generation
-    return readRows(store, request, unchanged, ({ json, resumeFrom }) => {
-      const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
-      const body = json.between('{"connections":[', `],"nextCursor":${cursor}}`)
-      // A page that overtook a change is right, but it is not the page of this generation. Where the generation must be
-      // waited for nobody knows, and it is taken for changed.
-      if (generations.current(request.scope.namespace) !== generation) {
-        return use({ body, etag: undefined, headers: headersWithoutTag })
-      }
-      // The generation tells of every write. Who does not see every row is not told of those that it does not see.
-      const version = request.isConstrained ? Bun.SHA256.hash(body, 'base64').slice(0, 22) : btoa(generation)
-      const etag = `"${version}.${nameDigest}"`
-      if (asked.get(name) === generation) {
-        const page = { body: new Blob([body]), etag, headers: new Headers({ ...privateJson, etag }) }
-        pages.set(name, { generation, page, bytes: body.length })
-        return use(page)
-      }
-      if (asked.size >= pagesAskedMax) asked.clear()
-      asked.set(name, generation)
-      lentHeaders.set('etag', etag)
-      return use({ body, etag, headers: lentHeaders })
-    })
+  function compose(request: ListRequest, rows: Rows, version: string): Page {
+    const body = bodyOf(request, rows)
+    // The version tells of every write. Who does not see every row is not told of those that it does not see.
+    const tag = request.isConstrained ? Bun.SHA256.hash(body, 'base64').slice(0, 22) : btoa(version)
+    return { body, etag: `"${tag}.${request.etagSuffix}"`, version }
   }
 
   return {
-    statistics: () => ({ hits, misses }),
-    request(scope, query, rowScope) {
-      const binding = JSON.stringify([scope.namespace, spelling(query.filters)])
+    request(scope, query, metadataFingerprint) {
+      const binding = JSON.stringify([scope.namespace, canonicalFilters(query.filters)])
       const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
-      if (from === undefined) throw invalidRequest('cursor: is not one that this list gave for these filters')
-      const name = `${query.limit} ${JSON.stringify(from)} ${binding} ${rowScope}`
+      if (from === undefined) {
+        throw invalidRequest('cursor: not valid for this namespace and these filters; start again without it')
+      }
+      const cacheKey = `${query.limit} ${JSON.stringify(from)} ${binding} ${metadataFingerprint}`
       const prefix = connectionsOf(scope.namespace)
       return {
         scope,
@@ -143,46 +97,43 @@ export function createConnectionLists(
         gte: connectionKey(scope.namespace, from),
         lt: under(prefix).lt,
         binding,
-        name,
-        nameDigest: Bun.SHA256.hash(name, 'base64').slice(0, 22),
+        cacheKey,
+        etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
       }
     },
-    page<T>(request: ListRequest, use: (page: Page) => T) {
-      return then(generations.current(request.scope.namespace), (generation): Soon<T> => {
-        const kept = keptPage(request.name, generation)
-        return kept === undefined ? makePage(request, generation, use) : use(kept)
-      })
+    async page(request) {
+      const { namespace } = request.scope
+      const version = await versionOf(namespace)
+      const isUnchanged = async () => (await versionOf(namespace)) === version
+      // Rows that nothing narrows are one snapshot: what it holds is right, whether or not the version has moved on.
+      const rows = request.isNarrowed
+        ? await readPlanned(store, request, isUnchanged)
+        : unnarrowedRows(request, await store.concatValues(request))
+      if (await isUnchanged()) return compose(request, rows, version)
+      // A page that overtook a change is right, but it is not the page of this version.
+      return { body: bodyOf(request, rows), etag: undefined, version }
     },
+    compose,
+    unnarrowedRows,
   }
 }
 
-/** `unchanged` tells whether the namespace is still as it was when the page was asked for. */
-function readRows<T>(
-  store: Store,
-  request: ListRequest,
-  unchanged: () => Promise<boolean>,
-  use: (rows: Rows) => T,
-): Soon<T> {
-  if (request.isNarrowed) return readPlanned(store, request, unchanged, use)
-  // One snapshot: what it holds is right, whether or not the generation has moved on.
-  return store.join(request, (json) => {
-    const resumeFrom = json.moreAfter === undefined ? undefined : afterId(idAfter(request.prefix, json.moreAfter))
-    return use({ json, resumeFrom })
-  })
+function unnarrowedRows({ prefix }: ListRequest, values: ConcatenatedValues): Rows {
+  const { lastKeyIfMore: last } = values
+  return { values, resumeFrom: last === undefined ? undefined : successor(idOfKey(prefix, last)) }
 }
 
 /** The rows that an index plan names. */
-async function readPlanned<T>(
+async function readPlanned(
   store: Store,
   { scope, limit, from }: ListRequest,
-  unchanged: () => Promise<boolean>,
-  use: (rows: Rows) => T,
-): Promise<T> {
+  isUnchanged: () => Promise<boolean>,
+): Promise<Rows> {
   const { namespace } = scope
   const spending: Spending = { examined: 0, turnStarted: performance.now() }
   const plan = planOf(store, scope, spending)
   const rows: Uint8Array[] = []
-  const result = (resumeFrom: string | undefined): T => use({ json: joinValues(rows, undefined), resumeFrom })
+  const result = (resumeFrom: string | undefined) => ({ values: concatenate(rows, undefined), resumeFrom })
   let settled = true
   let position = from
   let pastLast = from
@@ -195,17 +146,17 @@ async function readPlanned<T>(
       if (step === undefined) ended = true
       else {
         if (step.found) ids.push(step.at)
-        position = step.found ? afterId(step.at) : step.at
+        position = step.found ? successor(step.at) : step.at
       }
     }
     const values = await store.getMany(ids.map((id) => connectionKey(namespace, id)))
     // Index and records were read one after the other: if the namespace changed between, look at each record.
-    settled = settled && (await unchanged())
+    settled = settled && (await isUnchanged())
     for (const [index, value] of values.entries()) {
       if (value === undefined || (!settled && !inScope(readConnection(value), scope))) continue
       if (rows.length === limit) return result(pastLast)
       rows.push(value)
-      pastLast = afterId(ids[index] as string)
+      pastLast = successor(ids[index] as string)
     }
     if (ended) return result(undefined)
     if (spending.examined >= indexEntriesExaminedMax) return result(position)

@@ -38,7 +38,7 @@ export function readListQuery(url: string): ListQuery {
 }
 
 /** One spelling for the same filters, in whatever order and form they came. */
-export function spelling(filters: readonly Filter[]): string {
+export function canonicalFilters(filters: readonly Filter[]): string {
   const parts = filters.map((filter) =>
     JSON.stringify(
       filter.field === 'metadata' ? [filter.field, filter.value, filter.key] : [filter.field, filter.value],

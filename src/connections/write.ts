@@ -3,7 +3,7 @@
  * registry; writes nothing.
  */
 
-import type { Asking, Place } from '../access/namespace.ts'
+import type { ConnectionRef, RequestContext } from '../auth/authorize.ts'
 import { openHeaders, sealHeaders } from '../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../errors.ts'
 import { connectionBytesMax } from '../limits.ts'
@@ -54,7 +54,7 @@ export function readWrite(body: unknown): ConnectionWrite {
 }
 
 /** What is known of the server that a connection is made for. Throws `invalid_request` where the caller's token does not allow its namespace. */
-export async function readServer({ caller, registry }: Asking, name: string): Promise<ServerDetail> {
+export async function readServer({ caller, registry }: RequestContext, name: string): Promise<ServerDetail> {
   const namespace = namespaceOf(name)
   const isAllowed = caller.blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
   const json = isAllowed ? await registry.serverJson(name) : undefined
@@ -70,17 +70,21 @@ export interface Draft {
   readonly headers: Readonly<Record<string, string>>
 }
 
-export interface Writing {
-  readonly asking: Asking
-  readonly place: Place
+/** Which connection is written, and what seals its headers. */
+export interface WriteTarget {
+  readonly ref: ConnectionRef
   readonly headersKey: Buffer
 }
 
 /** Throws `invalid_request`. */
-export async function draftNew(write: ConnectionWrite, writing: Writing, now: Date): Promise<Draft> {
-  const { connectionId } = writing.place
+export async function draftNew(
+  write: ConnectionWrite,
+  { context, ref, headersKey }: WriteTarget & { readonly context: RequestContext },
+  now: Date,
+): Promise<Draft> {
+  const { connectionId } = ref
   const { name = connectionId, metadata = null, mock, headers } = write
-  const server = write.server === undefined ? undefined : await readServer(writing.asking, write.server)
+  const server = write.server === undefined ? undefined : await readServer(context, write.server)
   if (mock?.enabled === true && server === undefined) throw invalidRequest('mock: needs a server')
   const mcpUrl = write.mcpUrl ?? urlOf(server, mock?.enabled === true)
   if (mcpUrl === undefined) throw invalidRequest('mcpUrl: is missing, and so is server')
@@ -97,7 +101,7 @@ export async function draftNew(write: ConnectionWrite, writing: Writing, now: Da
     },
     beside: {
       ...(write.server !== undefined && { server: write.server }),
-      ...sealHeaders(headers ?? {}, writing.place, writing.headersKey),
+      ...sealHeaders(headers ?? {}, ref, headersKey),
     },
     headers: headers ?? {},
   }
@@ -112,7 +116,11 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
 }
 
 /** Throws `conflict` where the URL is another. `server` and `mock` are of the beginning: they stay as they are. */
-export function draftChanged(write: ConnectionWrite, before: StoredConnection, writing: Writing): Draft {
+export function draftChanged(
+  write: ConnectionWrite,
+  before: StoredConnection,
+  { ref, headersKey }: WriteTarget,
+): Draft {
   const { status, serverInfo: _, ...connection } = before.connection
   const { name = connection.name, metadata = connection.metadata } = write
   const mcpUrl = write.mcpUrl ?? connection.mcpUrl
@@ -123,10 +131,8 @@ export function draftChanged(write: ConnectionWrite, before: StoredConnection, w
   return {
     connection: { ...connection, name, metadata, mcpUrl },
     beside:
-      write.headers === undefined
-        ? before.beside
-        : { ...beside, ...sealHeaders(write.headers ?? {}, writing.place, writing.headersKey) },
-    headers: write.headers ?? openHeaders(before.beside, writing.place, writing.headersKey),
+      write.headers === undefined ? before.beside : { ...beside, ...sealHeaders(write.headers ?? {}, ref, headersKey) },
+    headers: write.headers ?? openHeaders(before.beside, ref, headersKey),
   }
 }
 
@@ -137,10 +143,13 @@ function samePlace(a: string | null, b: string | null): boolean {
 }
 
 /** Nobody makes a connection that they could not see: throws 403. Throws `invalid_request` for one that is too large. */
-export function expectWritable({ asking, place }: Writing, connection: Connection): void {
-  const { namespace, connectionId } = place
+export function expectWritable(
+  { caller }: RequestContext,
+  { namespace, connectionId }: ConnectionRef,
+  connection: Connection,
+): void {
   const { metadata } = connection
-  const decision = decide(asking.caller.blocks, {
+  const decision = decide(caller.blocks, {
     namespace,
     resource: 'connections',
     operation: 'write',

@@ -3,15 +3,15 @@
  * bytes that were read here are those that go upstream.
  */
 
+import { PlatformError, type RpcId } from '../errors.ts'
 import { isJson, readBytes } from '../http/body.ts'
+import { rpcErrorBody } from '../http/error-response.ts'
 import { freshJson } from '../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
 import { reading, readJsonBytes } from '../model/json.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../model/mcp.ts'
-import type { Soon } from '../model/soon.ts'
 import { folded } from '../policy/rpc-match.ts'
-import { RpcError, type RpcId, rpcErrorBody } from './rpc-error.ts'
 
 export interface Message {
   readonly bytes: Uint8Array<ArrayBuffer>
@@ -24,15 +24,16 @@ export interface Message {
   readonly era: 'handshake' | 'stateless'
 }
 
-/** `inTurns` reads a large one when it is its turn. Throws RpcError. */
+/** `inTurns` reads a large one when it is its turn. Throws PlatformError. */
 export async function readMessage(
   request: Request,
-  inTurns: (work: Generator<number, Message>) => Soon<Message>,
+  inTurns: (work: Generator<number, Message>) => Promise<Message>,
 ): Promise<Message> {
-  const tooLarge = () => new RpcError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
+  const tooLarge = () =>
+    new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
   const bytes = await readBytes(request, rpcBodyBytesMax, tooLarge)
   if (!isJson(request.headers.get('content-type'))) {
-    throw new RpcError('unreadable', 'content-type: must be application/json')
+    throw new PlatformError('parse_error', 'content-type: must be application/json')
   }
   return inTurns(reading(bytes.length, () => messageOf(bytes)))
 }
@@ -45,19 +46,21 @@ const rpcJsonBounds = {
   numbers: 'marked',
 } as const
 
-/** Throws RpcError. */
+/** Throws PlatformError. */
 export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   const read = readJsonBytes(bytes, rpcJsonBounds)
   if ('problem' in read) {
-    throw new RpcError('unreadable', bodyProblemText(read.problem))
+    throw new PlatformError('parse_error', bodyProblemText(read.problem))
   }
   const { value } = read
-  if (Array.isArray(value)) throw new RpcError('not_rpc', 'batches are not accepted: send each request by itself')
-  if (typeof value !== 'object' || value === null) throw new RpcError('not_rpc', 'the body must be a JSON-RPC object')
+  if (Array.isArray(value))
+    throw new PlatformError('invalid_request', 'batches are not accepted: send each request by itself')
+  if (typeof value !== 'object' || value === null)
+    throw new PlatformError('invalid_request', 'the body must be a JSON-RPC object')
   const body = value as Record<string, unknown>
   const { jsonrpc, method, id } = body
   const readable = typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id)) ? id : null
-  const not = (what: string) => new RpcError('not_rpc', what, { id: readable })
+  const not = (what: string) => new PlatformError('invalid_request', what, { id: readable })
   if (jsonrpc !== '2.0') throw not('jsonrpc: must be "2.0"')
   if ('id' in body && readable === null) throw not('id: must be a string or a number')
   const isReply = !('method' in body)

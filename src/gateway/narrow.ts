@@ -1,15 +1,15 @@
 /** `tools/list` answers, without the tools that the token could never call. Everything else in them stays. */
 
+import { PlatformError } from '../errors.ts'
 import { answerDepthMax, answerKeysMax, answerReadCharsMax, answerValuesMax, narrowingCostMax } from '../limits.ts'
 import { parseWithin, reading } from '../model/json.ts'
 import type { Block } from '../policy/block.ts'
 import { type ToolRules, toolRules, toolVerdict } from '../policy/tools.ts'
-import { RpcError } from './rpc-error.ts'
 
 /**
  * The message with fewer tools, written anew: another reader of its text might find another list in it. In steps: yields
- * what the next one costs before it is taken. Throws SyntaxError for what is no JSON object, and RpcError
- * `upstream_down` for a list that is too large.
+ * what the next one costs before it is taken. Throws SyntaxError for what is no JSON object, and PlatformError
+ * `upstream_error` for a list that is too large.
  */
 export function* narrowTools(text: string, blocks: readonly Block[]): Generator<number, string> {
   // Events may be there for their id alone.
@@ -28,8 +28,8 @@ export function readingAnswer(text: string): Generator<number, unknown> {
 }
 
 /**
- * A message of an upstream that must be looked into here. Throws SyntaxError where it is no JSON, and RpcError
- * `upstream_down` where reading it would hold up everybody else.
+ * A message of an upstream that must be looked into here. Throws SyntaxError where it is no JSON, and PlatformError
+ * `upstream_error` where reading it would hold up everybody else.
  */
 export function readAnswer(text: string): unknown {
   const read =
@@ -37,8 +37,8 @@ export function readAnswer(text: string): unknown {
       ? undefined
       : parseWithin(text, { keysMax: answerKeysMax, valuesMax: answerValuesMax, depthMax: answerDepthMax })
   if (read !== undefined) return read.value
-  throw new RpcError(
-    'upstream_down',
+  throw new PlatformError(
+    'upstream_error',
     'The upstream’s answer is too large to be looked into, or nested too deep: it can only be passed on whole',
   )
 }
@@ -69,9 +69,9 @@ function* isShown(tool: unknown, rules: ToolRules): Generator<number, boolean> {
   return typeof name === 'string' && (yield* toolVerdict(rules, name)) !== 'never'
 }
 
-function tooCostly(): RpcError {
-  return new RpcError(
-    'upstream_down',
+function tooCostly(): PlatformError {
+  return new PlatformError(
+    'upstream_error',
     'The upstream lists too many tools for this token’s patterns: mint a token with fewer or simpler patterns',
   )
 }

@@ -4,11 +4,10 @@
  */
 
 import { streamsLookedAtEveryMs, streamsLookedAtOnce } from '../limits.ts'
-import type { Soon } from '../model/soon.ts'
 
 export interface OpenStreams {
-  /** Until what it gives is called: where `look` throws or rejects, `end` is called with that, once. */
-  watch(look: () => Soon<unknown>, end: (why: unknown) => void): () => void
+  /** Until what it gives is called: where `look` rejects, `end` is called with that, once. */
+  watch(look: () => Promise<unknown>, end: (why: unknown) => void): () => void
 }
 
 /** Calls `act` every so many milliseconds, until what it gives is called. */
@@ -45,13 +44,7 @@ export function createOpenStreams(every: Every = everyMoment): OpenStreams {
         end(why)
       }
       const one = () => {
-        if (!watched.has(one)) return
-        try {
-          const looked = look()
-          if (looked instanceof Promise) looked.catch(ended)
-        } catch (why) {
-          ended(why)
-        }
+        if (watched.has(one)) look().catch(ended)
       }
       watched.add(one)
       stop ??= every(streamsLookedAtEveryMs, () => {

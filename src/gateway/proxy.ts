@@ -4,8 +4,10 @@
  * where the upstream said that it did not know the session, and a call never.
  */
 
-import type { Place } from '../access/namespace.ts'
+import type { ConnectionRef } from '../auth/authorize.ts'
+import { PlatformError } from '../errors.ts'
 import { isJson } from '../http/body.ts'
+import { rpcErrorText } from '../http/error-response.ts'
 import { eventStream, freshJson } from '../http/respond.ts'
 import { createShares, type Holder, type Shares } from '../http/shares.ts'
 import type { Turns } from '../http/turns.ts'
@@ -16,12 +18,11 @@ import { asResponse, type Upstream, type UpstreamAnswer, UpstreamError } from '.
 import { version } from '../version.ts'
 import type { Message } from './message.ts'
 import { readAnswer, readingAnswer } from './narrow.ts'
-import { RpcError, rpcErrorText } from './rpc-error.ts'
 import type { KeptSession, Sessions } from './sessions.ts'
 import { eventOf, inPieces, messagesOf, type Rewrite, rewriteEvents, streamed } from './stream.ts'
 
 export interface Call {
-  readonly place: Place
+  readonly place: ConnectionRef
   readonly connection: Connection
   /** The connection's own, in the clear. */
   readonly ownHeaders: Readonly<Record<string, string>>
@@ -39,13 +40,13 @@ export interface Call {
   /** Looks at each message of the answer, where something must be left out. */
   readonly rewrite: Rewrite | undefined
   /** Gives what ends an open stream, when its credential or connection has ended, until what it gives is called. */
-  readonly watch: (end: (why: RpcError) => void) => () => void
+  readonly watch: (end: (why: PlatformError) => void) => () => void
   /** Called when nothing more is waited for but that the client reads on. */
   readonly onAnswered: () => void
 }
 
 export interface UpstreamProxy {
-  /** The upstream's answer, as the client gets it. Throws RpcError. */
+  /** The upstream's answer, as the client gets it. Throws PlatformError. */
   send(call: Call): Promise<Response>
 }
 
@@ -58,7 +59,7 @@ export interface ProxyOptions {
   /** Milliseconds to the head of an answer. */
   readonly patience: number
   /** Told what the traffic says of a connection. */
-  readonly onState: (place: Place, state: ConnectionStatus) => void
+  readonly onState: (place: ConnectionRef, state: ConnectionStatus) => void
 }
 
 /** Made once: a response copies them. */
@@ -74,7 +75,7 @@ export function createProxy({ upstream, sessions, memory, turns, patience, onSta
   /** Requests under way, by connection. */
   const underWay = new Map<string, { readonly places: Shares; taken: number }>()
 
-  /** Takes a place, and gives what gives it back. Throws RpcError `too_many`. */
+  /** Takes a place, and gives what gives it back. Throws PlatformError `rate_limited`. */
   function enter({ place: { namespace, connectionId }, holder, message }: Call): () => void {
     const name = `${namespace}/${connectionId}`
     const one = underWay.get(name) ?? { places: createShares(callsAtOnceMax), taken: 0 }
@@ -118,18 +119,15 @@ export function createProxy({ upstream, sessions, memory, turns, patience, onSta
 
   /** In the words of JSON-RPC, and to this message: several may have waited for one session, and got one error. */
   function answering(thrown: unknown, { message: { id }, place }: Call): unknown {
-    if (thrown instanceof RpcError) {
-      const { kind, message, data, headers } = thrown
-      return thrown.id === id ? thrown : new RpcError(kind, message, { id, data, headers })
-    }
+    if (thrown instanceof PlatformError) return thrown.withId(id)
     if (!(thrown instanceof UpstreamError)) return thrown
     const { kind, message } = thrown
     // What a client did says nothing of the server.
-    if (kind === 'gone') return new RpcError('upstream_down', 'The client disconnected', { id })
+    if (kind === 'gone') return new PlatformError('upstream_error', 'The client disconnected', { id })
     if (kind === 'busy') return tooMany(`The upstream was not heard out: ${message}`, { id })
-    if (kind === 'late') return new RpcError('upstream_late', `The upstream: ${message}`, { id })
+    if (kind === 'late') return new PlatformError('upstream_timeout', `The upstream: ${message}`, { id })
     onState(place, { state: 'error', message: `The server could not be reached: ${message}` })
-    return new RpcError('upstream_down', `The upstream cannot be reached: ${message}`, { id })
+    return new PlatformError('upstream_error', `The upstream cannot be reached: ${message}`, { id })
   }
 
   /** Opens a session of the platform's own, for a client that has none. */
@@ -193,9 +191,13 @@ export function createProxy({ upstream, sessions, memory, turns, patience, onSta
           sessions.drop(holder.keyId, owner, kept)
           kept = await sessions.kept(holder.keyId, owner, () => open(call))
           if (message.method === 'tools/call') {
-            throw new RpcError('upstream_down', 'The upstream’s session was over, and a new one is open: call again', {
-              id: message.id,
-            })
+            throw new PlatformError(
+              'upstream_error',
+              'The upstream’s session was over, and a new one is open: call again',
+              {
+                id: message.id,
+              },
+            )
           }
           answer = await sendOnce(call, kept)
         }
@@ -236,7 +238,7 @@ export function createProxy({ upstream, sessions, memory, turns, patience, onSta
     readonly onHeld: () => void
   }
 
-  /** What the client gets. Throws RpcError. */
+  /** What the client gets. Throws PlatformError. */
   async function answered(
     answer: UpstreamAnswer,
     { message, connection, place, rewrite, holder, watch, onAnswered }: Call,
@@ -248,7 +250,7 @@ export function createProxy({ upstream, sessions, memory, turns, patience, onSta
     if (status === 401) {
       onState(place, { ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
       const { authorizationUrl } = connection.status as { authorizationUrl?: string }
-      throw new RpcError('upstream_unauthorized', 'The upstream wants authorization', {
+      throw new PlatformError('upstream_unauthorized', 'The upstream wants authorization', {
         id,
         ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
       })
@@ -280,7 +282,7 @@ export function createProxy({ upstream, sessions, memory, turns, patience, onSta
       const error = isJson(type) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
       if (error !== undefined) return new Response(error, { status, headers: jsonHeaders })
       if (status === 404 && hasOwnSession) throw sessionOver(message)
-      throw new RpcError('upstream_down', `The upstream answered ${status} and no JSON-RPC`, { id })
+      throw new PlatformError('upstream_error', `The upstream answered ${status} and no JSON-RPC`, { id })
     }
     if (!isJson(type)) throw unusable('does not speak MCP', message)
     try {
@@ -300,22 +302,23 @@ export function createProxy({ upstream, sessions, memory, turns, patience, onSta
       })
       return new Response(inPieces(whole, onRead), { headers: jsonHeaders })
     } catch (error) {
-      if (error instanceof SyntaxError) throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
+      if (error instanceof SyntaxError)
+        throw new PlatformError('upstream_error', 'The upstream does not speak MCP', { id })
       throw error
     }
   }
 }
 
-function unusable(what: string, { id }: Pick<Message, 'id'>): RpcError {
-  return new RpcError('upstream_down', `The upstream ${what}`, { id })
+function unusable(what: string, { id }: Pick<Message, 'id'>): PlatformError {
+  return new PlatformError('upstream_error', `The upstream ${what}`, { id })
 }
 
-function tooMany(what: string, { id }: Pick<Message, 'id'>): RpcError {
-  return new RpcError('too_many', `${what}: try again`, { id, headers: { 'retry-after': '1' } })
+function tooMany(what: string, { id }: Pick<Message, 'id'>): PlatformError {
+  return new PlatformError('rate_limited', `${what}: try again`, { id })
 }
 
-function sessionOver({ id }: Message): RpcError {
-  return new RpcError('no_session', 'The session is over: initialize again', { id })
+function sessionOver({ id }: Message): PlatformError {
+  return new PlatformError('session_not_found', 'The session is over: initialize again', { id })
 }
 
 /** Whatever calls it, and however often. */

@@ -9,7 +9,6 @@
 import { LRUCache } from 'lru-cache'
 import { openSealed, seal } from '../auth/secrets.ts'
 import { holdersWithSessionsMax, sessionsKeptMax, upstreamSessionIdCharsMax } from '../limits.ts'
-import type { Soon } from '../model/soon.ts'
 
 /** Opened by the platform. `id` is null for an upstream that keeps no sessions. */
 export interface KeptSession {
@@ -26,7 +25,7 @@ export interface Sessions {
    * The platform's own; `open` makes it where there is none. Two that ask at once wait for the same. One API key's push
    * out no others but its own.
    */
-  kept(keyId: string, owner: string, open: () => Promise<KeptSession>): Soon<KeptSession>
+  kept(keyId: string, owner: string, open: () => Promise<KeptSession>): Promise<KeptSession>
   /** It is over. */
   drop(keyId: string, owner: string, session: KeptSession): void
 }
@@ -37,17 +36,19 @@ const prefix = 'postern.'
 /** `key` seals. */
 export function createSessions(key: Buffer): Sessions {
   /** By API key, and then by owner; a promise while it is being opened. */
-  const kept = new LRUCache<string, LRUCache<string, Soon<KeptSession>>>({ max: holdersWithSessionsMax })
+  const kept = new LRUCache<string, LRUCache<string, KeptSession | Promise<KeptSession>>>({
+    max: holdersWithSessionsMax,
+  })
 
-  function of(keyId: string): LRUCache<string, Soon<KeptSession>> {
+  function of(keyId: string): LRUCache<string, KeptSession | Promise<KeptSession>> {
     const known = kept.get(keyId)
-    const sessions = known ?? new LRUCache<string, Soon<KeptSession>>({ max: sessionsKeptMax })
+    const sessions = known ?? new LRUCache<string, KeptSession | Promise<KeptSession>>({ max: sessionsKeptMax })
     if (known === undefined) kept.set(keyId, sessions)
     return sessions
   }
 
   function opened(
-    sessions: LRUCache<string, Soon<KeptSession>>,
+    sessions: LRUCache<string, KeptSession | Promise<KeptSession>>,
     owner: string,
     open: () => Promise<KeptSession>,
   ): Promise<KeptSession> {
@@ -72,7 +73,7 @@ export function createSessions(key: Buffer): Sessions {
       const id = openSealed(key, Buffer.from(given.slice(prefix.length), 'base64url'), owner)
       return id === undefined ? 'over' : { id }
     },
-    kept(keyId, owner, open) {
+    async kept(keyId, owner, open) {
       const sessions = of(keyId)
       return sessions.get(owner) ?? opened(sessions, owner, open)
     },

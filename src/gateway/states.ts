@@ -1,7 +1,7 @@
 /** The state of a connection, as its traffic tells it: written when it changes, now and then, and never waited for. */
 
 import { LRUCache } from 'lru-cache'
-import type { Place } from '../access/namespace.ts'
+import type { ConnectionRef } from '../auth/authorize.ts'
 import { statesKeptMax, stateWrittenEveryMs } from '../limits.ts'
 import type { Log } from '../log.ts'
 import type { ConnectionStatus } from '../model/connection.ts'
@@ -9,7 +9,7 @@ import { connectionChange, findConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
 
 export interface States {
-  note(place: Place, status: ConnectionStatus): void
+  note(place: ConnectionRef, status: ConnectionStatus): void
 }
 
 export interface StatesOptions {

@@ -1,7 +1,9 @@
 /** Answers of upstreams, whole and as streams, within budgets of bytes and time. */
 
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { PlatformError, type RpcId } from '../errors.ts'
 import { mediaType } from '../http/body.ts'
+import { rpcErrorText } from '../http/error-response.ts'
 import {
   streamBytesMax,
   streamEventBytesMax,
@@ -10,11 +12,9 @@ import {
   turnMaxMs,
   upstreamAnswerMs,
 } from '../limits.ts'
-import type { Soon } from '../model/soon.ts'
-import { RpcError, type RpcId, rpcErrorText } from './rpc-error.ts'
 
-/** Of one message, as text. Throws SyntaxError for what is none, and RpcError. */
-export type Rewrite = (data: string) => Soon<string>
+/** Of one message, as text. Throws SyntaxError for what is none, and PlatformError. */
+export type Rewrite = (data: string) => Promise<string>
 
 export interface StreamOptions {
   /** Looks at each message, and gives another in its place. */
@@ -112,7 +112,7 @@ export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
     try {
       return await rewrite(data)
     } catch (error) {
-      if (error instanceof RpcError) return rpcErrorText(error, id)
+      if (error instanceof PlatformError) return rpcErrorText(error, id)
       throw error
     }
   }
@@ -207,13 +207,13 @@ function eventText({ event, id }: EventSourceMessage, data: string): string {
 
 /**
  * The messages of an answer, one or a stream of them, until `take` has what it wants; resolves with the characters that
- * were read for it. `read` makes a message of its text, and throws what that throws. Throws RpcError `upstream_down`.
+ * were read for it. `read` makes a message of its text, and throws what that throws. Throws PlatformError `upstream_error`.
  */
 export async function messagesOf(
   response: Response,
   id: RpcId,
   take: (message: unknown) => boolean,
-  read: (text: string) => Soon<unknown>,
+  read: (text: string) => Promise<unknown>,
 ): Promise<number> {
   if (response.body === null) return 0
   if (mediaType(response.headers.get('content-type')) !== 'text/event-stream') {
@@ -223,7 +223,7 @@ export async function messagesOf(
       return text.length
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
-      throw new RpcError('upstream_down', 'The upstream does not speak MCP', { id })
+      throw new PlatformError('upstream_error', 'The upstream does not speak MCP', { id })
     }
   }
   let isDone = false

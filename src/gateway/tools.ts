@@ -3,12 +3,12 @@
  * enforced as the `tools/list` or `tools/call` that it stands for, and answers `{error, message}`.
  */
 
-import { Elysia } from 'elysia'
-import { partsOf } from '../access/namespace.ts'
-import { type ErrorCode, invalidRequest, notFound, PlatformError, rateLimited } from '../errors.ts'
+import { invalidRequest, notFound, PlatformError, rateLimited } from '../errors.ts'
 import { readJsonBody } from '../http/body.ts'
+import { pathSegments } from '../http/path.ts'
 import { refuseQuery } from '../http/query.ts'
 import { freshJson, jsonResponse } from '../http/respond.ts'
+import type { Handlers } from '../http/router.ts'
 import {
   answerReadTimes,
   rpcBodyBytesMax,
@@ -19,72 +19,66 @@ import {
   upstreamAnswerMs,
 } from '../limits.ts'
 import { rpcCodes, statelessRevision } from '../model/mcp.ts'
-import type { Soon } from '../model/soon.ts'
 import { version } from '../version.ts'
-import { type Entered, enter, exchange, type GatewayDeps, stillEntered } from './exchange.ts'
+import { type AuthorizedCall, authorizeCall, forward, type GatewayDeps, reauthorize } from './forward.ts'
 import type { Message } from './message.ts'
 import { readingAnswer } from './narrow.ts'
-import { RpcError, type RpcErrorKind } from './rpc-error.ts'
 import { messagesOf } from './stream.ts'
 
 interface Tool {
   readonly name: string
 }
 
-export function toolRoutes(deps: GatewayDeps) {
-  return new Elysia({ name: 'tools' })
-    .get('/connect/:namespace/:connectionId/.tools', async ({ request }) => {
-      const entered = await enter(deps, request) // 401, 404, 403
+export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'getTool' | 'callTool'> {
+  return {
+    async listTools(request) {
+      const call = await authorizeCall(deps, request) // 401, 404, 403
       refuseQuery(request.url) // 400
-      const tools = await list(entered, () => true)
-      return answered({ tools })
-    })
+      return toolResponse({ tools: await list(call, () => true) })
+    },
 
-    .get('/connect/:namespace/:connectionId/.tools/*', async ({ request }) => {
-      const entered = await enter(deps, request)
-      refuseQuery(request.url)
+    async getTool(request) {
+      const call = await authorizeCall(deps, request) // 401, 404, 403
+      refuseQuery(request.url) // 400
       const name = toolNameOf(request)
-      const found = await list(entered, (one) => one.name === name || one.name.startsWith(`${name}.`))
+      const found = await list(call, (one) => one.name === name || one.name.startsWith(`${name}.`))
       const tool = found.find((one) => one.name === name)
-      if (tool !== undefined) return answered(tool)
-      if (found.length === 0) throw notFound()
-      return answered({ tools: found })
-    })
+      if (tool !== undefined) return toolResponse(tool)
+      if (found.length === 0) throw notFound() // 404
+      return toolResponse({ tools: found })
+    },
 
-    .post(
-      '/connect/:namespace/:connectionId/.tools/*',
-      async ({ request }) => {
-        const before = await enter(deps, request)
-        refuseQuery(request.url)
-        const tooLarge = () =>
-          new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
-        const { caller } = before.asking
-        const body = await readJsonBody(request, {
-          bytesMax: rpcBodyBytesMax,
-          depthMax: rpcDepthMax,
-          tooLarge,
-          inTurns: (work) => deps.turns.run(caller, work),
-        })
-        const entered = await stillEntered(deps, before, request)
-        const given = body ?? {}
-        if (typeof given !== 'object' || given === null || Array.isArray(given))
-          throw invalidRequest('the body must be an object: the arguments of the tool')
-        const { result } = await ask(entered, 'tools/call', { name: toolNameOf(request), arguments: given })
-        return answered(result)
-      },
-      { parse: 'none' },
-    )
+    async callTool(request) {
+      const call = await authorizeCall(deps, request) // 401, 404, 403
+      refuseQuery(request.url) // 400
+      const { caller } = call.context
+      const body = await readJsonBody(request, {
+        bytesMax: rpcBodyBytesMax,
+        depthMax: rpcDepthMax,
+        tooLarge: () =>
+          new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`),
+        inTurns: (work) => deps.turns.run(caller, work),
+      }) // 400, 413
+      const given = body ?? {}
+      if (typeof given !== 'object' || Array.isArray(given)) {
+        throw invalidRequest('the body must be an object: the arguments of the tool')
+      }
+      const params = { name: toolNameOf(request), arguments: given }
+      const { result } = await ask(await reauthorize(deps, call), 'tools/call', params)
+      return toolResponse(result)
+    },
+  }
 
   /** Those of all pages that are wanted; the others are not held. */
-  async function list(entered: Entered, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
-    const { caller } = entered.asking
+  async function list(call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
+    const { caller } = call.context
     const tools: Tool[] = []
     let characters = 0
     const until = performance.now() + upstreamAnswerMs
     let cursor: unknown
     try {
       for (let page = 0; page < toolPagesMax && performance.now() < until; page += 1) {
-        const answer = await ask(entered, 'tools/list', cursor === undefined ? {} : { cursor })
+        const answer = await ask(call, 'tools/list', cursor === undefined ? {} : { cursor })
         const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
         if (!deps.memory.take(caller, answer.characters * answerReadTimes))
           throw rateLimited('Too many answers to this caller are being looked into', 1)
@@ -104,12 +98,12 @@ export function toolRoutes(deps: GatewayDeps) {
   }
 
   /** The result of a request to the connection. Throws PlatformError. */
-  async function ask(entered: Entered, method: string, params: object): Promise<Asked> {
-    const first = await answerTo(entered, messageFor(method, params, 'handshake'), new Headers())
+  async function ask(call: AuthorizedCall, method: string, params: object): Promise<Asked> {
+    const first = await answerTo(call, messageFor(method, params, 'handshake'), new Headers())
     const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
     // It was refused, and nothing was called: a server of the newer revision alone is asked in its own words.
     const answer = isTooOld
-      ? await answerTo(entered, messageFor(method, params, 'stateless'), standardHeaders(method, params))
+      ? await answerTo(call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
       : first
     // Some say that there is no error by giving null.
     if (answer.error !== undefined && answer.error !== null) {
@@ -123,28 +117,23 @@ export function toolRoutes(deps: GatewayDeps) {
   }
 
   async function answerTo(
-    entered: Entered,
+    call: AuthorizedCall,
     message: Message,
     headers: Headers,
   ): Promise<Answer & { readonly characters: number }> {
-    try {
-      const response = await exchange(deps, entered, message, headers)
-      const { caller } = entered.asking
-      return await readAnswer(response, (text) => deps.turns.run(caller, readingAnswer(text)))
-    } catch (thrown) {
-      throw thrown instanceof RpcError ? inPlainWords(thrown) : thrown
-    }
+    const response = await forward(deps, call, message, headers)
+    return readAnswer(response, (text) => deps.turns.run(call.context.caller, readingAnswer(text)))
   }
 }
 
 /** Dots in a tool's name may arrive as slashes, however they are written. */
 function toolNameOf(request: Request): string {
-  const name = partsOf(request).slice(3).join('.').replaceAll('/', '.')
+  const name = pathSegments(request.url).slice(3).join('.').replaceAll('/', '.')
   if (name === '') throw notFound()
   return name
 }
 
-function answered(value: object): Response {
+function toolResponse(value: object): Response {
   return jsonResponse(JSON.stringify(value), freshJson)
 }
 
@@ -179,10 +168,10 @@ interface Answer {
   readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
 }
 
-/** The answer among what comes: whole, or one event of a stream. Throws RpcError. */
+/** The answer among what comes: whole, or one event of a stream. Throws PlatformError. */
 async function readAnswer(
   response: Response,
-  read: (text: string) => Soon<unknown>,
+  read: (text: string) => Promise<unknown>,
 ): Promise<Answer & { readonly characters: number }> {
   let answer: Answer | undefined
   const take = (message: unknown) => {
@@ -197,27 +186,4 @@ async function readAnswer(
 
 function upstreamError(message: string): PlatformError {
   return new PlatformError('upstream_error', message)
-}
-
-const codes: Readonly<Record<RpcErrorKind, ErrorCode>> = {
-  unauthorized: 'unauthorized',
-  upstream_unauthorized: 'upstream_unauthorized',
-  not_found: 'not_found',
-  no_session: 'upstream_error',
-  forbidden: 'forbidden',
-  unreadable: 'invalid_request',
-  not_rpc: 'invalid_request',
-  too_large: 'too_large',
-  input_required: 'conflict',
-  upstream_down: 'upstream_error',
-  upstream_late: 'upstream_timeout',
-  too_many: 'rate_limited',
-  method_not_allowed: 'method_not_allowed',
-  unavailable: 'unavailable',
-  loop: 'upstream_error',
-}
-
-function inPlainWords({ kind, message, headers }: RpcError): PlatformError {
-  const retryAfter = Number(headers['retry-after'] ?? Number.NaN)
-  return new PlatformError(codes[kind], message, retryAfter > 0 ? { retryAfter } : {})
 }

@@ -7,14 +7,13 @@ import { invalidRequest } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText } from '../model/check.ts'
 import { type JsonBounds, reading, readJsonBytes } from '../model/json.ts'
-import type { Soon } from '../model/soon.ts'
 
 export interface BodyBounds {
   readonly bytesMax: number
   readonly depthMax: number
   readonly tooLarge: () => Error
   /** Reads a large one when it is its turn; at once without it. */
-  readonly inTurns?: <T>(work: Generator<number, T>) => Soon<T>
+  readonly inTurns?: <T>(work: Generator<number, T>) => Promise<T>
 }
 
 const ordinary: BodyBounds = {
@@ -52,7 +51,7 @@ export async function readBytes(
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
   if (announced > bytesMax) throw tooLarge()
   // The client broke off: nobody is left to read this, and nothing is wrong on our side.
-  const brokenOff = () => invalidRequest('the body did not arrive whole')
+  const brokenOff = () => invalidRequest('the request body ended before its announced length')
   // The runtime reads no further than what was announced. In one piece, and before `body` makes a stream of it.
   if (announced >= 0) {
     try {

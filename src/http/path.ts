@@ -3,6 +3,18 @@
  * The runtime has resolved dots and backslashes in the URL by then, as URLs do, and routed by the same path.
  */
 
+import { notFound } from '../errors.ts'
+
+/** The decoded segments of a path, after its first. Throws `not_found` for what cannot be decoded. */
+export function pathSegments(url: string): string[] {
+  try {
+    const segments = pathOf(url).split('/').slice(2)
+    return segments.some((segment) => segment.includes('%')) ? segments.map(decodeURIComponent) : segments
+  } catch {
+    throw notFound()
+  }
+}
+
 /** What follows `prefix` in the path, percent-decoded once; undefined when it does not decode. */
 export function nameAfter(prefix: string, url: string): string | undefined {
   const path = pathOf(url)

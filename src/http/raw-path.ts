@@ -4,39 +4,49 @@
  * request is for a name that cannot be (contract 2), and goes on under just that name, encoded.
  */
 
-import type { Soon } from '../model/soon.ts'
-import type { Fetch } from './edge.ts'
+import { type Operation, operations } from '../operations.ts'
+import type { Handler } from './router.ts'
 
-const arrived = new WeakMap<Request, Request>()
+const originals = new WeakMap<Request, Request>()
 
 /** The request as the runtime knows it: where it comes from, and how long it may take. */
-export function asArrived(request: Request): Request {
-  return arrived.get(request) ?? request
+export function originalRequest(request: Request): Request {
+  return originals.get(request) ?? request
 }
 
-/** Routes for `Bun.serve` that hand everything to `fetch`. */
-export function rawPathRoutes(fetch: Fetch): Record<string, (request: Bun.BunRequest) => Soon<Response>> {
-  const checked =
-    (prefix: string, ...names: readonly string[]) =>
-    (request: Bun.BunRequest) => {
-      const params: Readonly<Record<string, string | undefined>> = request.params
-      if (!names.some((name) => params[name]?.includes('\\') === true)) return fetch(request)
-      const path = names.map((name) => encoded(params[name] ?? '')).join('/')
-      // Under a host of its own: the request's may be one that no URL can have, and the guard reads the header.
-      const straight = new Request(`http://localhost${prefix}${path}`, request)
-      arrived.set(straight, request)
-      return fetch(straight)
-    }
-  // The deepest path of ours has four parts after `/connect`; a tool's name may have its dots as slashes.
-  const parts = [...'abcdefgh']
-  const connect = parts.map((_, last) => {
-    const names = parts.slice(0, last + 1)
-    return [`/connect${names.map((name) => `/:${name}`).join('')}`, checked('/connect/', ...names)] as const
+/** Of the parts that a name with slashes may have: what has more is for a name that cannot be, one way or the other. */
+const wildcardPartsMax = 5
+
+/** Routes for `Bun.serve`, one for each operation with names in its path, that hand everything to `fetch`. */
+export function rawPathRoutes(
+  fetch: Handler,
+): Record<string, (request: Bun.BunRequest) => Promise<Response> | Response> {
+  const templates = Object.values(operations).flatMap(({ path }: Operation) => {
+    if (!path.includes('{')) return []
+    const [prefix = '', ...rest] = path.slice(1).split('/')
+    const isWild = path.includes('{+')
+    return Array.from({ length: isWild ? wildcardPartsMax : 1 }, (_, more) => ({
+      prefix,
+      // By number: two operations may call the same part by other names.
+      names: Array.from({ length: rest.length + more }, (_, part) => `part${part}`),
+    }))
   })
-  return {
-    ...Object.fromEntries(connect),
-    '/servers/:name': checked('/servers/', 'name'),
-    '/servers/:namespace/:server': checked('/servers/', 'namespace', 'server'),
+  const routes = templates.map(({ prefix, names }) => {
+    const pattern = `/${prefix}${names.map((name) => `/:${name}`).join('')}`
+    return [pattern, withRawPath(fetch, `/${prefix}/`, names)] as const
+  })
+  return Object.fromEntries(routes)
+}
+
+function withRawPath(fetch: Handler, prefix: string, names: readonly string[]) {
+  return (request: Bun.BunRequest) => {
+    const params: Readonly<Record<string, string | undefined>> = request.params
+    if (!names.some((name) => params[name]?.includes('\\') === true)) return fetch(request)
+    const path = names.map((name) => encoded(params[name] ?? '')).join('/')
+    // Under a host of its own: the request's may be one that no URL can have, and the guard reads the header.
+    const rewritten = new Request(`http://localhost${prefix}${path}`, request)
+    originals.set(rewritten, request)
+    return fetch(rewritten)
   }
 }
 

@@ -9,17 +9,16 @@
 
 import { rateLimited } from '../errors.ts'
 import { sliceCost, slicedWorkMax } from '../limits.ts'
-import type { Soon } from '../model/soon.ts'
 import type { Holder } from './shares.ts'
 
 export type Work<T> = Generator<number, T>
 
 export interface Turns {
   /**
-   * The work's result: at once where it fits one slice. Rejects with what the work throws, and with `rate_limited` where
-   * the caller has too much work under way.
+   * The work's result; no other request comes between where it fits one slice. Rejects with what the work throws, and
+   * with `rate_limited` where the caller has too much work under way.
    */
-  run<T>(caller: Holder, work: Work<T>): Soon<T>
+  run<T>(caller: Holder, work: Work<T>): Promise<T>
 }
 
 interface Job {
@@ -47,7 +46,7 @@ export function createTurns(): Turns {
   }
 
   return {
-    run<T>({ keyId, family }: Holder, work: Work<T>): Soon<T> {
+    async run<T>({ keyId, family }: Holder, work: Work<T>): Promise<T> {
       const slice = slicesOf(work)
       const first = slice()
       if (first.done) return first.value

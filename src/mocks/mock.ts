@@ -10,7 +10,6 @@ import { mockAnswersBytesMax, mockServersKeptMax } from '../limits.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../model/mcp.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ServerDetail } from '../model/server.ts'
-import type { Soon } from '../model/soon.ts'
 import type { RegistrySnapshot } from '../registry/registry.ts'
 import { asBuffer } from '../storage/store.ts'
 import { type Arguments, type MockAnswer, mockAnswer, type Tool } from './answer.ts'
@@ -43,7 +42,7 @@ export interface MocksOptions {
 }
 
 interface MockServer {
-  /** Of this reading of the server alone. */
+  /** Of this reading of the server alone: what was made for another is not found. */
   readonly serial: number
   readonly detail: ServerDetail
   readonly tools: ReadonlyMap<string, Tool>
@@ -75,11 +74,13 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   })
   let serial = 0
 
-  /** Read once for each generation of the registry. */
-  function serversOf({ derived }: RegistrySnapshot): LRUCache<string, MockServer> {
-    const known = derived.get(mocksName) as LRUCache<string, MockServer> | undefined
-    const servers = known ?? new LRUCache<string, MockServer>({ max: mockServersKeptMax })
-    if (known === undefined) derived.set(mocksName, servers)
+  /** Read once for each snapshot of the registry. */
+  const serversBySnapshot = new WeakMap<RegistrySnapshot, LRUCache<string, MockServer>>()
+
+  function serversOf(registry: RegistrySnapshot): LRUCache<string, MockServer> {
+    const kept = serversBySnapshot.get(registry)
+    const servers = kept ?? new LRUCache<string, MockServer>({ max: mockServersKeptMax })
+    if (kept === undefined) serversBySnapshot.set(registry, servers)
     return servers
   }
 
@@ -94,7 +95,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
     return server
   }
 
-  function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Soon<Ready> {
+  async function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> {
     // As written: another order of keys is made once more, and comes out the same.
     const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
     return answers.get(key) ?? make(key, { server, scenario, tool, given })
@@ -138,8 +139,6 @@ export function createMocks({ wait }: MocksOptions): Mocks {
     },
   }
 }
-
-const mocksName = 'mock servers'
 
 export function infoOf({ qualifiedName, displayName }: ServerDetail) {
   return { name: qualifiedName, title: displayName, version: 'mock' }

@@ -3,15 +3,15 @@
  * ask it for an icon too.
  */
 
-import { Elysia } from 'elysia'
 import { refuseQuery } from '../http/query.ts'
 import { jsonResponse } from '../http/respond.ts'
+import type { Handlers } from '../http/router.ts'
 import { docsPage, docsPolicy } from './docs.ts'
 import { openApiDocument } from './document.ts'
 
 const cached = { 'cache-control': 'public, max-age=300' }
 
-export function openApiRoutes(baseUrl: string) {
+export function referenceHandlers(baseUrl: string): Pick<Handlers, 'home' | 'openApi' | 'docs' | 'icon'> {
   // A proxy may serve this under a path, which the base URL has and the request no longer.
   const docsPath = `${new URL(baseUrl).pathname.replace(/\/$/, '')}/docs`
   // Made when first asked for: most starts are not asked.
@@ -20,16 +20,16 @@ export function openApiRoutes(baseUrl: string) {
     document ??= openApiDocument(baseUrl)
     return document
   }
-  return new Elysia({ name: 'openapi' })
-    .get('/', ({ request }) => {
+  return {
+    home(request) {
       refuseQuery(request.url)
       return new Response(null, { status: 302, headers: { location: docsPath } })
-    })
-    .get('/openapi.json', ({ request }) => {
+    },
+    openApi(request) {
       refuseQuery(request.url)
       return jsonResponse(JSON.stringify(made()), cached)
-    })
-    .get('/docs', ({ request }) => {
+    },
+    docs(request) {
       refuseQuery(request.url)
       return new Response(docsPage(made()), {
         headers: {
@@ -40,6 +40,7 @@ export function openApiRoutes(baseUrl: string) {
           'referrer-policy': 'no-referrer',
         },
       })
-    })
-    .get('/favicon.ico', () => new Response(null, { status: 204, headers: cached }))
+    },
+    icon: () => new Response(null, { status: 204, headers: cached }),
+  }
 }

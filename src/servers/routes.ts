@@ -1,49 +1,43 @@
-/** `GET /servers/{qualifiedName}` (spec 4.3). */
+/** `GET /servers/{qualifiedName}` (specification 4.3). */
 
-import { Elysia } from 'elysia'
-import type { Refusals } from '../audit/refusals.ts'
-import type { Authenticator } from '../auth/authenticate.ts'
+import type { Denials } from '../auth/denials.ts'
+import type { Authorizer, RequestContext } from '../auth/authorize.ts'
 import { forbidden, notFound } from '../errors.ts'
-import { atOnce } from '../http/at-once.ts'
-import type { Edge } from '../http/edge.ts'
 import { nameAfter } from '../http/path.ts'
 import { refuseQuery } from '../http/query.ts'
 import { privateJson } from '../http/respond.ts'
+import type { Handlers } from '../http/router.ts'
 import { isQualifiedName, namespaceOf } from '../model/names.ts'
-import { then } from '../model/soon.ts'
 import { type Access, decide } from '../policy/decide.ts'
 
 export interface ServerDeps {
-  readonly authenticator: Authenticator
-  readonly refusals: Refusals
-  readonly ready: Edge['ready']
+  readonly authorizer: Pick<Authorizer, 'authenticate'>
+  readonly denials: Denials
+  /** Told of details that were answered: they may answer the next request for them. */
+  readonly onDetails: (context: RequestContext, json: Uint8Array) => void
 }
 
-/** Lent to every answer, which copies them. */
-const headers = new Headers(privateJson)
-
-export function serverRoutes({ authenticator, refusals, ready }: ServerDeps) {
-  const answer = atOnce(({ request }) => {
-    const authenticated = authenticator.authenticate(request) // 401
-    return then(authenticated, ({ caller, registry }) => {
+export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): Pick<Handlers, 'getServer'> {
+  return {
+    async getServer(request) {
+      const context = await authorizer.authenticate(request) // 401
+      const { caller, registry } = context
       const qualifiedName = readQualifiedName(request.url)
       if (qualifiedName === undefined) throw notFound()
       const namespace = namespaceOf(qualifiedName)
       const access: Access = { namespace, resource: 'servers', operation: 'read', metadata: 'none' }
       const decision = decide(caller.blocks, access)
-      if (!decision.allowed) refusals.policy(request, caller, access, decision)
+      if (!decision.allowed) denials.policy(request, caller, access, decision)
       if (!decision.allowed && !decision.visible) throw notFound()
       // Registered servers are visible to every caller, so absence is told before a missing permission.
-      return then(registry.serverJson(qualifiedName), (json) => {
-        if (json === undefined) throw notFound()
-        if (!decision.allowed) throw forbidden(decision) // 403
-        refuseQuery(request.url) // 400
-        return ready(request, json as Uint8Array<ArrayBuffer>, headers)
-      })
-    })
-  })
-  // A wildcard: the slash of a qualifiedName may come encoded or plain.
-  return new Elysia({ name: 'servers' }).get('/servers/*', answer)
+      const json = await registry.serverJson(qualifiedName)
+      if (json === undefined) throw notFound()
+      if (!decision.allowed) throw forbidden(decision) // 403
+      refuseQuery(request.url) // 400
+      onDetails(context, json)
+      return new Response(json as Uint8Array<ArrayBuffer>, { headers: privateJson })
+    },
+  }
 }
 
 /** `ns/server`, or `ns` for a namespace-only server, which may keep its slash: `/servers/ns%2F`. */

@@ -3,11 +3,11 @@
  * searchable fact, and what is not public beside them. All in one write.
  */
 
-import { randomBytes } from 'node:crypto'
 import type { Connection } from '../model/connection.ts'
 import { filterText } from '../policy/metadata.ts'
-import { connectionKey, connectionPrivateKey, pageGenerationKey, termDigest, termKey, usageKey } from './keys.ts'
-import { asBuffer, type Count, type Entry, type Key, type Store, type Write } from './store.ts'
+import { connectionKey, connectionPrivateKey, connectionsVersionKey, termDigest, termKey, usageKey } from './keys.ts'
+import { asBuffer, type Count, type Entry, type Store, type Write } from './store.ts'
+import { newVersion } from './versions.ts'
 
 const nothing = new Uint8Array(0)
 
@@ -116,7 +116,7 @@ export function connectionChange(
     deletes: [...gone, ...(before === undefined ? [] : [key, besideKey])],
     counts: [usageCount(namespace, count, added, quota)],
     puts: [
-      newPageGeneration(namespace),
+      newConnectionsVersion(namespace),
       ...records,
       ...(after === undefined ? [] : indexEntries(namespace, after.connection)),
     ],
@@ -124,13 +124,9 @@ export function connectionChange(
   }
 }
 
-/** Put with every change of a namespace's connections, so that no page made before it is taken for current. */
-export function newGeneration(key: Key): Entry {
-  return { key, value: randomBytes(12) }
-}
-
-export function newPageGeneration(namespace: string): Entry {
-  return newGeneration(pageGenerationKey(namespace))
+/** Put with every change of a namespace's connections. */
+export function newConnectionsVersion(namespace: string): Entry {
+  return newVersion(connectionsVersionKey(namespace))
 }
 
 export function readConnection(bytes: Uint8Array): Connection {

@@ -29,7 +29,7 @@ export function under(prefix: Key): Omit<Range, 'limit'> {
 }
 
 /** Changes with every write to the registry: organizations, members, namespaces, keys, servers. */
-export const registryGenerationKey = key('G')
+export const registryVersionKey = key('G')
 /** Set by the first start, which makes the operator key. */
 export const startedKey = key('B')
 /** What clients called the server that last served from here: the issuer of its tokens. */
@@ -68,24 +68,24 @@ export const connections = key('c')
 /** Before everything that connections have beside their records. */
 export const privates = key('p')
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
-/** The same as `keyText` of it. */
-export const connectionKeyText = (namespace: string, connectionId: string): string => `c${namespace}\0${connectionId}`
+/** The same as `latin1Key` of it. */
+export const connectionLatin1Key = (namespace: string, connectionId: string): string => `c${namespace}\0${connectionId}`
 /** The parts of a connection's key; undefined for a key of another kind. */
 export function connectionOf(key: Key): { namespace: string; connectionId: string } | undefined {
-  const [namespace, connectionId] = keyText(key).slice(1).split('\0')
+  const [namespace, connectionId] = latin1Key(key).slice(1).split('\0')
   if (key[0] !== 0x63 || namespace === undefined || connectionId === undefined) return undefined
   return { namespace, connectionId }
 }
 /** Of the key of a connection, or of what belongs to one: the namespace. */
 export function namespaceIn(key: Key): string {
-  return keyText(key).slice(1).split('\0', 1)[0] ?? ''
+  return latin1Key(key).slice(1).split('\0', 1)[0] ?? ''
 }
 export const connectionsOf = (namespace: string): Key => key('c', namespace, '')
 export const privatesOf = (namespace: string): Key => key('p', namespace, '')
 /** What a connection has beside its public record. */
 export const connectionPrivateKey = (namespace: string, connectionId: string): Key => key('p', namespace, connectionId)
 /** Changes with every write to the namespace's connections. */
-export const pageGenerationKey = (namespace: string): Key => key('g', namespace)
+export const connectionsVersionKey = (namespace: string): Key => key('g', namespace)
 
 /** How many connections a namespace has, and how many bytes they are, with what is beside them: two decimals. */
 export const usageKey = (namespace: string): Key => key('u', namespace)
@@ -137,11 +137,11 @@ export function termKeyWriter(namespace: string) {
 }
 
 /** A key as text, a character a byte: for maps and for keeping. */
-export function keyText(key: Key): string {
+export function latin1Key(key: Key): string {
   return asBuffer(key).toString('latin1')
 }
 
 /** The connection's id at the end of a connection's or a term's key. */
-export function idAfter(prefix: Key, key: Key): string {
+export function idOfKey(prefix: Key, key: Key): string {
   return asBuffer(key).toString('latin1', prefix.length)
 }

@@ -5,7 +5,7 @@
  */
 
 import { connectionChange, findConnection } from './connections.ts'
-import { connectionsOf, idAfter, keyText, left, leftKey, namespaceKey, under } from './keys.ts'
+import { connectionsOf, idOfKey, latin1Key, left, leftKey, namespaceKey, under } from './keys.ts'
 import type { Store, Write } from './store.ts'
 
 const batchMax = 500
@@ -18,14 +18,14 @@ async function* idsOf(store: Pick<Store, 'keys'>, namespace: string): AsyncGener
     const { keys, more } = await store.keys({ gte, lt, limit: batchMax })
     const last = keys.at(-1)
     if (last === undefined) return
-    yield keys.map((key) => idAfter(prefix, key))
+    yield keys.map((key) => idOfKey(prefix, key))
     if (!more) return
     gte = Buffer.concat([last, Buffer.of(0)])
   }
 }
 
 /**
- * How many connections each namespace leaves behind when the records of these keys go (as `keyText` has them), and what
+ * How many connections each namespace leaves behind when the records of these keys go (as `latin1Key` has them), and what
  * is to be written with that: a mark for each, so that nobody takes it for lost; none for a namespace that is there.
  */
 export async function leftBehind(
@@ -37,21 +37,21 @@ export async function leftBehind(
   readonly marks: Required<Pick<Write, 'deletes' | 'puts'>>
 }> {
   const counts = new Map<string, number>()
-  const first = keyText(namespaceKey(''))
+  const first = latin1Key(namespaceKey(''))
   for (const name of going) {
     if (!name.startsWith(first)) continue
     const namespace = name.slice(first.length)
-    const prefix = keyText(connectionsOf(namespace))
+    const prefix = latin1Key(connectionsOf(namespace))
     let count = 0
     for await (const ids of idsOf(store, namespace)) count += ids.filter((id) => !going.has(prefix + id)).length
     if (count > 0) counts.set(namespace, count)
   }
   const { keys: marked } = await store.keys({ ...under(left), limit: marksMax })
-  const stays = new Set([...staying].map((namespace) => keyText(leftKey(namespace))))
+  const stays = new Set([...staying].map((namespace) => latin1Key(leftKey(namespace))))
   return {
     counts,
     marks: {
-      deletes: marked.filter((key) => stays.has(keyText(key))),
+      deletes: marked.filter((key) => stays.has(latin1Key(key))),
       puts: [...counts.keys()].map((namespace) => ({ key: leftKey(namespace), value: nothing })),
     },
   }

@@ -3,7 +3,7 @@
 import { checked, ofRun } from './checksum.ts'
 import { type Bytes, keyEncoder, type Root } from './lmdb-root.ts'
 import { Run } from './runs.ts'
-import { comma, type Joined, joinedEdgeBytes, joinedIn, type Key, type Range } from './store.ts'
+import { type ConcatenatedValues, comma, concatenatedIn, type Key, type Range, wrapBytesMax } from './store.ts'
 
 /** Takes an entry of a range; its bytes are the taker's to keep. The value is empty where only keys are asked for. */
 export type Take = (key: Key, value: Uint8Array) => void
@@ -14,8 +14,8 @@ export interface RunReader {
   getMany(keys: readonly Key[]): (Uint8Array | undefined)[]
   /** Gives at most `limit` entries to `take`; returns whether the range holds more. */
   walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean
-  /** The values with commas between them, in a buffer that the next join overwrites. */
-  join(range: Range): Joined
+  /** The values with commas between them, in a buffer that the next concatenation overwrites. */
+  concatValues(range: Range): ConcatenatedValues
 }
 
 export function openRunReader(root: Root): RunReader {
@@ -83,10 +83,10 @@ export function openRunReader(root: Root): RunReader {
       return more
     },
 
-    join({ gte, lt, limit }) {
-      let filled = joinedEdgeBytes
+    concatValues({ gte, lt, limit }) {
+      let filled = wrapBytesMax
       let count = 0
-      let moreAfter: Key | undefined
+      let lastKey: Key | undefined
       let more = false
       eachFrom(gte, (run) => {
         const start = count === 0 ? run.seek(gte) : 0
@@ -94,8 +94,8 @@ export function openRunReader(root: Root): RunReader {
         const taken = Math.min(end - start, limit - count)
         if (taken > 0) {
           const length = run.valuesLength(start, start + taken)
-          if (filled + length + 1 + joinedEdgeBytes > page.length) {
-            const larger = Buffer.allocUnsafe((filled + length + 1 + joinedEdgeBytes) * 2)
+          if (filled + length + 1 + wrapBytesMax > page.length) {
+            const larger = Buffer.allocUnsafe((filled + length + 1 + wrapBytesMax) * 2)
             page.copy(larger, 0, 0, filled)
             page = larger
           }
@@ -107,12 +107,12 @@ export function openRunReader(root: Root): RunReader {
           filled += length
           count += taken
           // Only the end of a full page can be where a next one begins; its bytes are gone with the next run.
-          if (count === limit) moreAfter = run.key(start + taken - 1)
+          if (count === limit) lastKey = run.key(start + taken - 1)
         }
         more = end - start > taken
         return more || end < run.count ? 'stop' : 'go on'
       })
-      return joinedIn(page, joinedEdgeBytes, filled, { count, moreAfter: more ? moreAfter : undefined })
+      return concatenatedIn(page, wrapBytesMax, filled, { count, lastKeyIfMore: more ? lastKey : undefined })
     },
   }
 }

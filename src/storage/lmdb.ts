@@ -10,24 +10,28 @@ import { freeBytesMin, reservedBytesMin } from '../limits.ts'
 import { checked, ofRun, withChecksum } from './checksum.ts'
 import { openRecords, type Upgrading } from './format.ts'
 import { expectRoom, freeBytes } from './free-space.ts'
+import { openCommitCount } from './lmdb-commit-count.ts'
 import { checkFile } from './lmdb-file.ts'
 import { abort, type Bytes, openRoot, type Root } from './lmdb-root.ts'
 import { openRunReader, type RunReader, type Take } from './lmdb-runs.ts'
-import { openStamp } from './lmdb-stamp.ts'
 import { editRuns, inRunsByDefault, type Runs } from './runs.ts'
 import {
   type Committed,
+  type ConcatenatedValues,
   checkKey,
+  concatenate,
+  concatenatedIn,
   copyBytes,
   countedAll,
   type Entry,
-  joinValues,
   type Key,
+  type LocalReads,
   type Range,
   type Store,
   StoreError,
   sameBytes,
   type Write,
+  wrapBytesMax,
 } from './store.ts'
 
 /**
@@ -45,10 +49,10 @@ export function openLmdbStore(
   let data: Bytes
   let runs: Bytes
   let packed: RunReader
-  let stamp: Store['stamp']
+  let commitCount: LocalReads['commitCount']
   try {
     mkdirSync(folder, { recursive: true })
-    stamp = openStamp(folder)
+    commitCount = openCommitCount(folder)
     root = openRoot(folder)
     ;({ data, runs } = openRecords(root, upgrading))
     packed = openRunReader(root)
@@ -58,15 +62,15 @@ export function openLmdbStore(
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
   }
 
-  let snapshotStamp: number | undefined
+  let snapshotCount: number | undefined
   /**
    * lmdb-js takes a snapshot at the first read of a turn of the event loop and gives it back at its end.
    * One that was taken before the last commit, of any process, is given back at once.
    */
   function read<T>(work: () => T): T {
-    const current = stamp()
-    if (current === undefined || current !== snapshotStamp) root.resetReadTxn()
-    snapshotStamp = current
+    const current = commitCount()
+    if (current === undefined || current !== snapshotCount) root.resetReadTxn()
+    snapshotCount = current
     return work()
   }
 
@@ -188,39 +192,38 @@ export function openLmdbStore(
     return done instanceof Promise ? done.then(outcome) : outcome()
   }
 
+  /** In a borrowed buffer where the range is of one packed kind. */
+  function concatValues(range: Range): ConcatenatedValues {
+    if (isInRuns(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range)
+    const values: Uint8Array[] = []
+    let last: Key | undefined
+    const more = walk(range, 'entries', (key, value) => {
+      values.push(value)
+      last = key
+    })
+    return concatenate(values, more ? last : undefined)
+  }
+
   return {
-    get(key) {
-      return read(() => find(key))
-    },
-    getMany(keys) {
-      return read(() => (keys.every(isInRuns) ? packed.getMany(keys) : keys.map(find)))
-    },
-    range(range) {
-      return read(() => {
+    get: async (key) => read(() => find(key)),
+    getMany: async (keys) => read(() => (keys.every(isInRuns) ? packed.getMany(keys) : keys.map(find))),
+    range: async (range) =>
+      read(() => {
         const entries: Entry[] = []
         const more = walk(range, 'entries', (key, value) => entries.push({ key, value }))
         return { entries, more }
-      })
-    },
-    keys(range) {
-      return read(() => {
+      }),
+    keys: async (range) =>
+      read(() => {
         const keys: Key[] = []
         const more = walk(range, 'keys', (key) => keys.push(key))
         return { keys, more }
-      })
-    },
-    join(range, use) {
-      return read(() => {
-        // Of one kind.
-        if (isInRuns(range.gte) && range.lt[0] === range.gte[0]) return use(packed.join(range))
-        const values: Uint8Array[] = []
-        let last: Key | undefined
-        const more = walk(range, 'entries', (key, value) => {
-          values.push(value)
-          last = key
-        })
-        return use(joinValues(values, more ? last : undefined))
-      })
+      }),
+    concatValues: async (range) => copyOfValues(read(() => concatValues(range))),
+    local: {
+      get: (key) => read(() => find(key)),
+      concatValues: (range, use) => read(() => use(concatValues(range))),
+      commitCount,
     },
     async commit(batch) {
       try {
@@ -236,11 +239,17 @@ export function openLmdbStore(
         throw await asStoreError(error)
       }
     },
-    stamp,
     async close() {
       await root.close()
     },
   }
+}
+
+/** In a buffer of its own. */
+function copyOfValues({ count, lastKeyIfMore, wrap }: ConcatenatedValues): ConcatenatedValues {
+  const edge = ' '.repeat(wrapBytesMax)
+  const copy = copyBytes(wrap(edge, edge))
+  return concatenatedIn(copy, wrapBytesMax, copy.length - wrapBytesMax, { count, lastKeyIfMore })
 }
 
 const nothing = new Uint8Array(0)

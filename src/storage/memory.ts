@@ -3,10 +3,10 @@
 import {
   type Committed,
   checkKey,
+  concatenate,
   copyBytes,
   countedAll,
   type Entry,
-  joinValues,
   type Key,
   type Range,
   type Store,
@@ -76,9 +76,18 @@ export function openMemoryStore(): Store {
     return { ok: true }
   }
 
+  const get = (key: Key) => copyOf(find(key))
+  const concatValues = (range: Range) => {
+    const { taken, more } = slice(range)
+    return concatenate(
+      taken.map(({ value }) => value),
+      more ? taken.at(-1)?.key : undefined,
+    )
+  }
+
   return {
-    get: async (key) => copyOf(find(key)),
-    getMany: async (keys) => keys.map((key) => copyOf(find(key))),
+    get: async (key) => get(key),
+    getMany: async (keys) => keys.map(get),
     async range(range) {
       const { taken, more } = slice(range)
       return { entries: taken.map(({ key, value }) => ({ key: copyBytes(key), value: copyBytes(value) })), more }
@@ -87,18 +96,10 @@ export function openMemoryStore(): Store {
       const { taken, more } = slice(range)
       return { keys: taken.map(({ key }) => copyBytes(key)), more }
     },
-    async join(range, use) {
-      const { taken, more } = slice(range)
-      return use(
-        joinValues(
-          taken.map(({ value }) => value),
-          more ? taken.at(-1)?.key : undefined,
-        ),
-      )
-    },
+    concatValues: async (range) => concatValues(range),
+    local: { get, concatValues: (range, use) => use(concatValues(range)), commitCount: () => commits },
     commit,
     load: commit,
-    stamp: () => commits,
     async close() {
       closed = true
       entries = []

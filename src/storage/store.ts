@@ -5,11 +5,10 @@
  * Promises. A commit is atomic and serializable, its checks included, and durable when it resolves.
  * A read sees every commit acknowledged before it began, by whichever process. One range is one
  * snapshot; several reads are not. There are no open transactions and no callbacks inside one, so that
- * an engine may stand on another machine. A read is a promise only where the engine must wait for it.
+ * an engine may stand on another machine.
  */
 
 import { storeKeyBytesMax } from '../limits.ts'
-import type { Soon } from '../model/soon.ts'
 
 /** 1 to 1,024 bytes; ordered by unsigned bytes, a prefix before what it begins. */
 export type Key = Uint8Array
@@ -62,40 +61,48 @@ export type Committed =
 
 export interface Store {
   /** The value, or undefined where the key holds nothing. */
-  get(key: Key): Soon<Uint8Array | undefined>
+  get(key: Key): Promise<Uint8Array | undefined>
   /** The values in the order of the keys; one snapshot. */
-  getMany(keys: readonly Key[]): Soon<(Uint8Array | undefined)[]>
+  getMany(keys: readonly Key[]): Promise<(Uint8Array | undefined)[]>
   /** `more`: the range holds entries past the last one returned. */
-  range(range: Range): Soon<{ readonly entries: readonly Entry[]; readonly more: boolean }>
+  range(range: Range): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean }>
   /** The same without the values. */
-  keys(range: Range): Soon<{ readonly keys: readonly Key[]; readonly more: boolean }>
+  keys(range: Range): Promise<{ readonly keys: readonly Key[]; readonly more: boolean }>
   /**
-   * The values of a range with commas between them, in one buffer: for records that are answered as they
-   * are stored. The buffer is lent: it is the caller's until `use` returns, which must not await.
+   * The values of a range with commas between them, in one buffer: for records that are answered as they are stored.
    */
-  join<T>(range: Range, use: (joined: Joined) => T): Soon<T>
+  concatValues(range: Range): Promise<ConcatenatedValues>
   /** Some writes, for a request: resolves when durable. Concurrent commits share a disk flush where the engine can. */
   commit(write: Write): Promise<Committed>
   /** The same promise for a write of any size, made as it is consumed: may hold up the process, so for start-up. */
   load(write: Write): Promise<Committed>
-  /**
-   * A number that is another after every commit, by whichever process; undefined where an engine cannot tell.
-   * Costs next to nothing. Taken before a read, it says later whether that read still holds.
-   */
-  stamp(): number | undefined
+  /** Present where the engine is in this process. What uses it must work without it. */
+  readonly local?: LocalReads
   /** Reads and writes after it throw. */
   close(): Promise<void>
 }
 
-export interface Joined {
-  readonly count: number
-  /** Where the range holds more: the key of the last value taken. */
-  readonly moreAfter: Key | undefined
+/** Reads that do not wait, with the promises of the others. For `fast-lane/` alone. */
+export interface LocalReads {
+  get(key: Key): Uint8Array | undefined
+  /** The buffer is borrowed: it is valid until `use` returns, which must not await. */
+  concatValues<T>(range: Range, use: (values: ConcatenatedValues) => T): T
   /**
-   * The values with commas between them, and these texts (ASCII, at most `joinedEdgeBytes` each) around
-   * them. Written where the values stand: a second copy of a page costs more than finding it.
+   * A number that is another after every commit, by whichever process; undefined where the engine cannot tell. Costs
+   * next to nothing. Taken before a read, it says later whether that read still holds.
    */
-  between(opening: string, closing: string): Uint8Array<ArrayBuffer>
+  commitCount(): number | undefined
+}
+
+export interface ConcatenatedValues {
+  readonly count: number
+  /** The key of the last value, where the range holds more. */
+  readonly lastKeyIfMore: Key | undefined
+  /**
+   * The values with commas between them, and these texts (ASCII, at most `wrapBytesMax` each) around them. Written
+   * where the values stand: a second copy of a page costs more than finding it.
+   */
+  wrap(prefix: string, suffix: string): Uint8Array<ArrayBuffer>
 }
 
 /**
@@ -156,32 +163,32 @@ function counted(stored: Uint8Array | undefined, { add, most }: Count): Uint8Arr
 }
 
 export const comma = 0x2c
-export const joinedEdgeBytes = 512
+export const wrapBytesMax = 512
 
-/** Of values that stand in a buffer from `start` to `end`, with room for an edge before and after. */
-export function joinedIn(
+/** Of values that stand in a buffer from `start` to `end`, with `wrapBytesMax` free before and after. */
+export function concatenatedIn(
   buffer: Buffer<ArrayBuffer>,
   start: number,
   end: number,
-  rest: Omit<Joined, 'between'>,
-): Joined {
+  rest: Omit<ConcatenatedValues, 'wrap'>,
+): ConcatenatedValues {
   return {
     ...rest,
-    between(opening, closing) {
-      const first = start - opening.length
-      buffer.write(opening, first, 'latin1')
-      buffer.write(closing, end, 'latin1')
-      return buffer.subarray(first, end + closing.length)
+    wrap(prefix, suffix) {
+      const first = start - prefix.length
+      buffer.write(prefix, first, 'latin1')
+      buffer.write(suffix, end, 'latin1')
+      return buffer.subarray(first, end + suffix.length)
     },
   }
 }
 
-/** Of values that stand apart. */
-export function joinValues(values: readonly Uint8Array[], moreAfter: Key | undefined): Joined {
-  const edge = Buffer.allocUnsafe(joinedEdgeBytes)
+/** Of values that stand apart, in a buffer of their own. */
+export function concatenate(values: readonly Uint8Array[], lastKeyIfMore: Key | undefined): ConcatenatedValues {
+  const edge = Buffer.allocUnsafe(wrapBytesMax)
   const parts = values.flatMap((value, index) => (index === 0 ? [value] : [commaBytes, value]))
   const buffer = Buffer.concat([edge, ...parts, edge])
-  return joinedIn(buffer, edge.length, buffer.length - edge.length, { count: values.length, moreAfter })
+  return concatenatedIn(buffer, edge.length, buffer.length - edge.length, { count: values.length, lastKeyIfMore })
 }
 const commaBytes = Buffer.of(comma)
 

@@ -1,19 +1,18 @@
 /** `POST /tokens` (spec 4.1) and the public keys that verify what it mints. */
 
 import { createHash } from 'node:crypto'
-import { bearer } from '@elysiajs/bearer'
-import { Elysia } from 'elysia'
 import type { Audit, AuditFields } from '../audit/audit-log.ts'
-import type { Refusals } from '../audit/refusals.ts'
+import type { Denials } from '../auth/denials.ts'
 import type { Authenticator, Caller } from '../auth/authenticate.ts'
-import { confirmCredential } from '../auth/credential.ts'
 import { signingInput } from '../auth/service-token.ts'
 import { publishedKeys } from '../auth/signing-keys.ts'
 import { rateLimited } from '../errors.ts'
 import { readJsonBody } from '../http/body.ts'
+import { asPlatformError } from '../http/error-response.ts'
 import { refuseQuery } from '../http/query.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
-import { asPlatformError, jsonResponse } from '../http/respond.ts'
+import { jsonResponse } from '../http/respond.ts'
+import type { Handlers } from '../http/router.ts'
 import { jwksMaxAgeSeconds } from '../limits.ts'
 import type { CreateTokenResponse, ServiceTokenClaims } from '../model/token.ts'
 import { mint } from './mint.ts'
@@ -25,62 +24,65 @@ export interface TokenDeps {
   /** By API key. */
   readonly mints: RateLimit
   readonly audit: Audit
-  readonly refusals: Refusals
+  readonly denials: Denials
   readonly issuer: string
   readonly now: () => number
   readonly observer: { minted(): void; refused(reason: string): void } | undefined
 }
 
-export function tokenRoutes({ authenticator, signers, mints, audit, refusals, issuer, now, observer }: TokenDeps) {
-  return new Elysia({ name: 'tokens' })
-    .use(bearer())
-    .post(
-      '/tokens',
-      async ({ request, bearer }) => {
-        let known: Caller | undefined
-        try {
-          const { caller: sender } = await authenticator.authenticate(request) // 401
-          confirmCredential(request.headers.get('authorization'), bearer) // 401
-          known = sender
-          const wait = mints.take(known.keyId)
-          if (wait > 0) throw rateLimited('This API key mints too many tokens', wait) // 429
-          refuseQuery(request.url) // 400
-          const body = await readJsonBody(request) // 400
-          // A body may take its time; what was revoked meanwhile mints nothing.
-          const { caller, registry } = await authenticator.authenticate(request) // 401
-          const nowSeconds = Math.floor(now() / 1000)
-          const { active } = await authenticator.keys()
-          const sign = async (claims: ServiceTokenClaims) => {
-            const text = signingInput(claims, active)
-            return `${text}.${await signers.sign(text, active, caller)}`
-          }
-          const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign }) // 400, 403, 503
-          // It waited for its signature: what was revoked meanwhile is given to nobody.
-          await authenticator.authenticate(request) // 401
-          // Before the answer: a token that is in the world is in the log.
-          await audit.record('token.minted', minted(claims, active.kid))
-          authenticator.minted(token)
-          observer?.minted()
-          const answer: CreateTokenResponse = { token, expiresAt }
-          return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })
-        } catch (thrown) {
-          const { code } = asPlatformError(thrown)
-          observer?.refused(code)
-          if (known !== undefined) refusals.mint(request, known, code)
-          throw thrown
+export function tokenHandlers({
+  authenticator,
+  signers,
+  mints,
+  audit,
+  denials,
+  issuer,
+  now,
+  observer,
+}: TokenDeps): Pick<Handlers, 'createToken' | 'jwks'> {
+  return {
+    async createToken(request) {
+      let known: Caller | undefined
+      try {
+        const { caller: sender } = await authenticator.authenticate(request) // 401
+        known = sender
+        const wait = mints.take(sender.keyId)
+        if (wait > 0) throw rateLimited('This API key mints too many tokens', wait) // 429
+        refuseQuery(request.url) // 400
+        const body = await readJsonBody(request) // 400
+        // A body may take its time; what was revoked meanwhile mints nothing.
+        const { caller, registry } = await authenticator.authenticate(request) // 401
+        const nowSeconds = Math.floor(now() / 1000)
+        const { active } = await authenticator.keys()
+        const sign = async (claims: ServiceTokenClaims) => {
+          const text = signingInput(claims, active)
+          return `${text}.${await signers.sign(text, active, caller)}`
         }
-      },
-      // The framework's own reading takes a body it cannot parse for no body at all; ours is `readJsonBody`.
-      { parse: 'none' },
-    )
-    .get('/.well-known/jwks.json', async () => {
+        const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign }) // 400, 403, 503
+        // It waited for its signature: what was revoked meanwhile is given to nobody.
+        await authenticator.authenticate(request) // 401
+        // Before the answer: a token that is in the world is in the log.
+        await audit.record('token.minted', mintedFields(claims, active.kid))
+        authenticator.minted(token)
+        observer?.minted()
+        const answer: CreateTokenResponse = { token, expiresAt }
+        return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })
+      } catch (thrown) {
+        const { code } = asPlatformError(thrown)
+        observer?.refused(code)
+        if (known !== undefined) denials.mint(request, known, code)
+        throw thrown
+      }
+    },
+    async jwks() {
       const jwks = { keys: publishedKeys(await authenticator.keys(), Math.floor(now() / 1000)) }
       return jsonResponse(JSON.stringify(jwks), { 'cache-control': `public, max-age=${jwksMaxAgeSeconds}` })
-    })
+    },
+  }
 }
 
 /** The policy itself may hold what is nobody's business; its hash tells whether two tokens have the same one. */
-function minted({ jti, par, sub, key, org, exp, policy }: ServiceTokenClaims, kid: string): AuditFields {
+function mintedFields({ jti, par, sub, key, org, exp, policy }: ServiceTokenClaims, kid: string): AuditFields {
   const policyHash = createHash('sha256').update(JSON.stringify(policy)).digest('hex')
   return { jti, par, userId: sub, keyId: key, organizationId: org, exp, kid, constraints: policy.length, policyHash }
 }

@@ -2,7 +2,7 @@
 
 import { printable } from '../printable.ts'
 import { inspect } from '../storage/inspect.ts'
-import { connectionOf, keyText } from '../storage/keys.ts'
+import { connectionOf, latin1Key } from '../storage/keys.ts'
 import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
 
 /**
@@ -21,7 +21,7 @@ export async function exportLines(folder: string, secret: string, give: (line: s
   const there = new Set<string>()
 
   const lineOf = ({ key, value }: Entry): string | undefined => {
-    const parts = keyText(key).slice(1).split('\0')
+    const parts = latin1Key(key).slice(1).split('\0')
     const [first = '', second = ''] = parts
     const json = asBuffer(value).toString()
     switch (String.fromCharCode(key[0] ?? 0)) {
@@ -44,12 +44,12 @@ export async function exportLines(folder: string, secret: string, give: (line: s
       case 'r':
         return `{"kind":"revocation","jti":${JSON.stringify(first)},"until":${json}}`
       case 'p':
-        servers.set(keyText(key).slice(1), (JSON.parse(json) as { server: string }).server)
+        servers.set(latin1Key(key).slice(1), (JSON.parse(json) as { server: string }).server)
         return undefined
       case 'c': {
         const { namespace = '' } = connectionOf(key) ?? {}
         named.add(namespace)
-        const server = servers.get(keyText(key).slice(1))
+        const server = servers.get(latin1Key(key).slice(1))
         const from = server === undefined ? '' : `,"server":${JSON.stringify(server)}`
         return `{"kind":"connection","namespace":${JSON.stringify(namespace)},"connection":${json}${from}}`
       }

@@ -13,25 +13,19 @@ import { readJsonBytes } from '../model/json.ts'
 import { namespaceOf } from '../model/names.ts'
 import { serverUrlProblem } from '../model/server.ts'
 import { nothingAhead } from '../storage/ahead.ts'
-import {
-  bytesOf,
-  findConnection,
-  indexEntries,
-  newGeneration,
-  newPageGeneration,
-  usageCount,
-} from '../storage/connections.ts'
+import { bytesOf, findConnection, indexEntries, newConnectionsVersion, usageCount } from '../storage/connections.ts'
 import {
   apiKeyKey,
   connectionPrivateKey,
+  connectionsVersionKey,
   leftKey,
   namespaceKey,
   organizationKey,
-  pageGenerationKey,
-  registryGenerationKey,
+  registryVersionKey,
   revocationKey,
 } from '../storage/keys.ts'
 import type { Check, Entry, Key, Store } from '../storage/store.ts'
+import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './records.ts'
 
 /** Schemas of tools nest deeper than requests do. */
@@ -135,7 +129,7 @@ export async function importFile(
   }
 
   const checks: Check[] = [nothingAhead]
-  for (const key of [registryGenerationKey, ...[...usages.keys()].map(pageGenerationKey)]) {
+  for (const key of [registryVersionKey, ...[...usages.keys()].map(connectionsVersionKey)]) {
     checks.push({ key, value: (await store.get(key)) ?? null })
   }
   const counts = [...usages].map(([namespace, { connections, bytes }]) => usageCount(namespace, connections, bytes))
@@ -157,8 +151,8 @@ export async function importFile(
       index = []
     }
     yield* sorted(index)
-    for (const namespace of usages.keys()) yield newPageGeneration(namespace)
-    yield newGeneration(registryGenerationKey)
+    for (const namespace of usages.keys()) yield newConnectionsVersion(namespace)
+    yield newVersion(registryVersionKey)
   }
   const committed = await store.load({ checks, counts, deletes, puts: puts() })
   if (!committed.ok) throw new CommandError('something else was written meanwhile, so nothing was imported: try again')

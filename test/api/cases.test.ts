@@ -6,13 +6,15 @@ import clauses from './clauses.json' with { type: 'json' }
 
 const cases = readCases()
 
-describe('the application', () => {
-  let platform: TestPlatform
-  beforeAll(async () => {
-    platform = await createTestPlatform()
+for (const fastLane of [true, false]) {
+  describe(`the application ${fastLane ? 'with' : 'without'} the fast lane`, () => {
+    let platform: TestPlatform
+    beforeAll(async () => {
+      platform = await createTestPlatform({ fastLane })
+    })
+    for (const one of cases) test(titleOf(one), () => runCase(one, platform.fetch))
   })
-  for (const one of cases) test(titleOf(one), () => runCase(one, platform.fetch))
-})
+}
 
 // What a minifier or a bundler breaks shows only here.
 describe('the executable', () => {

@@ -9,16 +9,23 @@ import { createApp } from '../../src/app.ts'
 import { openDataFolder } from '../../src/data-folder.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import { rawPathRoutes } from '../../src/http/raw-path.ts'
-import { pageGenerationKey } from '../../src/storage/keys.ts'
+import { connectionsVersionKey } from '../../src/storage/keys.ts'
 import type { Store } from '../../src/storage/store.ts'
 
 const { store, secrets } = await openDataFolder(process.argv[2] ?? '')
-const kind = pageGenerationKey('')[0]
+const kind = connectionsVersionKey('')[0]
 let commits = 0
+const versionNow = (key: Uint8Array) => (key[0] === kind ? Buffer.from(String(commits)) : undefined)
 const changing: Store = {
   ...store,
-  stamp: () => commits,
-  get: (key) => (key[0] === kind ? Buffer.from(String(commits)) : store.get(key)),
+  get: async (key) => versionNow(key) ?? store.get(key),
+  ...(store.local && {
+    local: {
+      ...store.local,
+      commitCount: () => commits,
+      get: (key) => versionNow(key) ?? store.local?.get(key),
+    },
+  }),
 }
 const issuer = 'http://localhost'
 const guard = createGuard({ host: '127.0.0.1', baseUrl: issuer, corsOrigins: [], localAddresses: [] })

@@ -4,7 +4,7 @@
  */
 
 import type { Connection } from '../../src/model/connection.ts'
-import { connectionEntry, indexEntries, newPageGeneration, termsOf } from '../../src/storage/connections.ts'
+import { connectionEntry, indexEntries, newConnectionsVersion, termsOf } from '../../src/storage/connections.ts'
 import { connectionKey, termKey } from '../../src/storage/keys.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { source, type TestPlatform } from '../support/platform.ts'
@@ -48,7 +48,7 @@ export async function write(
   rows: Map<string, Connection>,
 ): Promise<void> {
   const deletes: Uint8Array[] = []
-  const puts = [newPageGeneration(namespace)]
+  const puts = [newConnectionsVersion(namespace)]
   for (const [id, connection] of changes) {
     const before = rows.get(id)
     if (before !== undefined)

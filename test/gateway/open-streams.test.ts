@@ -5,7 +5,7 @@ import { listApiKeys, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { createOpenStreams } from '../../src/gateway/open-streams.ts'
 import { streamsLookedAtOnce } from '../../src/limits.ts'
-import { memberKey, registryGenerationKey } from '../../src/storage/keys.ts'
+import { memberKey, registryVersionKey } from '../../src/storage/keys.ts'
 import { UpstreamError } from '../../src/upstream/upstream.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, seed, startOfTime, type TestPlatform } from '../support/platform.ts'
@@ -84,7 +84,7 @@ describe('a stream ends', () => {
     'when its user is no member any more': () =>
       platform.store.commit({
         deletes: [memberKey('org_northwind', 'linus')],
-        puts: [{ key: registryGenerationKey, value: seed('another') }],
+        puts: [{ key: registryVersionKey, value: seed('another') }],
       }),
     'when its connection is deleted': () =>
       platform.fetch('/connect/northwind/tools', { method: 'DELETE', headers: headers(sampleKeys.ada) }),
@@ -119,7 +119,7 @@ describe('a stream ends', () => {
   }
 })
 
-test('each is looked at until it is over, and nothing is when none is open', () => {
+test('each is looked at until it is over, and nothing is when none is open', async () => {
   const acts: (() => void)[] = []
   const streams = createOpenStreams((_, act) => {
     acts.push(act)
@@ -127,9 +127,8 @@ test('each is looked at until it is over, and nothing is when none is open', () 
   })
   const ended: unknown[] = []
   let isFine = true
-  const look = () => {
+  const look = async () => {
     if (!isFine) throw new Error('over')
-    return undefined
   }
   const over = streams.watch(look, () => ended.push('first'))
   streams.watch(look, (why) => ended.push((why as Error).message))
@@ -139,6 +138,7 @@ test('each is looked at until it is over, and nothing is when none is open', () 
   expect(ended).toEqual([])
   isFine = false
   acts[0]?.()
+  await Promise.resolve()
   expect([ended, acts]).toEqual([['over'], []])
 })
 
@@ -151,7 +151,7 @@ test('thousands are looked at in turns with others, each once in a round', async
   let looks = 0
   for (let i = 0; i < 10 * streamsLookedAtOnce; i += 1)
     streams.watch(
-      () => {
+      async () => {
         looks += 1
       },
       () => {},

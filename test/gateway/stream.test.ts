@@ -18,7 +18,10 @@ function inPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array
 }
 const read = async (text: string, sizeOf: () => number) => {
   let ended = 0
-  const out = streamed(inPieces(text, sizeOf), { rewrite: (data) => data.toUpperCase(), onEnd: () => (ended += 1) })
+  const out = streamed(inPieces(text, sizeOf), {
+    rewrite: async (data) => data.toUpperCase(),
+    onEnd: () => (ended += 1),
+  })
   const result = await new Response(out).text()
   return { result, ended }
 }

@@ -409,7 +409,7 @@ describe('a mocked connection', () => {
     await store.commit({ deletes: [serverKey('ada/made')] })
     expect(await callTool(platform, 'ada/made', 'do', {})).toMatchObject({
       status: 502,
-      body: { error: { message: 'The server that this connection mocks is not registered any more' } },
+      body: { error: { message: 'The server that this connection mocks is no longer registered' } },
     })
   })
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import Ajv, { type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { openApiRoutes } from '../../src/openapi/routes.ts'
+import { referenceHandlers } from '../../src/openapi/routes.ts'
 import { readCases, runCase, titleOf } from '../api/cases.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../support/platform.ts'
 
@@ -136,6 +136,6 @@ test('the address alone leads to the reference page, under the path of the base 
   })
   expect((await platform.fetch('/', { method: 'POST' })).headers.get('allow')).toBe('GET')
   expect((await platform.fetch('/', { headers: { host: 'evil.example' } })).status).toBe(403)
-  const below = await openApiRoutes('https://example.com/gate').handle(new Request('http://localhost/'))
+  const below = await referenceHandlers('https://example.com/gate').home(new Request('http://localhost/'))
   expect(below.headers.get('location')).toBe('/gate/docs')
 })

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { under } from '../../src/storage/keys.ts'
-import { type Entry, type Range, type Store, StoreError } from '../../src/storage/store.ts'
+import { type ConcatenatedValues, type Entry, type Range, type Store, StoreError } from '../../src/storage/store.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 const entry = (key: string, value: string): Entry => ({ key: bytes(key), value: bytes(value) })
@@ -44,7 +44,7 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       await put(['a', '1'], ['b', '2'])
       const first = await store.get(bytes('a'))
       const pages = [between('a', 'c'), between('b', 'c')].map((range) =>
-        store.join(range, (page) => text(page.between('', ''))),
+        store.concatValues(range).then((values) => text(values.wrap('', ''))),
       )
       await store.get(bytes('b'))
       expect([text(first), ...(await Promise.all(pages))]).toEqual(['1', '1,2', '2'])
@@ -89,35 +89,36 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
           keys: expected.map((e) => e.slice(0, e.indexOf('='))),
           more,
         })
-        const joined = await store.join(range, ({ count, moreAfter, between }) => ({
+        const read = ({ count, lastKeyIfMore, wrap }: ConcatenatedValues) => ({
           count,
-          moreAfter,
-          bytes: text(between('', '')),
-          framed: text(between('<', '>')),
-        }))
+          lastKeyIfMore: text(lastKeyIfMore),
+          bytes: text(wrap('', '')),
+          wrapped: text(wrap('<', '>')),
+        })
         const values = expected.map((e) => e.slice(e.indexOf('=') + 1))
         const last = expected.at(-1)?.split('=')[0]
-        expect({ ...joined, moreAfter: text(joined.moreAfter) }).toEqual({
-          bytes: values.join(','),
-          framed: `<${values.join(',')}>`,
-          count: values.length,
-          moreAfter: more ? last : undefined,
-        })
+        for (const concatenated of [read(await store.concatValues(range)), store.local?.concatValues(range, read)]) {
+          if (concatenated === undefined) continue
+          expect(concatenated).toEqual({
+            bytes: values.join(','),
+            wrapped: `<${values.join(',')}>`,
+            count: values.length,
+            lastKeyIfMore: more ? last : undefined,
+          })
+        }
       }
     })
 
-    test('join() of values that outgrow its buffer', async () => {
+    test('concatValues() of values that outgrow its buffer', async () => {
       const value = 'v'.repeat(60_000)
       await put(...Array.from({ length: 20 }, (_, i) => [`k${String(i).padStart(2, '0')}`, value] as const))
       const range = between('k', 'l', 19)
-      const { length, count, moreAfter } = await store.join(range, (page) => ({
-        ...page,
-        length: page.between('['.repeat(512), ']'.repeat(512)).length,
-      }))
-      expect({ length, count, moreAfter: text(moreAfter) }).toEqual({
+      const { count, lastKeyIfMore, wrap } = await store.concatValues(range)
+      const { length } = wrap('['.repeat(512), ']'.repeat(512))
+      expect({ length, count, lastKeyIfMore: text(lastKeyIfMore) }).toEqual({
         length: 512 + 19 * 60_000 + 18 + 512,
         count: 19,
-        moreAfter: 'k18',
+        lastKeyIfMore: 'k18',
       })
     })
 
@@ -226,17 +227,17 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       })
     })
 
-    test('stamp() changes with every commit, and with nothing else', async () => {
-      const seen = new Set<number | undefined>([store.stamp()])
+    test('commitCount() changes with every commit, and with nothing else', async () => {
+      const seen = new Set<number | undefined>([store.local?.commitCount()])
       for (const step of ['1', '2', '3']) {
         await (step === '2' ? store.load({ puts: [entry('a', step)] }) : put(['a', step]))
-        const stamp = store.stamp()
-        expect(stamp === undefined || !seen.has(stamp)).toBe(true)
-        seen.add(stamp)
+        const commits = store.local?.commitCount()
+        expect(commits === undefined || !seen.has(commits)).toBe(true)
+        seen.add(commits)
         await store.get(bytes('a'))
         await store.range(between('a', 'b'))
         await store.commit({ checks: [{ key: bytes('a'), value: null }], puts: [entry('b', '1')] })
-        expect(store.stamp()).toBe(stamp)
+        expect(store.local?.commitCount()).toBe(commits)
       }
     })
 

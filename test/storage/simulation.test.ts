@@ -52,7 +52,10 @@ function pickOperation(chance: Random): Operation {
   const range: Range = { gte: pickKey(chance), lt: pickKey(chance), limit: 1 + chance.int(12) }
   if (kind === 4) return (store) => store.range(range)
   if (kind === 5) return (store) => store.keys(range)
-  return (store) => store.join(range, ({ between, ...rest }) => plain({ ...rest, text: between('[', ']') }))
+  return async (store) => {
+    const { wrap, ...rest } = await store.concatValues(range)
+    return plain({ ...rest, text: wrap('[', ']') })
+  }
 }
 
 function pickWrite(chance: Random): Write {

@@ -11,7 +11,6 @@ import { createGuard } from '../../src/http/guard.ts'
 import { createShares, type Shares } from '../../src/http/shares.ts'
 import { answersBytesMax } from '../../src/limits.ts'
 import type { Log } from '../../src/log.ts'
-import type { Soon } from '../../src/model/soon.ts'
 import type { Quota } from '../../src/storage/connections.ts'
 import { signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
@@ -34,7 +33,7 @@ export interface TestPlatform {
   now: number
   fetch(path: string, init?: RequestInit): Promise<Response>
   /** The same, not waited for. */
-  answer(path: string, init?: RequestInit): Soon<Response>
+  answer(path: string, init?: RequestInit): Response | Promise<Response>
 }
 
 export const silent: Log = { info() {}, warn() {}, error() {} }
@@ -66,6 +65,8 @@ export interface TestPlatformOptions {
   readonly signers?: AppDeps['signers']
   /** None can be reached by default. */
   readonly upstream?: Upstream
+  /** As in a server by default; `POSTERN_TEST_FAST_LANE=off` runs every suite without it. */
+  readonly fastLane?: boolean
   /** What answers under way may take; as much as in a server by default. */
   readonly memory?: Shares
 }
@@ -134,6 +135,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),
+    fastLane: options.fastLane ?? process.env['POSTERN_TEST_FAST_LANE'] !== 'off',
     monotonic: () => platform.now,
     addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
   })

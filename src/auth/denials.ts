@@ -1,13 +1,13 @@
-/** Refusals by a token's policy, as lines of the audit log: who was refused what, and by which constraint. */
+/** Denials by a token's policy, as lines of the audit log: who was refused what, and by which constraint. */
 
-import type { Caller } from '../auth/authenticate.ts'
+import type { Caller } from './authenticate.ts'
 import { constraintOf } from '../errors.ts'
 import { auditNameCharsMax } from '../limits.ts'
 import { namedBy } from '../model/mcp.ts'
 import type { Access, Decision } from '../policy/decide.ts'
-import type { Audit, AuditFields } from './audit-log.ts'
+import type { Audit, AuditFields } from '../audit/audit-log.ts'
 
-export interface Refusals {
+export interface Denials {
   /** A decision that was no. What the caller is told may be less. */
   policy(request: Request, caller: Caller, access: Access, decision: Extract<Decision, { allowed: false }>): void
   /** A token that was not minted. */
@@ -16,7 +16,7 @@ export interface Refusals {
   write(request: Request, caller: Caller, namespace: string | undefined, reason: string): void
 }
 
-export function createRefusals(audit: Audit, requestId: (request: Request) => string): Refusals {
+export function createDenials(audit: Audit, requestId: (request: Request) => string): Denials {
   const about = (request: Request, { token }: Caller) => ({ requestId: requestId(request), jti: token?.jti })
   return {
     policy(request, caller, access, refusal) {

@@ -15,10 +15,10 @@ const headBytes = 16
 
 /**
  * To be called before LMDB opens the folder in this process, never while it is open: closing any descriptor
- * of the lock file gives up every lock that this process has on it. The stamp is undefined where the lock file
+ * of the lock file gives up every lock that this process has on it. The count is undefined where the lock file
  * is not what we know.
  */
-export function openStamp(folder: string): () => number | undefined {
+export function openCommitCount(folder: string): () => number | undefined {
   const path = join(folder, 'lock.mdb')
   // A file that is not there yet is made, with something to map; LMDB fills in one that nobody else has open.
   const descriptor = openSync(path, 'a+')

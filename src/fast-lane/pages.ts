@@ -1,0 +1,101 @@
+/**
+ * Pages of connections: kept ready while their namespace stays as it is, and made without waiting where nothing narrows
+ * them. Bodies and headers that are borrowed stay within this file.
+ */
+
+import { LRUCache } from 'lru-cache'
+import type { ConnectionLists, ListRequest, Page } from '../connections/list.ts'
+import { isUnchanged, privateJson } from '../http/respond.ts'
+import { pageAdmissionsMax, pageCacheBytesMax } from '../limits.ts'
+import { connectionsVersionKey } from '../storage/keys.ts'
+import type { LocalReads } from '../storage/store.ts'
+import type { LocalVersions } from './versions.ts'
+
+export interface Pages {
+  /** Undefined where rows must be looked for. */
+  respond(list: ListRequest, request: Request, requestId: () => string): Response | undefined
+  /** Told of a page that was made the ordinary way. */
+  remember(list: ListRequest, page: Page): void
+  statistics(): { readonly hits: number; readonly misses: number }
+}
+
+interface KeptPage {
+  readonly version: string
+  /** A response does not copy a Blob. */
+  readonly body: Blob
+  readonly bytes: number
+  readonly etag: string
+  readonly headers: Headers
+}
+
+type Lists = Pick<ConnectionLists, 'compose' | 'unnarrowedRows'>
+
+export function createPages(
+  lists: Lists,
+  local: LocalReads,
+  versions: LocalVersions,
+  bytesMax = pageCacheBytesMax,
+): Pages {
+  const kept = new LRUCache<string, KeptPage>({
+    maxSize: bytesMax,
+    sizeCalculation: ({ bytes }, key) => bytes + key.length + 256,
+  })
+  /**
+   * The version in which a page was last requested. Requested again in the same one, it is kept: the pages of a walk and
+   * of a namespace in motion come once each, and would push out the rest.
+   */
+  const requested = new Map<string, string>()
+  const scratchHeaders = new Headers(privateJson)
+  let hits = 0
+  let misses = 0
+
+  function remember({ cacheKey }: ListRequest, { body, etag, version }: Page): KeptPage | undefined {
+    misses += 1
+    if (etag === undefined || version === '') return undefined
+    if (requested.get(cacheKey) === version) {
+      const headers = new Headers({ ...privateJson, etag })
+      const page = { version, body: new Blob([body]), bytes: body.length, etag, headers }
+      kept.set(cacheKey, page)
+      return page
+    }
+    if (requested.size >= pageAdmissionsMax) requested.clear()
+    requested.set(cacheKey, version)
+    return undefined
+  }
+
+  /** Sets the id before the response is made: on the response it would cost a busy server two microseconds. */
+  function responseOf(
+    {
+      body,
+      etag,
+      headers,
+    }: { readonly body: Uint8Array<ArrayBuffer> | Blob; readonly etag: string; readonly headers: Headers },
+    request: Request,
+    requestId: () => string,
+  ): Response {
+    headers.set('x-request-id', requestId())
+    return isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers })
+  }
+
+  return {
+    statistics: () => ({ hits, misses }),
+    remember: (list, page) => void remember(list, page),
+    respond(list, request, requestId) {
+      const version = versions.current(list.scope.namespace, connectionsVersionKey)
+      const page = kept.get(list.cacheKey)
+      if (page !== undefined && page.version === version && version !== '') {
+        hits += 1
+        return responseOf(page, request, requestId)
+      }
+      if (list.isNarrowed || version === '') return undefined
+      return local.concatValues(list, (values) => {
+        const made = lists.compose(list, lists.unnarrowedRows(list, values), version)
+        // It overtook a change: the ordinary way answers it without an ETag.
+        if (versions.current(list.scope.namespace, connectionsVersionKey) !== version) return undefined
+        const { body, etag = '' } = made
+        scratchHeaders.set('etag', etag)
+        return responseOf(remember(list, made) ?? { body, etag, headers: scratchHeaders }, request, requestId)
+      })
+    },
+  }
+}

@@ -1,0 +1,63 @@
+/** How errors are answered: the table of errors (`errors.ts`), rendered for HTTP and for JSON-RPC. */
+
+import { errorTable, PlatformError, type RpcId } from '../errors.ts'
+import type { Operation } from '../operations.ts'
+import { freshJson, json } from './respond.ts'
+
+/** For whatever was thrown: its own answer, or a fixed text that tells nothing of the inside. */
+export function asPlatformError(thrown: unknown): PlatformError {
+  if (thrown instanceof PlatformError) return thrown
+  return new PlatformError('internal', 'Internal error; the server log has the details', { cause: thrown })
+}
+
+/** `shape`: of the operation that failed. */
+export function errorResponse(error: PlatformError, shape?: Operation['errors']): Response {
+  // A fault of ours says nothing of the message that it happened to.
+  if (shape === 'rpc' && error.code !== 'internal') return rpcErrorResponse(error)
+  const row = errorTable[error.code]
+  const code = 'rest' in row ? row.rest : error.code
+  const text = code === 'not_found' ? 'Server not found' : error.message
+  const body = shape === 'server' ? { error: text } : { error: code, message: error.message }
+  return new Response(JSON.stringify(body), {
+    status: errorTable[code].status,
+    headers: {
+      'content-type': json,
+      // What is refused or missing now may not be in a second: no cache may answer for us.
+      'cache-control': 'no-store',
+      ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
+      // Common clients try a 409 again unless they are told.
+      ...(code === 'conflict' && { 'x-should-retry': 'false' }),
+      ...retryHeader(error),
+      ...error.headers,
+    },
+  })
+}
+
+function rpcErrorResponse(error: PlatformError): Response {
+  const { code, id, headers, rpcHeaders } = error
+  return new Response(rpcErrorText(error, id), {
+    status: errorTable[code].status,
+    headers: {
+      ...freshJson,
+      ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer error="invalid_token"' }),
+      ...(code === 'forbidden' && { 'www-authenticate': 'Bearer error="insufficient_scope"' }),
+      ...retryHeader(error),
+      ...headers,
+      ...rpcHeaders,
+    },
+  })
+}
+
+function retryHeader({ code, retryAfter }: PlatformError): Record<string, string> {
+  if (retryAfter !== undefined) return { 'retry-after': String(retryAfter) }
+  return code === 'rate_limited' ? { 'retry-after': '1' } : {}
+}
+
+/** The error as a JSON-RPC message, for the request of this id. */
+export function rpcErrorText({ code, message, data }: PlatformError, id: RpcId): string {
+  return rpcErrorBody(errorTable[code].rpcCode, message, id, data)
+}
+
+export function rpcErrorBody(code: number, message: string, id: RpcId, data?: unknown): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } })
+}
