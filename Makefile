@@ -20,12 +20,12 @@ run: build ## Install, build, and serve the sample fixtures (on another port: ma
 build: dist/postern ## Build the executable dist/postern
 
 dist/postern: node_modules/.installed package.json $(shell find src fixtures -type f)
-	$(BUN) src/build.ts $@
+	$(BUN) src/tools/build.ts $@
 
 # Needs GNU tar. What machines cannot run here is built and no more, and the output says so.
 .PHONY: release
 release: install ## Build archives for Linux, macOS and Windows, with checksums, into dist/release
-	$(BUN) src/release.ts
+	$(BUN) src/tools/release.ts
 
 ##@ Develop
 
@@ -68,7 +68,7 @@ format: install ## Put the source in the house's format
 
 .PHONY: generated
 generated: install ## Write the generated files again: the fixtures' JSON Schema, the licences
-	$(BUN) src/generate.ts
+	$(BUN) src/tools/generate.ts
 
 .PHONY: torture
 torture: install build strace ## Put every promise to the test for about half an hour; `make test` does so for three minutes

@@ -94,7 +94,10 @@ export function notFound(): PlatformError {
   return new PlatformError('not_found', 'The resource was not found')
 }
 
-/** What may be asked again when there is less in the namespace, and not before: no conflict, which clients try again at once. */
+/**
+ * What may be asked again when there is less in the namespace, and not before: no conflict, which clients try again
+ * at once.
+ */
 export function namespaceFull(namespace: string): PlatformError {
   const message = `The namespace ${namespace} holds as much as it may: delete connections, or ask the operator for more room`
   return new PlatformError('forbidden', message)

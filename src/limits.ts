@@ -1,6 +1,6 @@
 /**
  * Every bound of the platform, in one place: where it comes from, why it is what it is, and after "Past it" what
- * happens there. `limits.md` beside this file is the same as a table (`make generated`). Units come last in a name.
+ * happens there. `docs/limits.md` is the same as a table (`make generated`). Units come last in a name.
  * "Spec 8" and "Contract 3" are given from outside; "Ours" were chosen here.
  */
 
@@ -250,7 +250,7 @@ export const reservedBytesMin = 4 * MB
 /** Storage contract: a key's bytes. LMDB holds 1,978 with our page size. Past it: refused before anything is written. */
 export const storeKeyBytesMax = 1024
 
-// What is remembered. Past each of these something is looked up again that could have been remembered, and nothing else happens.
+// What is remembered. Past each of these bounds something is looked up again, and nothing else happens.
 
 /** Ours: tokens and keys resolved to callers, kept until the registry changes. Past it: looked up again. */
 export const callersCachedMax = 10_000

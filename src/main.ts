@@ -1,8 +1,8 @@
 /** The command line: the only reader of arguments, environment and signals. */
 
 import { Command, CommanderError, Option } from 'commander'
-import { write, written } from './commands/standard-output.ts'
-import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
+import { readServeConfig, type ServeFlags, unknownSettings } from './cli/config.ts'
+import { write, written } from './cli/standard-output.ts'
 import { CommandError } from './errors.ts'
 import {
   failuresPerSecondDefault,
@@ -12,8 +12,8 @@ import {
   upstreamPatienceDefaultSeconds,
   writesPerSecondDefault,
 } from './limits.ts'
-import { createLog } from './log.ts'
-import { printableLines } from './printable.ts'
+import { printableLines } from './ops/escape-control.ts'
+import { createLog } from './ops/log.ts'
 import { version } from './version.ts'
 
 /** All that commands say goes through here, and no terminal acts on what names, files and arguments have in them. */
@@ -168,7 +168,7 @@ function program(exit: (code: number) => void): Command {
     .addHelpText('after', serveHelp)
     .action(async (flags: ServeFlags & { data: string }) => {
       const config = readServeConfig(flags, process.env)
-      const { serve } = await import('./commands/serve.ts')
+      const { serve } = await import('./cli/serve.ts')
       exit(await serve(config, flags.data, terminal))
     })
 
@@ -180,7 +180,7 @@ function program(exit: (code: number) => void): Command {
     .addHelpText('after', devHelp)
     .action(async (flags: ServeFlags) => {
       const config = readServeConfig(flags, process.env)
-      const { dev } = await import('./commands/dev.ts')
+      const { dev } = await import('./cli/dev.ts')
       exit(await dev(config, terminal))
     })
 
@@ -202,26 +202,26 @@ function program(exit: (code: number) => void): Command {
     .addOption(makingOption())
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
     .action(async (flags, command: Command) =>
-      (await import('./commands/keys.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
+      (await import('./cli/keys.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
     )
   keys
     .command('list')
     .description('list all keys, the revoked ones too')
     .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./commands/keys.ts')).listKeys(flags, terminal))
+    .action(async (flags) => (await import('./cli/keys.ts')).listKeys(flags, terminal))
   keys
     .command('revoke')
     .argument('<id>', 'the id of the key, as `keys list` shows it')
     .description('revoke a key and every token minted with it')
     .addOption(dataOption('data folder'))
-    .action(async (id: string, flags) => (await import('./commands/keys.ts')).revokeKey(id, flags, terminal))
+    .action(async (id: string, flags) => (await import('./cli/keys.ts')).revokeKey(id, flags, terminal))
 
   postern
     .command('check')
     .argument('<dir...>', 'folders of fixtures, checked as one set')
     .description('check fixtures and print every problem as file: path: what is wrong')
     .option('--strict', 'fail on warnings too: what is allowed, and hardly meant')
-    .action(async (folders: string[], flags) => (await import('./commands/check.ts')).check(folders, flags, terminal))
+    .action(async (folders: string[], flags) => (await import('./cli/check.ts')).check(folders, flags, terminal))
 
   const token = group('token').description('look at service tokens, and revoke them')
   token
@@ -236,7 +236,7 @@ function program(exit: (code: number) => void): Command {
     .addOption(dataOption('data folder'))
     .addHelpText('after', explainHelp)
     .action(async (token: string, flags) =>
-      exit(await (await import('./commands/token-explain.ts')).explainToken(token, flags, new Date(), terminal)),
+      exit(await (await import('./cli/token-explain.ts')).explainToken(token, flags, new Date(), terminal)),
     )
   token
     .command('revoke')
@@ -244,7 +244,7 @@ function program(exit: (code: number) => void): Command {
     .description('revoke a token and every token minted with it')
     .addOption(dataOption('data folder'))
     .action(async (token: string, flags) =>
-      (await import('./commands/token-revoke.ts')).revokeTokenCommand(token, flags, new Date(), terminal),
+      (await import('./cli/token-revoke.ts')).revokeTokenCommand(token, flags, new Date(), terminal),
     )
 
   group('audit')
@@ -255,7 +255,7 @@ function program(exit: (code: number) => void): Command {
     .option('--hash <hash>', 'the hash of an entry, as an earlier check printed it: it must still be there')
     .addOption(dataOption('data folder'))
     .addHelpText('after', auditHelp)
-    .action(async (files: string[], flags) => (await import('./commands/audit.ts')).verifyAudit(files, flags, terminal))
+    .action(async (files: string[], flags) => (await import('./cli/audit.ts')).verifyAudit(files, flags, terminal))
 
   postern
     .command('backup')
@@ -263,8 +263,8 @@ function program(exit: (code: number) => void): Command {
     .description('write the whole data folder to one file, while the server runs or not')
     .addOption(dataOption('data folder'))
     .action(async (file: string, flags) => {
-      if (file === '-') await (await import('./commands/streamed-files.ts')).backUpToStdout(flags, terminal)
-      else await (await import('./commands/backup.ts')).backUpCommand(file, flags, terminal)
+      if (file === '-') await (await import('./cli/streamed-files.ts')).backUpToStdout(flags, terminal)
+      else await (await import('./cli/backup.ts')).backUpCommand(file, flags, terminal)
     })
   postern
     .command('restore')
@@ -277,8 +277,8 @@ function program(exit: (code: number) => void): Command {
         .makeOptionMandatory(),
     )
     .action(async (file: string, flags) => {
-      const { restoreCommand } = await import('./commands/backup.ts')
-      const { withInputFile } = await import('./commands/streamed-files.ts')
+      const { restoreCommand } = await import('./cli/backup.ts')
+      const { withInputFile } = await import('./cli/streamed-files.ts')
       await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
     })
   postern
@@ -287,7 +287,7 @@ function program(exit: (code: number) => void): Command {
     .description('write all records as JSON lines, without secrets, while the server runs or not')
     .addOption(dataOption('data folder'))
     .action(async (file: string | undefined, flags) =>
-      (await import('./commands/transfer.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
+      (await import('./cli/export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
     )
   postern
     .command('import')
@@ -295,8 +295,8 @@ function program(exit: (code: number) => void): Command {
     .description('add the records of an export, all or none; a record of the same id is replaced')
     .addOption(makingOption())
     .action(async (file: string, flags, command: Command) => {
-      const { importCommand } = await import('./commands/transfer.ts')
-      const { withInputFile } = await import('./commands/streamed-files.ts')
+      const { importCommand } = await import('./cli/export-import.ts')
+      const { withInputFile } = await import('./cli/streamed-files.ts')
       await withInputFile(file, 'export', (path) => importCommand(path, { ...flags, ...isNamed(command) }, terminal))
     })
   postern
@@ -305,7 +305,7 @@ function program(exit: (code: number) => void): Command {
     .option('--repair', 'write the index anew when it is not that of the records')
     .option('--remove-leftovers', 'remove connections whose namespace went with its fixture')
     .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./commands/verify.ts')).verify(flags, terminal))
+    .action(async (flags) => (await import('./cli/verify.ts')).verify(flags, terminal))
 
   const signingKey = group('signing-key').description(
     'list, rotate and revoke the keys that sign tokens, while the server runs or not',
@@ -314,13 +314,13 @@ function program(exit: (code: number) => void): Command {
     .command('list')
     .description('list the keys that are published, and what each is for')
     .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./commands/signing-key.ts')).listSigningKeys(flags, new Date(), terminal))
+    .action(async (flags) => (await import('./cli/signing-key.ts')).listSigningKeys(flags, new Date(), terminal))
   signingKey
     .command('rotate')
     .description('let the next key sign; the old one is accepted until its last token is over')
     .addOption(dataOption('data folder'))
     .addHelpText('after', rotateHelp)
-    .action(async (flags) => (await import('./commands/signing-key.ts')).rotateSigningKeys(flags, new Date(), terminal))
+    .action(async (flags) => (await import('./cli/signing-key.ts')).rotateSigningKeys(flags, new Date(), terminal))
   signingKey
     .command('revoke')
     .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
@@ -329,7 +329,7 @@ function program(exit: (code: number) => void): Command {
     .description('drop a key: every token it signed is refused at once')
     .addOption(dataOption('data folder'))
     .action(async (kid: string, flags) =>
-      (await import('./commands/signing-key.ts')).revokeSigningKey(kid, flags, new Date(), terminal),
+      (await import('./cli/signing-key.ts')).revokeSigningKey(kid, flags, new Date(), terminal),
     )
 
   postern
@@ -347,7 +347,7 @@ function program(exit: (code: number) => void): Command {
     .argument('<shell>', 'bash, zsh or fish')
     .description('print what makes a shell complete these commands')
     .addHelpText('after', completionsHelp)
-    .action(async (shell: string) => (await import('./commands/completions.ts')).completions(postern, shell, terminal))
+    .action(async (shell: string) => (await import('./cli/completions.ts')).completions(postern, shell, terminal))
 
   postern
     .command('help')
@@ -433,7 +433,7 @@ function expectCommandFirst(argv: readonly string[], { commands, options }: Comm
   if (options.some(({ short, long }) => short === name || long === name)) return
   const command = argv.find((word) => commands.some((one) => one.name() === word))
   if (command === undefined) return
-  throw new CommandError(`flags come after the command:  postern ${command} ${flag} …`, 2)
+  throw new CommandError(`flags come after the command: \`postern ${command} ${flag} …\``, 2)
 }
 
 /** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */
@@ -445,7 +445,8 @@ const argv = process.argv.slice(2)
 const isServer = ['serve', 'dev'].includes(argv[0] ?? '')
 process.exitCode = 0
 const code = await main(argv)
-// Who reads the log of a server may have stopped, or closed the terminal; a command waits for as long as its reader takes.
+// Who reads the log of a server may have stopped, or closed the terminal; a command waits for as long as its reader
+// takes.
 const problem = await written(isServer ? 1000 : 2 ** 31 - 1)
 if (problem === undefined || isServer) process.exit(code)
 process.stderr.write(`cannot write: ${problem}\n`)

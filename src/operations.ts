@@ -1,7 +1,7 @@
 /**
- * Every operation of the platform, once: method and path. What a path answers to, the names in metrics, the paths that are
- * checked as they came, and the paths of the OpenAPI document are derived from this table (`http/router.ts`, `http/route.ts`,
- * `openapi/document.ts`). A handler that is missing does not compile.
+ * Every operation of the platform, once: method and path. What a path answers to, the names in metrics, the paths
+ * that are checked as they came, and the paths of the OpenAPI document are derived from this table (`http/router.ts`,
+ * `http/route.ts`, `features/reference/document.ts`). A handler that is missing does not compile.
  */
 
 export interface Operation {

@@ -3,9 +3,9 @@
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { sha256 } from '../src/build.ts'
-import { carriedPackages } from '../src/packages.ts'
-import { sbom } from '../src/sbom.ts'
+import { sha256 } from '../src/tools/build.ts'
+import { carriedPackages } from '../src/tools/packages.ts'
+import { sbom } from '../src/tools/sbom.ts'
 
 const root = resolve(import.meta.dir, '..')
 
@@ -27,7 +27,7 @@ test('built in another folder, under another name, the executable has the same b
 }, 60_000)
 
 async function built(folder: string, outfile: string): Promise<string> {
-  const { exitCode, stderr } = Bun.spawnSync([process.execPath, 'src/build.ts', outfile], { cwd: folder })
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, 'src/tools/build.ts', outfile], { cwd: folder })
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
   return sha256(resolve(folder, outfile))
 }

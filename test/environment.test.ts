@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { freeBytesMin } from '../src/limits.ts'
-import { freeBytes } from '../src/storage/free-space.ts'
+import { freeBytes } from '../src/storage/lmdb/free-space.ts'
 import { mintToken } from './api/cases.ts'
 import {
   executable,

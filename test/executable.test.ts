@@ -14,7 +14,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { under, usageKey } from '../src/storage/keys.ts'
-import { openLmdbStore } from '../src/storage/lmdb.ts'
+import { openLmdbStore } from '../src/storage/lmdb/store.ts'
 import { mintToken } from './api/cases.ts'
 import {
   executable,
@@ -437,7 +437,7 @@ describe('data is safe', () => {
     const found = await verify()
     expect(found).toMatchObject({ code: 1, stdout: '' })
     expect(found.stderr).toMatch(
-      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: is of no connection\nusage of namespace lumen: is counted as \d+ \d+, and is \d+ \d+\nrun {2}postern verify --repair\n$/,
+      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no connection\nusage of namespace lumen: is counted as \d+ \d+, and is \d+ \d+\nrun `postern verify --repair`\n$/,
     )
     expect(await verify('--repair')).toMatchObject({
       code: 0,
@@ -746,7 +746,7 @@ describe('one clear line and an exit code', () => {
     chmodSync(join(place.data, 'instance-secret'), 0o644)
     const ran = await run(place, ['serve', '--data', place.data, '--port', '0'])
     expect(ran).toMatchObject({ code: 1, stdout: '' })
-    expect(ran.stderr).toMatch(/^.*instance-secret can be read by others: run {2}chmod 600 .*\n$/)
+    expect(ran.stderr).toMatch(/^.*instance-secret is accessible to other users: run `chmod 600 .*`\n$/)
   })
 
   test('fixtures with problems: each with its file, none loaded, no key made', async () => {

@@ -1,71 +1,185 @@
-/** The rules of the house that a machine can check. */
+/** The law of the house: what a machine can check of how the source is arranged. */
 
-import { expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 
-const root = resolve(import.meta.dir, '..')
-const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
-  name.endsWith('.ts'),
-)
-const importsOf = (file: string) =>
-  [...readFileSync(join(root, 'src', file), 'utf8').matchAll(/from '(\.[^']+)'/g)].map(([, path = '']) =>
-    relative(join(root, 'src'), resolve(root, 'src', dirname(file), path)),
-  )
-const folderOf = (file: string) => (file.includes('/') ? (file.split('/')[0] ?? '') : '')
+const root = resolve(import.meta.dir, '../src')
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .sort()
+const textOf = (file: string) => readFileSync(join(root, file), 'utf8')
 
-/** Who may import whom: each folder those further down, and itself. Features do not import features. */
-const layers: readonly (readonly string[])[] = [
-  ['commands', 'metrics'],
-  ['transfer'],
+/** Static, dynamic and type imports; those of our own files by their path below `src`. */
+function importsOf(file: string): string[] {
+  const targets = [...textOf(file).matchAll(/(?:from|import\() ?'([^']+)'/g)].map(([, target = '']) => target)
+  return targets.map((target) =>
+    target.startsWith('.') ? relative(root, resolve(root, dirname(file), target)) : target,
+  )
+}
+
+/** The room of a file: a folder, one of `features/`, or the root file itself. */
+function roomOf(file: string): string {
+  const [first = '', second = ''] = file.split('/')
+  return first === 'features' ? `${first}/${second}` : first
+}
+
+/** From the top down: each room imports only from those below it. Rooms on one floor do not know one another. */
+const floors: readonly (readonly string[])[] = [
+  ['main.ts'],
+  ['cli', 'tools'],
+  ['app.ts', 'maintenance'],
   ['fast-lane'],
-  ['tokens', 'connections', 'servers', 'fixtures', 'openapi', 'gateway'],
-  ['upstream', 'mocks'],
-  ['auth'],
+  ['features/tokens', 'features/connections', 'features/servers', 'features/gateway', 'features/reference'],
+  // What the gateway calls in place of an upstream.
+  ['features/mocks'],
+  ['auth', 'upstream'],
   ['http'],
-  ['audit'],
-  ['registry'],
+  ['ops'],
   ['storage'],
   ['policy'],
   ['model'],
+  ['schema'],
+  ['errors.ts', 'limits.ts', 'operations.ts', 'version.ts', 'compiled.ts'],
 ]
-const heightOf = (folder: string) => layers.findIndex((layer) => layer.includes(folder))
+const floorOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room))
 
-test('imports run one way, and features do not import features', () => {
-  for (const file of sources) {
-    const from = folderOf(file)
+test('imports run one way, down', () => {
+  for (const file of files) {
+    const from = roomOf(file)
+    expect({ file, floor: floorOf(from) >= 0 }).toEqual({ file, floor: true })
     for (const target of importsOf(file)) {
-      const to = folderOf(target)
-      if (from === '' || to === '' || from === to || target.startsWith('../')) continue
-      expect({ file, target, allowed: heightOf(from) < heightOf(to) }).toEqual({ file, target, allowed: true })
+      const to = roomOf(target)
+      if (from === to || !target.endsWith('.ts') || target.startsWith('..')) continue
+      expect({ file, target, isBelow: floorOf(from) < floorOf(to) }).toEqual({ file, target, isBelow: true })
     }
   }
 })
 
-test('policy and model know no I/O, no framework and no clock', () => {
-  for (const file of sources.filter((name) => /^(?:policy|model)\//.test(name))) {
-    const text = readFileSync(join(root, 'src', file), 'utf8')
-    expect({
-      file,
-      found: /from '(?:node:fs|node:net|elysia|lmdb|bun)|Date\.now|new Date\(\)|process\./.exec(text)?.[0],
-    }).toEqual({ file, found: undefined })
+test('no file imports itself by way of others', () => {
+  const seen = new Map<string, 'open' | 'done'>()
+  const visit = (file: string, way: readonly string[]): void => {
+    if (seen.get(file) === 'done' || !files.includes(file)) return
+    expect(way.includes(file) ? [...way, file] : []).toEqual([])
+    for (const target of importsOf(file)) visit(target, [...way, file])
+    seen.set(file, 'done')
+  }
+  for (const file of files) visit(file, [])
+})
+
+describe('only one place', () => {
+  const importersOf = (name: RegExp) => files.filter((file) => importsOf(file).some((target) => name.test(target)))
+  const only: readonly (readonly [what: RegExp, importers: readonly string[]])[] = [
+    [/^(?:elysia|@elysiajs\/)/, ['http/router.ts']],
+    [/^tweetnacl$/, ['auth/signature.ts']],
+    [/^lmdb$/, ['storage/lmdb/library.ts', 'storage/lmdb/root.ts']],
+    [/^storage\/lmdb\/store\.ts$/, ['maintenance/data-folder.ts']],
+    [/^fast-lane\//, ['app.ts', 'fast-lane/fast-lane.ts', 'fast-lane/pages.ts']],
+  ]
+  for (const [what, importers] of only) {
+    test(`imports ${what.source}`, () => expect(importersOf(what)).toEqual([...importers]))
+  }
+
+  test('asks the store without waiting: the fast lane', () => {
+    const users = files.filter((file) => /LocalReads|\.local\b/.test(textOf(file)))
+    expect(users.filter((file) => !file.startsWith('fast-lane/'))).toEqual([
+      'app.ts',
+      'storage/lmdb/store.ts',
+      'storage/store.ts',
+    ])
+  })
+})
+
+test('policy, model and schema know no I/O, no framework and no clock', () => {
+  for (const file of files.filter((name) => /^(?:policy|model|schema)\//.test(name))) {
+    const found = /from '(?:node:fs|node:net|elysia|lmdb|bun)|Date\.now|new Date\(\)|process\./.exec(textOf(file))?.[0]
+    expect({ file, found }).toEqual({ file, found: undefined })
   }
 })
 
-test('tweetnacl signs and nothing else imports it; the engines are opened in one place', () => {
-  const importers = (name: string) =>
-    sources.filter((file) => readFileSync(join(root, 'src', file), 'utf8').includes(`from '${name}'`)).sort()
-  expect(importers('tweetnacl')).toEqual(['auth/signature.ts'])
-  expect(importers('lmdb')).toEqual(['storage/lmdb-library.ts', 'storage/lmdb-root.ts'])
-  expect(sources.filter((file) => importsOf(file).includes('storage/lmdb.ts')).sort()).toEqual(['data-folder.ts'])
+test('clocks and chance come in from the root', () => {
+  /** Each measures how long its own work takes, or how long it has kept something, or says when it made a key. */
+  const stopwatches = [
+    'cli/progress.ts',
+    'cli/serve.ts',
+    'features/connections/id-stream.ts',
+    'features/connections/list.ts',
+    'features/gateway/stream.ts',
+    'features/gateway/tools.ts',
+    'maintenance/data-folder.ts',
+    'upstream/addresses.ts',
+    'upstream/deadline-clock.ts',
+    'upstream/http1.ts',
+    'upstream/names.ts',
+    'upstream/upstream.ts',
+  ]
+  const users = files.filter((file) => /performance\.now\(\)|Date\.now\b|Math\.random/.test(textOf(file)))
+  expect(users.filter((file) => !stopwatches.includes(file))).toEqual([])
 })
 
 test('every source file says first what it is', () => {
-  for (const file of sources) {
-    const text = readFileSync(join(root, 'src', file), 'utf8')
-    expect({ file, hasHeader: text.startsWith('/**') || text.split('\n').length < 10 }).toEqual({
-      file,
-      hasHeader: true,
-    })
+  for (const file of files) expect({ file, start: textOf(file).slice(0, 3) }).toEqual({ file, start: '/**' })
+})
+
+test('every room says what it is in one place', () => {
+  const rooms = new Set(files.map(roomOf).filter((room) => !room.endsWith('.ts')))
+  for (const room of [...rooms, 'features', 'storage/lmdb']) {
+    expect({ room, says: existsSync(join(root, room, 'README.md')) }).toEqual({ room, says: true })
   }
+})
+
+test('lines are no wider than the house, comments included', () => {
+  for (const file of files) {
+    const wide = textOf(file)
+      .split('\n')
+      .flatMap((line, index) => (line.length > widthMax && !hasLongWord(line) ? [index + 1] : []))
+    expect({ file, wide }).toEqual({ file, wide: [] })
+  }
+})
+
+const widthMax = 120
+/** A text for people stands on one line in the source, whatever its length. */
+const hasLongWord = (line: string) =>
+  /^\s*(?:'|"|`|.*['"`].{60,})/.test(line) || /^\/\*\* (?:Ours|Spec|Contract|Stores)/.test(line)
+
+describe('what is long has a reason', () => {
+  const linesMax = 400
+  const functionLinesMax = 100
+  const longFiles: Readonly<Record<string, string>> = {
+    'features/reference/document.ts': 'the words of every operation, one after the other',
+    'main.ts': 'every flag with its help, one after the other',
+  }
+  const longFunctions: Readonly<Record<string, string>> = {
+    'cli/serve.ts:start': 'to come apart',
+    'features/connections/routes.ts:connectionHandlers': 'to come apart',
+    'features/gateway/proxy.ts:createProxy': 'to come apart',
+    'main.ts:program': 'to come apart',
+    'maintenance/import.ts:importFile': 'to come apart',
+    'maintenance/seed/read.ts:readFixtures': 'to come apart',
+    'ops/audit-log.ts:openAuditLog': 'to come apart',
+    'storage/lmdb/store.ts:openLmdbStore': 'to come apart',
+    'upstream/http1.ts:openWire': 'to come apart',
+  }
+
+  test('files', () => {
+    const long = files.filter((file) => textOf(file).split('\n').length - 1 > linesMax)
+    expect(long).toEqual(Object.keys(longFiles).sort())
+  })
+
+  // By indentation, which the formatter keeps: from the line that opens a body to the one that closes it.
+  test('functions', () => {
+    const long: string[] = []
+    for (const file of files) {
+      const lines = textOf(file).split('\n')
+      for (const [start, line] of lines.entries()) {
+        if (!/(?:\)|=>)[^()]* \{$/.test(line) || /^ *(?:if|for|while|switch|\} )/.test(line)) continue
+        const [indent = ''] = /^ */.exec(line) ?? []
+        const head = lines.slice(0, start + 1).findLast((one) => one.startsWith(indent) && one.includes('function'))
+        const name = /function\*? (\w+)/.exec(head ?? '')?.[1] ?? 'a function'
+        const end = lines.findIndex((one, index) => index > start && one.startsWith(`${indent}}`))
+        if (end - start + 1 > functionLinesMax) long.push(`${file}:${name}`)
+      }
+    }
+    expect(long.sort()).toEqual(Object.keys(longFunctions).sort())
+  })
 })

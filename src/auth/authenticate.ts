@@ -8,13 +8,13 @@ import { LRUCache } from 'lru-cache'
 import { rateLimited, unauthorized } from '../errors.ts'
 import { readCredential } from '../http/credential.ts'
 import { callersCachedMax, credentialsKnownBytesMax } from '../limits.ts'
-import type { LogFields } from '../log.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
+import type { LogFields } from '../ops/log.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
-import type { Registry, RegistrySnapshot } from '../registry/registry.ts'
 import { apiKeyDigest } from './api-key.ts'
 import type { OnRefused, RefusedBecause } from './refused-log.ts'
+import type { Registry, RegistrySnapshot } from './registry.ts'
 import { type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
 import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 
@@ -37,8 +37,8 @@ export interface Caller {
 
 export interface Authenticator {
   /**
-   * Whose credential the request brings. Throws `unauthorized`, always with the same words; `rate_limited` after too many
-   * of them from one address.
+   * Whose credential the request brings. Throws `unauthorized`, always with the same words; `rate_limited` after too
+   * many of them from one address.
    */
   authenticate(request: Request): Promise<Authenticated>
   /** The keys that sign and verify tokens now. */
@@ -74,7 +74,10 @@ export interface Failures {
 }
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  /** Credentials that were accepted or made here, whatever has been written since: they are looked at again and not held up. */
+  /**
+   * Credentials that were accepted or made here, whatever has been written since: they are looked at again and not
+   * held up.
+   */
   const accepted = new LRUCache<string, true>({
     max: callersCachedMax,
     maxSize: credentialsKnownBytesMax,

@@ -1,14 +1,14 @@
 /** What a caller may reach: what is the same for every operation on a namespace and its connections. */
 
-import type { Denials } from './denials.ts'
 import { forbidden, notFound } from '../errors.ts'
 import { pathSegments } from '../http/path.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import { type Access, type Decision, decide, decideOnConnection } from '../policy/decide.ts'
-import type { RegistrySnapshot } from '../registry/registry.ts'
 import { findConnection, type StoredConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
 import { type Authenticator, type Caller, canReachNamespace } from './authenticate.ts'
+import type { Denials } from './denials.ts'
+import type { RegistrySnapshot } from './registry.ts'
 
 /** A request whose caller is known. */
 export interface RequestContext {
@@ -33,8 +33,8 @@ export interface Authorizer {
   /** May the caller do this in the namespace, whichever connection it is about? Throws 404 and 403. */
   namespace(context: RequestContext, namespace: string | undefined, operation: Access['operation']): Promise<string>
   /**
-   * The connection of the request's path, where the caller sees it and may do this to it. Throws 404 for one that is not
-   * there or not visible, always the same; then 403.
+   * The connection of the request's path, where the caller sees it and may do this to it. Throws 404 for one that is
+   * not there or not visible, always the same; then 403.
    */
   connection(context: RequestContext, operation: Access['operation']): Promise<AuthorizedConnection>
   /** May the caller do this to the connection that is there? Throws 404 for one that it does not see; then 403. */

@@ -1,11 +1,11 @@
 /** Denials by a token's policy, as lines of the audit log: who was refused what, and by which constraint. */
 
-import type { Caller } from './authenticate.ts'
 import { constraintOf } from '../errors.ts'
 import { auditNameCharsMax } from '../limits.ts'
 import { namedBy } from '../model/mcp.ts'
+import type { Audit, AuditFields } from '../ops/audit-log.ts'
 import type { Access, Decision } from '../policy/decide.ts'
-import type { Audit, AuditFields } from '../audit/audit-log.ts'
+import type { Caller } from './authenticate.ts'
 
 export interface Denials {
   /** A decision that was no. What the caller is told may be less. */
@@ -32,7 +32,9 @@ export function createDenials(audit: Audit, requestId: (request: Request) => str
   }
 }
 
-/** The method of an MCP request, and the tool, prompt or resource that it names. Its arguments are nobody's business. */
+/**
+ * The method of an MCP request, and the tool, prompt or resource that it names. Its arguments are nobody's business.
+ */
 function calledBy(rpc: unknown): AuditFields {
   const { method, params } = (rpc ?? {}) as { method?: unknown; params?: unknown }
   if (typeof method !== 'string') return {}

@@ -4,7 +4,7 @@
  */
 
 import { refusedLoggedEveryMs } from '../limits.ts'
-import type { Log, LogFields } from '../log.ts'
+import type { Log, LogFields } from '../ops/log.ts'
 
 const words = {
   missing: 'there is no Authorization header',

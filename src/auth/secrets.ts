@@ -7,7 +7,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
-import { expectPrivate } from '../private-file.ts'
+import { expectPrivate } from '../storage/private-file.ts'
 
 export interface Secrets {
   /** Keys the hash of an API key that the store keeps. */

@@ -6,8 +6,8 @@
 
 import { sign, timingSafeEqual } from 'node:crypto'
 import { issuedAheadMaxSeconds, tokenCharsMax } from '../limits.ts'
-import { shapeOf } from '../model/check.ts'
 import { ServiceTokenClaims } from '../model/token.ts'
+import { shapeOf } from '../schema/check.ts'
 import { signatureOf } from './signature.ts'
 import { isAccepted, type KeyRing, type SigningKey } from './signing-keys.ts'
 
@@ -16,7 +16,7 @@ export function signingInput(claims: ServiceTokenClaims, { header }: Pick<Signin
   return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
 }
 
-/** The whole token, signed on this thread; the server has others for it (`tokens/signers.ts`). */
+/** The whole token, signed on this thread; the server has others for it (`features/tokens/signers.ts`). */
 export function signToken(claims: ServiceTokenClaims, key: SigningKey): string {
   const text = signingInput(claims, key)
   return `${text}.${signatureOf(text, key.secretKey)}`
@@ -67,7 +67,8 @@ export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyO
 /**
  * Ed25519 has one signature for a text and a key, and the key is ours: a token is signed again, and the two are
  * compared. The runtime signs in a third of the time that it verifies; and of the other signatures and spellings that
- * a verifier might let pass, none can. Compared in constant time: whoever could measure how far one is right could make one.
+ * a verifier might let pass, none can. Compared in constant time: whoever could measure how far one is right could
+ * make one.
  */
 function isSignature(given: string, signed: string, { privateKey }: SigningKey): boolean {
   const right = Buffer.from(sign(null, Buffer.from(signed), privateKey).toString('base64url'))

@@ -2,7 +2,9 @@
 
 import nacl from 'tweetnacl'
 
-/** `secretKey` in tweetnacl's form: the seed and then the public key. Gives the signature in base64url. Takes 1.5 ms. */
+/**
+ * `secretKey` in tweetnacl's form: the seed and then the public key. Gives the signature in base64url. Takes 1.5 ms.
+ */
 export function signatureOf(text: string, secretKey: Uint8Array): string {
   return Buffer.from(nacl.sign.detached(Buffer.from(text), secretKey)).toString('base64url')
 }

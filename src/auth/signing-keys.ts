@@ -10,7 +10,7 @@ import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomBy
 import { type Static, Type } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
-import { shapeOf } from '../model/check.ts'
+import { shapeOf } from '../schema/check.ts'
 import { registryVersionKey, signingKeysKey } from '../storage/keys.ts'
 import { asBuffer, type Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -140,7 +140,8 @@ const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
   const secret = Buffer.from(seed, 'base64url')
-  // The runtime's derivation: tweetnacl's holds the process for a millisecond and a half, for each of the retired keys too.
+  // The runtime's derivation: tweetnacl's holds the process for a millisecond and a half, for each of the retired
+  // keys too.
   const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, secret]), format: 'der', type: 'pkcs8' })
   const x = createPublicKey(privateKey).export({ format: 'jwk' }).x as string
   // RFC 7638: the required members in lexicographic order, without spaces.

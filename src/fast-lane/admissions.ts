@@ -1,6 +1,6 @@
 /**
- * What was decided for a caller and a URL. A `Caller` stands for one reading of the registry, so what it was admitted to
- * holds as long as it does; what depends on more says so itself.
+ * What was decided for a caller and a URL. A `Caller` stands for one reading of the registry, so what it was admitted
+ * to holds as long as it does; what depends on more says so itself.
  */
 
 import { LRUCache } from 'lru-cache'

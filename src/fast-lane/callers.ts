@@ -1,11 +1,13 @@
-/** Callers by their `Authorization` header: valid for the version of the registry that they were authenticated under. */
+/**
+ * Callers by their `Authorization` header: valid for the version of the registry that they were authenticated under.
+ */
 
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../auth/authenticate.ts'
 import type { RequestContext } from '../auth/authorize.ts'
+import type { RegistrySnapshot } from '../auth/registry.ts'
 import { clockRefusal } from '../auth/service-token.ts'
 import { callersCachedBytesMax, callersCachedMax } from '../limits.ts'
-import type { RegistrySnapshot } from '../registry/registry.ts'
 
 export interface Callers {
   /** Who sent it; undefined where only the ordinary way can tell, which also says why a credential is refused. */

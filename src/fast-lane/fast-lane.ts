@@ -1,12 +1,12 @@
 /**
  * What was decided before, used again without waiting. The ordinary way is complete and right by itself: nothing here
  * decides anything, and each thing that is remembered is asked whether what it depends on is still the same. Where that
- * cannot be told at once, the ordinary way answers. `createApp({ fastLane: false })` leaves it out, and so does an engine
- * that has no local reads.
+ * cannot be told at once, the ordinary way answers. `createApp({ fastLane: false })` leaves it out, and so does an
+ * engine that has no local reads.
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorize.ts'
-import type { ConnectionLists, ListRequest, Page } from '../connections/list.ts'
+import type { ConnectionLists, ListRequest, Page } from '../features/connections/list.ts'
 import { privateJson } from '../http/respond.ts'
 import { connectionsKeptBytesMax, detailsKeptBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
@@ -107,8 +107,8 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
     name: string,
     authorize: () => Promise<AuthorizedConnection>,
   ): Promise<AuthorizedConnection> {
-    // By its commits, because the namespace is not known yet: what is remembered may be newer than its version says, never
-    // older.
+    // By its commits, because the namespace is not known yet: what is remembered may be newer than its version says,
+    // never older.
     const commitCount = local.commitCount()
     const { stored, ...ref } = await authorize()
     // A copy of its own: the record is a part of many in memory.

@@ -4,7 +4,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { ConnectionLists, ListRequest, Page } from '../connections/list.ts'
+import type { ConnectionLists, ListRequest, Page } from '../features/connections/list.ts'
 import { isUnchanged, privateJson } from '../http/respond.ts'
 import { pageAdmissionsMax, pageCacheBytesMax } from '../limits.ts'
 import { connectionsVersionKey } from '../storage/keys.ts'
@@ -41,8 +41,8 @@ export function createPages(
     sizeCalculation: ({ bytes }, key) => bytes + key.length + 256,
   })
   /**
-   * The version in which a page was last requested. Requested again in the same one, it is kept: the pages of a walk and
-   * of a namespace in motion come once each, and would push out the rest.
+   * The version in which a page was last requested. Requested again in the same one, it is kept: the pages of a walk
+   * and of a namespace in motion come once each, and would push out the rest.
    */
   const requested = new Map<string, string>()
   const scratchHeaders = new Headers(privateJson)

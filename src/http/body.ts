@@ -5,8 +5,8 @@
 
 import { invalidRequest } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
-import { bodyProblemText } from '../model/check.ts'
-import { type JsonBounds, reading, readJsonBytes } from '../model/json.ts'
+import { bodyProblemText } from '../schema/check.ts'
+import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
 
 export interface BodyBounds {
   readonly bytesMax: number
@@ -42,7 +42,10 @@ export async function readJsonBody(
   return read.value
 }
 
-/** Reads no more than may be kept, whatever length was announced or not. Throws what `tooLarge` makes, or `invalid_request`. */
+/**
+ * Reads no more than may be kept, whatever length was announced or not. Throws what `tooLarge` makes, or
+ * `invalid_request`.
+ */
 export async function readBytes(
   request: Request,
   bytesMax: number,

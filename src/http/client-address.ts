@@ -24,8 +24,9 @@ export function readNetwork(text: string): Network | undefined {
 }
 
 /**
- * The client's address for limits: of IPv6 its network of 64 bits, which is one customer's. `peer` is the address of the
- * connection. Where the two headers disagree, somebody wrote one of them, and the proxy's own address is all we know.
+ * The client's address for limits: of IPv6 its network of 64 bits, which is one customer's. `peer` is the address of
+ * the connection. Where the two headers disagree, somebody wrote one of them, and the proxy's own address is all we
+ * know.
  */
 export function clientAddress(peer: string, headers: Headers, trusted: readonly Network[]): string {
   const from = parsed(peer)

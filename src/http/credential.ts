@@ -5,7 +5,10 @@
 
 import { unauthorized } from '../errors.ts'
 
-/** RFC 6750: the scheme in any case, spaces, one token. Two headers arrive joined by a comma, which is no token character. */
+/**
+ * RFC 6750: the scheme in any case, spaces, one token. Two headers arrive joined by a comma, which is no token
+ * character.
+ */
 const credentialShape = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 /** Throws `unauthorized`. */

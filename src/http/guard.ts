@@ -7,7 +7,10 @@
 import { PlatformError } from '../errors.ts'
 
 export interface Guard {
-  /** The CORS headers of the answer, or undefined for a request without an `Origin`. Throws `forbidden` with the flag to use. */
+  /**
+   * The CORS headers of the answer, or undefined for a request without an `Origin`. Throws `forbidden` with the flag
+   * to use.
+   */
   check(headers: Headers): Record<string, string> | undefined
   /** The answer to a preflight, or undefined for any other request; `corsHeaders` as `check` gave them. */
   preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined

@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { unavailableLoggedEveryMs } from '../limits.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
 import { operationOf } from './route.ts'
@@ -22,8 +22,8 @@ export interface MiddlewareOptions {
 
 export interface Middleware {
   /**
-   * Around the router. `respond` may have the answer already, with this id among its headers; `answerError` answers what
-   * the guard or the router throws.
+   * Around the router. `respond` may have the answer already, with this id among its headers; `answerError` answers
+   * what the guard or the router throws.
    */
   wrap(
     route: Handler,

@@ -23,7 +23,8 @@ export type ErrorShape = Operation['errors']
 export type AnswerError = (request: Request, thrown: unknown, shape: ErrorShape) => Response
 
 export function createRouter(handlers: Handlers, answerError: AnswerError): Handler {
-  // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's settings count.
+  // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's settings
+  // count.
   const app = new Elysia({
     normalize: false,
     aot: true,

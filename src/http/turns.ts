@@ -1,7 +1,7 @@
 /**
  * Work that may take long, in slices: between two of them other requests have the event loop. One slice is done a turn,
- * of one API key after the other and among its tokens of one after the other, so that neither a costly request nor many of
- * them, nor many tokens, hold up the rest.
+ * of one API key after the other and among its tokens of one after the other, so that neither a costly request nor
+ * many of them, nor many tokens, hold up the rest.
  *
  * Work is a generator that yields what its next step costs before it takes it, in a unit of the worker's own choice;
  * `sliceCost` is about three milliseconds of it.

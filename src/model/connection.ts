@@ -113,7 +113,7 @@ export const Connection = Type.Object(
 )
 export type Connection = Static<typeof Connection>
 
-/** Header names and values as HTTP has them; which names are refused is said in `connections/write.ts`. */
+/** Header names and values as HTTP has them; which names are refused is said in `features/connections/write.ts`. */
 const HttpHeaders = Type.Record(
   Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }),
   Type.String({
@@ -124,7 +124,10 @@ const HttpHeaders = Type.Record(
   { additionalProperties: false, maxProperties: connectionHeadersMax, keyMessage: 'is not a header name' },
 )
 
-/** Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. A field that is left out keeps its value. */
+/**
+ * Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. A field that is left out keeps
+ * its value.
+ */
 export const ConnectionWrite = Type.Object(
   {
     name: Type.Optional(connectionName),
@@ -149,3 +152,8 @@ export const ConnectionPage = Type.Object(
   closed,
 )
 export type ConnectionPage = Static<typeof ConnectionPage>
+
+/** The text that a list's filter compares a value of metadata by. */
+export function filterText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

@@ -21,14 +21,20 @@ export const rpcCodes = {
 /** Without: every request says its own. */
 export const statelessRevision = '2026-07-28'
 
-/** Which of a request's parameters names what it is about; `Mcp-Name` repeats it (revision 2026-07-28, standard headers). */
+/**
+ * Which of a request's parameters names what it is about; `Mcp-Name` repeats it (revision 2026-07-28, standard
+ * headers).
+ */
 export const namingParameters: ReadonlyMap<string, string> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
   ['resources/read', 'uri'],
 ])
 
-/** The tool, prompt or resource that a request names; undefined where it names none. Whatever stands there: it may be no text. */
+/**
+ * The tool, prompt or resource that a request names; undefined where it names none. Whatever stands there: it may be
+ * no text.
+ */
 export function namedBy(method: string, params: unknown): unknown {
   const parameter = namingParameters.get(method)
   if (parameter === undefined || typeof params !== 'object' || params === null) return undefined

@@ -1,7 +1,7 @@
 /** A registered server's details (spec 2.7 to 2.11; contract 6). */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import type { Problem } from './check.ts'
+import type { Problem } from '../schema/check.ts'
 import { Url, urlProblem } from './connection.ts'
 import { QualifiedName } from './names.ts'
 

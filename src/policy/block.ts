@@ -4,8 +4,8 @@
  * nothing later meets a field it does not know.
  */
 
-import { type Problem, placeOf, shapeOf } from '../model/check.ts'
 import { type Constraint, type OperationKind, Policy, type ResourceType } from '../model/constraint.ts'
+import { type Problem, placeOf, shapeOf } from '../schema/check.ts'
 import { readTtl } from './duration.ts'
 import { patternsProblem } from './patterns.ts'
 import { pathProblem, type RpcRule } from './rpc-match.ts'

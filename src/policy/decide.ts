@@ -55,7 +55,10 @@ export function decideOnConnection(blocks: readonly Block[], access: Access): De
   return drained(decideOnMessage(blocks, access))
 }
 
-/** The same in steps: yields what the next one costs (`costToAsk`) before it is taken. For messages, whose rules may be many. */
+/**
+ * The same in steps: yields what the next one costs (`costToAsk`) before it is taken. For messages, whose rules may
+ * be many.
+ */
 export function decideOnMessage(blocks: readonly Block[], access: Access): Generator<number, Decision> {
   return decideInSteps(blocks, access, connectionFieldsInOrder, hidingConnection)
 }

@@ -4,6 +4,7 @@
  * and which no stored metadata can override (contract 4 and 5).
  */
 
+import { filterText } from '../model/connection.ts'
 import type { MetadataSet } from './block.ts'
 
 /** What is known of one connection. */
@@ -14,11 +15,6 @@ export interface MetadataFacts {
 
 /** A constraint's key that stands for the connection itself. */
 export const connectionIdFact = 'connectionId'
-
-/** The text that a filter compares a stored value by. */
-export function filterText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
-}
 
 export function constraintAllows(sets: readonly MetadataSet[], facts: MetadataFacts): boolean {
   return sets.some((set) => set.every(([key, value]) => factOf(facts, key) === value))

@@ -73,7 +73,10 @@ export function patternProblem(pattern: string): string | undefined {
   return problemOfNext(pattern, { programSize: 0, unicodeClasses: 0, foldedCharacters: 0 })
 }
 
-/** What is wrong with the first of a policy's patterns that will not do, and its place in the list; undefined for none. */
+/**
+ * What is wrong with the first of a policy's patterns that will not do, and its place in the list; undefined for
+ * none.
+ */
 export function patternsProblem(
   patterns: readonly string[],
 ): { readonly at: number; readonly message: string } | undefined {

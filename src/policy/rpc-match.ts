@@ -67,7 +67,7 @@ function textAt(body: unknown, path: string): string | undefined {
   }
   if (typeof value === 'string') return value.length > rpcValueCharsMax ? undefined : value
   if (typeof value === 'boolean') return JSON.stringify(value)
-  // A number that another reader may take for another one is none that a rule could speak of (`model/json.ts`).
+  // A number that another reader may take for another one is none that a rule could speak of (`schema/json.ts`).
   if (typeof value === 'number' && Number.isFinite(value) && !Object.is(value, -0)) return JSON.stringify(value)
   return undefined
 }

@@ -3,8 +3,7 @@
  * searchable fact, and what is not public beside them. All in one write.
  */
 
-import type { Connection } from '../model/connection.ts'
-import { filterText } from '../policy/metadata.ts'
+import { type Connection, filterText } from '../model/connection.ts'
 import { connectionKey, connectionPrivateKey, connectionsVersionKey, termDigest, termKey, usageKey } from './keys.ts'
 import { asBuffer, type Count, type Entry, type Store, type Write } from './store.ts'
 import { newVersion } from './versions.ts'

@@ -1,7 +1,7 @@
 /**
- * The key layout: the only place that joins and splits keys (table in `storage/README.md`). A key is one
- * letter for its kind, then its parts with a NUL between them: names hold no control characters, so the
- * parts cannot run into each other.
+ * The key layout: the only place that joins and splits keys (table in `storage/README.md`). A key is one letter for its
+ * kind, then its parts with a NUL between them: names hold no control characters, so the parts cannot run into each
+ * other. `parseKey` takes apart what the functions before it put together.
  */
 
 import { asBuffer, copyBytes, type Key, type Range } from './store.ts'
@@ -46,14 +46,8 @@ export const left = key('l')
 export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
 export const apiKeyKey = (keyId: string): Key => key('k', keyId)
 export const apiKeys = key('k')
-export function isApiKeyRecord(record: Key): boolean {
-  return record[0] === apiKeys[0]
-}
 /** From the keyed hash of an API key (hex) to its id. */
 export const apiKeyDigestKey = (digest: string): Key => key('h', digest)
-export function isApiKeyDigest(record: Key): boolean {
-  return record[0] === apiKeyDigestKey('')[0]
-}
 /** From a token's id to when it is over, Unix seconds as text. */
 export const revocationKey = (jti: string): Key => key('r', jti)
 export const revocations = key('r')
@@ -70,16 +64,6 @@ export const privates = key('p')
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
 /** The same as `latin1Key` of it. */
 export const connectionLatin1Key = (namespace: string, connectionId: string): string => `c${namespace}\0${connectionId}`
-/** The parts of a connection's key; undefined for a key of another kind. */
-export function connectionOf(key: Key): { namespace: string; connectionId: string } | undefined {
-  const [namespace, connectionId] = latin1Key(key).slice(1).split('\0')
-  if (key[0] !== 0x63 || namespace === undefined || connectionId === undefined) return undefined
-  return { namespace, connectionId }
-}
-/** Of the key of a connection, or of what belongs to one: the namespace. */
-export function namespaceIn(key: Key): string {
-  return latin1Key(key).slice(1).split('\0', 1)[0] ?? ''
-}
 export const connectionsOf = (namespace: string): Key => key('c', namespace, '')
 export const privatesOf = (namespace: string): Key => key('p', namespace, '')
 /** What a connection has beside its public record. */
@@ -144,4 +128,115 @@ export function latin1Key(key: Key): string {
 /** The connection's id at the end of a connection's or a term's key. */
 export function idOfKey(prefix: Key, key: Key): string {
   return asBuffer(key).toString('latin1', prefix.length)
+}
+
+/** What a key is of, and its parts. */
+export type ParsedKey =
+  | { readonly kind: 'organization'; readonly organizationId: string }
+  | { readonly kind: 'member'; readonly organizationId: string; readonly userId: string }
+  | { readonly kind: 'namespace'; readonly namespace: string }
+  | { readonly kind: 'leftNamespace'; readonly namespace: string }
+  | { readonly kind: 'apiKey'; readonly keyId: string }
+  | { readonly kind: 'apiKeyDigest'; readonly digest: string }
+  | { readonly kind: 'server'; readonly qualifiedName: string }
+  | { readonly kind: 'mock'; readonly server: string; readonly position: string }
+  | { readonly kind: 'connection'; readonly namespace: string; readonly connectionId: string }
+  | { readonly kind: 'connectionPrivate'; readonly namespace: string; readonly connectionId: string }
+  | { readonly kind: 'indexEntry'; readonly namespace: string; readonly connectionId: string }
+  | { readonly kind: 'connectionsVersion'; readonly namespace: string }
+  | { readonly kind: 'usage'; readonly namespace: string }
+  | { readonly kind: 'revocation'; readonly jti: string }
+  | { readonly kind: 'signingKeys' | 'registryVersion' | 'started' | 'baseUrl' }
+  | { readonly kind: 'fixturesDigest' | 'fixturesManifest' | 'ahead' }
+
+/** By the letters that the functions above write. A kind that is not here is read by nobody. */
+const kinds: Readonly<Record<string, (first: string, second: string, key: Key) => ParsedKey>> = {
+  o: (organizationId) => ({ kind: 'organization', organizationId }),
+  m: (organizationId, userId) => ({ kind: 'member', organizationId, userId }),
+  n: (namespace) => ({ kind: 'namespace', namespace }),
+  l: (namespace) => ({ kind: 'leftNamespace', namespace }),
+  k: (keyId) => ({ kind: 'apiKey', keyId }),
+  h: (digest) => ({ kind: 'apiKeyDigest', digest }),
+  s: (qualifiedName) => ({ kind: 'server', qualifiedName }),
+  a: (server, position) => ({ kind: 'mock', server, position }),
+  c: (namespace, connectionId) => ({ kind: 'connection', namespace, connectionId }),
+  p: (namespace, connectionId) => ({ kind: 'connectionPrivate', namespace, connectionId }),
+  x(namespace, _, key) {
+    // A term may hold any byte, so the id is found by its length.
+    const connectionId = latin1Key(key).slice(1 + namespace.length + 1 + termBytes)
+    return { kind: 'indexEntry', namespace, connectionId }
+  },
+  g: (namespace) => ({ kind: 'connectionsVersion', namespace }),
+  u: (namespace) => ({ kind: 'usage', namespace }),
+  r: (jti) => ({ kind: 'revocation', jti }),
+  y: () => ({ kind: 'signingKeys' }),
+  G: () => ({ kind: 'registryVersion' }),
+  B: () => ({ kind: 'started' }),
+  U: () => ({ kind: 'baseUrl' }),
+  F: () => ({ kind: 'fixturesDigest' }),
+  f: () => ({ kind: 'fixturesManifest' }),
+  A: () => ({ kind: 'ahead' }),
+}
+
+/** Undefined for a key of no kind that this version knows. */
+export function parseKey(key: Key): ParsedKey | undefined {
+  const parse = kinds[String.fromCharCode(key[0] ?? 0)]
+  // Ids of users are UTF-8; the other names are ASCII.
+  const [first = '', second = ''] = asBuffer(key).toString('utf8', 1).split('\0', 2)
+  return parse?.(first, second, key)
+}
+
+/** The namespace of a connection's key, or of one of its index entries; without taking all of it apart. */
+export function namespaceIn(key: Key): string {
+  return latin1Key(key).slice(1).split('\0', 1)[0] ?? ''
+}
+
+/** What a record is called, for a person: `connection acme/notes`. */
+export function recordName(key: Key): string {
+  const parsed = parseKey(key)
+  switch (parsed?.kind) {
+    case undefined:
+      return `record ${asBuffer(key).toString('utf8').replaceAll('\0', '/')}`
+    case 'organization':
+      return `organization ${parsed.organizationId}`
+    case 'member':
+      return `member ${parsed.organizationId}/${parsed.userId}`
+    case 'namespace':
+      return `namespace ${parsed.namespace}`
+    case 'leftNamespace':
+      return `mark of the removed namespace ${parsed.namespace}`
+    case 'apiKey':
+      return `API key ${parsed.keyId}`
+    case 'apiKeyDigest':
+      return `hash of an API key ${parsed.digest}`
+    case 'server':
+      return `server ${parsed.qualifiedName}`
+    case 'mock':
+      return `mock ${parsed.server}/${parsed.position}`
+    case 'connection':
+      return `connection ${parsed.namespace}/${parsed.connectionId}`
+    case 'connectionPrivate':
+      return `private part of connection ${parsed.namespace}/${parsed.connectionId}`
+    case 'indexEntry':
+      return `index entry of connection ${parsed.namespace}/${parsed.connectionId}`
+    case 'connectionsVersion':
+      return `version of the connections of ${parsed.namespace}`
+    case 'usage':
+      return `usage of namespace ${parsed.namespace}`
+    case 'revocation':
+      return `revocation of token ${parsed.jti}`
+    case 'signingKeys':
+      return 'signing keys'
+    case 'registryVersion':
+      return 'version of the registry'
+    case 'started':
+      return 'time of the first start'
+    case 'baseUrl':
+      return 'base URL'
+    case 'fixturesDigest':
+    case 'fixturesManifest':
+      return 'list of the loaded fixtures'
+    case 'ahead':
+      return 'list of namespaces that are being loaded'
+  }
 }

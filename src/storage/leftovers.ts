@@ -25,8 +25,9 @@ async function* idsOf(store: Pick<Store, 'keys'>, namespace: string): AsyncGener
 }
 
 /**
- * How many connections each namespace leaves behind when the records of these keys go (as `latin1Key` has them), and what
- * is to be written with that: a mark for each, so that nobody takes it for lost; none for a namespace that is there.
+ * How many connections each namespace leaves behind when the records of these keys go (as `latin1Key` has them), and
+ * what is to be written with that: a mark for each, so that nobody takes it for lost; none for a namespace that is
+ * there.
  */
 export async function leftBehind(
   store: Pick<Store, 'keys'>,

@@ -34,8 +34,8 @@ export interface Check {
 
 /**
  * Adds to whole numbers that a key holds, as decimals with a space between them; where all are 0 it holds nothing. So
- * several writers may count at once, and none waits for another. With `most`, the write does not happen when a number that it
- * raises would pass its bound.
+ * several writers may count at once, and none waits for another. With `most`, the write does not happen when a number
+ * that it raises would pass its bound.
  */
 export interface Count {
   readonly key: Key
@@ -107,7 +107,8 @@ export interface ConcatenatedValues {
 
 /**
  * `unavailable`: nothing was written, try later (a full disk, a lost engine). `too_large`: a key or value
- * past the bounds. `damaged`: a value is not what was written. `fatal`: the store cannot be used, and says why in one line.
+ * past the bounds. `damaged`: a value is not what was written. `fatal`: the store cannot be used, and says why in one
+ * line.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
@@ -197,7 +198,10 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
-/** A copy that shares nothing. A Buffer's own `slice` is a view, and Uint8Array's takes three times as long on a Buffer. */
+/**
+ * A copy that shares nothing. A Buffer's own `slice` is a view, and Uint8Array's takes three times as long on a
+ * Buffer.
+ */
 export function copyBytes(bytes: Uint8Array, start = 0, end = bytes.length): Buffer<ArrayBuffer> {
   const copy = Buffer.allocUnsafeSlow(end - start)
   asBuffer(bytes).copy(copy, 0, start, end)

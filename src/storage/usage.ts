@@ -1,4 +1,7 @@
-/** What namespaces hold, counted anew from their entries: for a store that was never counted, and for a check of one that was. */
+/**
+ * What namespaces hold, counted anew from their entries: for a store that was never counted, and for a check of one
+ * that was.
+ */
 
 import { connections, namespaceIn, privates, usageKey } from './keys.ts'
 import { countBytes, type Entry } from './store.ts'

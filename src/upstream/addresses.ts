@@ -141,7 +141,10 @@ function isPublic(address: Address): boolean {
   return address.kind() === 'ipv4' || (address as ipaddr.IPv6).match(globalUnicast)
 }
 
-/** The IPv4 address that an IPv6 address stands for: translated (64:ff9b::/96), 6to4 (2002::/16) or compatible (::/96). */
+/**
+ * The IPv4 address that an IPv6 address stands for: translated (64:ff9b::/96), 6to4 (2002::/16) or compatible
+ * (::/96).
+ */
 function embedded(address: Address): ipaddr.IPv4 | undefined {
   if (address.kind() === 'ipv4') return undefined
   const bytes = address.toByteArray()

@@ -1,7 +1,7 @@
 /**
- * Addresses of names, asked for by c-ares over sockets of its own: the system's `getaddrinfo` takes a thread of the pool
- * that the store commits on, for as long as a name server is silent. It reads /etc/hosts and /etc/resolv.conf, and knows
- * no other source of names.
+ * Addresses of names, asked for by c-ares over sockets of its own: the system's `getaddrinfo` takes a thread of the
+ * pool that the store commits on, for as long as a name server is silent. It reads /etc/hosts and /etc/resolv.conf,
+ * and knows no other source of names.
  *
  * A name is asked for once at a time, and an answer, a failure too, holds for some seconds.
  */

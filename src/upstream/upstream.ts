@@ -8,11 +8,14 @@ import { LRUCache } from 'lru-cache'
 import { createShares, type Holder, type Shares } from '../http/shares.ts'
 import { answersBytesMax, originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
 import { AddressError, type Addresses, type Destination } from './addresses.ts'
-import { createClock } from './clock.ts'
+import { createClock } from './deadline-clock.ts'
 import { type BreakOff, CertificateError, createSockets, type Receiver, type Sockets } from './http1.ts'
 import { type Ahead, createPile, readAhead } from './pile.ts'
 
-/** `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: the client disconnected. `busy`: the holder's share of memory is used up. */
+/**
+ * `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: the
+ * client disconnected. `busy`: the holder's share of memory is used up.
+ */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   readonly kind: 'refused' | 'down' | 'late' | 'gone' | 'busy'
@@ -32,7 +35,9 @@ export interface UpstreamRequest {
   readonly via?: string | undefined
   /** Whose share of memory the answer counts for, as long as it is not whole or not read. */
   readonly holder?: Holder
-  /** Tells that the client disconnected. Asked for where the answer takes its time: a request's own is costly to make. */
+  /**
+   * Tells that the client disconnected. Asked for where the answer takes its time: a request's own is costly to make.
+   */
   readonly signal?: () => AbortSignal
   /** Milliseconds to the head of the answer, the look-up of the name included. */
   readonly patience: number
@@ -42,12 +47,18 @@ export interface UpstreamAnswer {
   readonly status: number
   /** Names in small letters. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** An event stream as it comes, anything else whole and within its bounds; undefined for none, and for what nobody can use. */
+  /**
+   * An event stream as it comes, anything else whole and within its bounds; undefined for none, and for what nobody
+   * can use.
+   */
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | undefined
 }
 
 export interface Upstream {
-  /** The answer. A redirect is one; of redirects, faults and what is compressed the body is not read. Throws UpstreamError. */
+  /**
+   * The answer. A redirect is one; of redirects, faults and what is compressed the body is not read. Throws
+   * UpstreamError.
+   */
   send(request: UpstreamRequest): Promise<UpstreamAnswer>
 }
 
@@ -165,7 +176,10 @@ interface Way {
 
 const clock = createClock()
 
-/** Makes an answer of what a receiver is told, within `patience`, the bounds of an answer and the holder's share of memory. */
+/**
+ * Makes an answer of what a receiver is told, within `patience`, the bounds of an answer and the holder's share of
+ * memory.
+ */
 function answerTo(
   begin: (receiver: Receiver) => BreakOff,
   { patience, signal: signalOf, holder = nobody }: UpstreamRequest,

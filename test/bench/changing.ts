@@ -6,9 +6,9 @@
  */
 
 import { createApp } from '../../src/app.ts'
-import { openDataFolder } from '../../src/data-folder.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import { rawPathRoutes } from '../../src/http/raw-path.ts'
+import { openDataFolder } from '../../src/maintenance/data-folder.ts'
 import { connectionsVersionKey } from '../../src/storage/keys.ts'
 import type { Store } from '../../src/storage/store.ts'
 

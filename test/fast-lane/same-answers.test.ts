@@ -8,7 +8,7 @@ import { apiKeyDigestKey, namespaceKey, registryVersionKey, serverKey } from '..
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { mintToken } from '../api/cases.ts'
-import { idsOf, pickConnection, pickPolicy, write } from '../connections/world.ts'
+import { idsOf, pickConnection, pickPolicy, write } from '../features/connections/world.ts'
 import { createTestPlatform, source, startOfTime, type TestPlatform } from '../support/platform.ts'
 import { type Random, random } from '../support/random.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { openLmdbStore } from '../../src/storage/lmdb.ts'
+import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Range, Store, Write } from '../../src/storage/store.ts'
 import { workplace } from '../support/executable.ts'

@@ -1,6 +1,6 @@
 /** Reads every key of a list from a store, and counts what is not as it was written. */
 
-import { openLmdbStore } from '../../src/storage/lmdb.ts'
+import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 
 const [folder = '', written = ''] = process.argv.slice(2)
 const store = openLmdbStore(folder)

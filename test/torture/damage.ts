@@ -5,7 +5,7 @@
 
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openLmdbStore } from '../../src/storage/lmdb.ts'
+import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { run, startServer, workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { collector, type Trial } from './trial.ts'

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import type { Connection } from '../../src/model/connection.ts'
-import { openLmdbStore } from '../../src/storage/lmdb.ts'
+import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { mintToken } from '../api/cases.ts'
 import {
@@ -15,7 +15,7 @@ import {
   skeleton,
   walk,
   write,
-} from '../connections/world.ts'
+} from '../features/connections/world.ts'
 import { workplace } from '../support/executable.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { random } from '../support/random.ts'

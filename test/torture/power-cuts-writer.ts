@@ -1,7 +1,7 @@
 /** Commits numbered values, some long, some deleted again, and writes a byte to another file for each that was acknowledged. */
 
 import { openSync, writeSync } from 'node:fs'
-import { openLmdbStore } from '../../src/storage/lmdb.ts'
+import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { random } from '../support/random.ts'
 
 const [folder = '', acks = '', seed = '', commits = ''] = process.argv.slice(2)

@@ -4,7 +4,7 @@
  * against the summary, and prints it. Exits with 3 and the message where the store is not opened.
  */
 
-import { openLmdbStore } from '../../src/storage/lmdb.ts'
+import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { type Entry, type Store, StoreError } from '../../src/storage/store.ts'
 import { type Random, random } from '../support/random.ts'
 

@@ -1,0 +1,67 @@
+/** `postern audit verify`, and the lines that commands write to the audit log. */
+
+import { createReadStream, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { CommandError } from '../errors.ts'
+import { chainVerifier } from '../ops/audit-chain.ts'
+import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
+import type { Terminal } from './terminal.ts'
+
+/** After the act itself, before the command says that it is done. */
+export async function recordAct(data: string, event: string, fields: AuditFields): Promise<void> {
+  const audit = openAuditLog(data, { now: () => new Date(), onFailure: () => {} })
+  try {
+    await audit.record(event, { ...fields, by: 'command line' })
+  } finally {
+    audit.close()
+  }
+}
+
+/** More than anybody reads at once. */
+const problemsShownMax = 100
+
+/** The files are one log, the oldest first; `-` is stdin. */
+export async function verifyAudit(
+  files: readonly string[],
+  { data, hash }: { readonly data: string; readonly hash?: string },
+  { stdout, stderr }: Terminal,
+): Promise<void> {
+  const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
+  const chain = chainVerifier()
+  let hasHash = false
+  for (const path of paths) {
+    if (path !== '-' && !existsSync(path)) throw new CommandError(`there is no audit log at ${path}`)
+    const input = path === '-' ? process.stdin : createReadStream(path)
+    let number = 0
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      number += 1
+      chain.take(line, `${path}:${number}`)
+      hasHash ||= line.endsWith(`,"hash":"${hash}"}`)
+    }
+  }
+  const { entries, follows, lastHash, problems, torn } = chain.report()
+  const named = paths.join(', ')
+  if (hash !== undefined && !hasHash) {
+    throw new CommandError(`${named} has no entry with the hash ${hash}: it was cut off, or written anew`)
+  }
+  for (const place of torn) stderr(`${place}: was cut short by a crash; nothing is missing after it\n`)
+  if (problems.length > 0) {
+    if (entries === 0) throw new CommandError(`${named} is no audit log: none of its lines is an entry`)
+    const lines = problems.slice(0, problemsShownMax)
+    if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} more`)
+    throw new CommandError(lines.join('\n'))
+  }
+  if (entries === 0) {
+    stdout(`${named}: no entries yet\n`)
+    return
+  }
+  if (follows.seq > 0) {
+    stderr(
+      `${named} begins with entry ${follows.seq + 1}. The entries before it are not checked: ` +
+        `name their files too, the oldest first; the last of them has the hash\n${follows.hash}\n`,
+    )
+  }
+  stdout(`${entries} entries, none changed, none missing between them. The last has the hash\n${lastHash}\n`)
+  stdout('Keep it elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n')
+}

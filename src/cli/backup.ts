@@ -1,0 +1,66 @@
+/** `postern backup` and `postern restore`: a data folder in one file, and out of it. */
+
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { CommandError } from '../errors.ts'
+import { backUp, restore } from '../maintenance/backup.ts'
+import { expectDataFolder } from '../maintenance/data-folder.ts'
+import { expectOwn } from '../storage/private-file.ts'
+import { StoreError } from '../storage/store.ts'
+import { recordAct } from './audit.ts'
+import { leavingNothing } from './leaving-nothing.ts'
+import type { Terminal } from './terminal.ts'
+import { verify } from './verify.ts'
+
+interface Flags {
+  readonly data: string
+}
+
+/** While the server runs or not; what was committed before is in it. */
+export async function backUpCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
+  expectDataFolder(data)
+  if (existsSync(file)) throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
+  process.umask(0o077)
+  await told(`cannot write ${file}`, () =>
+    backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
+  )
+  await recordAct(data, 'backup.made', {})
+  const { size } = statSync(file)
+  const shown = size < 1e6 ? `${Math.ceil(size / 1e3)} kB` : `${Math.round(size / 1e6)} MB`
+  stdout(`${file} holds the whole of ${data}, its secrets too (${shown}): keep it as safe as the folder\n`)
+}
+
+export async function restoreCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
+  if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
+  if (existsSync(data) && readdirSync(data).length > 0) {
+    throw new CommandError(`${data} is not empty: choose a new folder with --data, nothing is overwritten`)
+  }
+  process.umask(0o077)
+  await leavingNothing(data, async () => {
+    await told(`cannot restore ${file}`, async () => {
+      mkdirSync(data, { recursive: true, mode: 0o700 })
+      expectOwn(data, statSync(data))
+      chmodSync(data, 0o700)
+      const secret = await restore(file, join(data, 'store'))
+      writeFileSync(join(data, 'instance-secret'), `${secret}\n`, { mode: 0o600, flush: true })
+    })
+    // A backup may have lain on a bad disk: better known now than when it is needed. Its index can be made again.
+    await verify({ data, repair: true }, terminal).catch((error: unknown) => {
+      if (!(error instanceof CommandError)) throw error
+      const problems = error.message.replace(/\nrestore a backup$/, '')
+      throw new CommandError(`${problems}\n${file} is damaged: nothing is restored`, 1, { cause: error })
+    })
+  })
+  await recordAct(data, 'backup.restored', {})
+  terminal.stdout(`${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`\n`)
+}
+
+async function told(what: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    const message = (error as Error).message
+    if (error instanceof CommandError) throw error
+    throw new CommandError(error instanceof StoreError ? message : `${what}: ${message}`, 1, { cause: error })
+  }
+}

@@ -1,0 +1,67 @@
+/** `postern check DIR`: every problem of a fixture folder, a line each. */
+
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { CommandError } from '../errors.ts'
+import { type FixtureProblem, fixtureProblemLine } from '../maintenance/seed/problem.ts'
+import { findFixtureFiles, readFixtures, sourceFile } from '../maintenance/seed/read.ts'
+import { printable } from '../ops/escape-control.ts'
+import type { Terminal } from './terminal.ts'
+
+/**
+ * Resolves when the fixtures can be loaded and their mocks would do what is meant; throws CommandError with the list of
+ * problems otherwise. What may be a mistake is a warning; `strict` makes it a problem.
+ */
+export async function check(
+  folders: readonly string[],
+  { strict = false }: { readonly strict?: boolean },
+  { stdout, stderr }: Terminal,
+): Promise<void> {
+  const files = findFixtureFiles(folders)
+  const sources = files.map(sourceFile)
+  const { fixtures, problems } = readFixtures(sources)
+  if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
+  // Serving knows this file too, and need not read the checker of schemas at its start.
+  const { mockAdvice } = await import('../features/mocks/lint.ts')
+  const { fixtureDoubts, looksIgnored } = await import('../maintenance/seed/doubts.ts')
+  const advice = mockAdvice(fixtures.servers, fixtures.mocks)
+  const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
+  const warnings = [
+    ...folders.flatMap((folder) => ignoredFiles(folder, looksIgnored)),
+    ...fixtureDoubts(sources).map(fixtureProblemLine),
+    ...advice.filter(({ isWrong }) => !isWrong).map(({ line }) => line),
+  ]
+  if (wrong.length > 0 || (strict && warnings.length > 0)) {
+    const lines = strict ? [...wrong, ...warnings] : wrong
+    if (!strict) stderr(warningLines(warnings))
+    throw new CommandError(
+      `${lines.map(printable).join('\n')}\n${counted(lines.length, 'problem')}: these fixtures can be loaded, and are not right`,
+    )
+  }
+  stderr(warningLines(warnings))
+  const counts = Object.entries(fixtures)
+    .filter(([, items]) => items.length > 0)
+    .map(([kind, items]) => counted(items.length, kind.replace(/s$/, '')))
+  stdout(`Fine: ${counted(files.length, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
+}
+
+function warningLines(warnings: readonly string[]): string {
+  return warnings.map((line) => `warning: ${printable(line)}\n`).join('')
+}
+
+function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): string[] {
+  return readdirSync(folder)
+    .filter(looksIgnored)
+    .map((name) => `${join(folder, name)}: is not read: fixtures are *.json files`)
+}
+
+export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
+  return [
+    ...problems.map(fixtureProblemLine).map(printable),
+    `${counted(problems.length, 'problem')}: these fixtures are not loaded`,
+  ].join('\n')
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}

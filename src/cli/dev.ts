@@ -1,0 +1,61 @@
+/** `postern dev`: the platform on a developer's laptop, with fixtures that reload and nothing kept. */
+
+import { rmSync, watch } from 'node:fs'
+import { findFixtureFiles, sourceFile } from '../maintenance/seed/read.ts'
+import { sampleSources } from '../maintenance/seed/sample.ts'
+import { readAllowedUpstream } from '../upstream/addresses.ts'
+import type { ServeConfig } from './config.ts'
+import { greeting } from './greeting.ts'
+import { ignoredHangUp, type Running, start, stopSignal } from './serve.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+import type { Terminal } from './terminal.ts'
+
+/** A file is written in several steps; they count as one change. */
+const settleMs = 100
+
+export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
+  const data = temporaryFolder('postern-dev-')
+  // However this ends, short of a kill.
+  process.once('exit', () => rmSync(data, { recursive: true, force: true }))
+  const own = config.fixtures.length > 0
+  // On a laptop the servers under development are on the same machine.
+  const upstream = { ...config.upstream, allowed: [...config.upstream.allowed, ...loopback] }
+  const hangUp = ignoredHangUp()
+  const running = await start({ ...config, upstream, fixtures: [] }, data, terminal)
+  try {
+    const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
+    // A new folder has nothing loaded, so there is something to show.
+    const lines =
+      fixtures === 'unchanged'
+        ? ''
+        : greeting(nothingKept, running.url, fixtures, config.operatorKey ?? running.operatorKey)
+    hangUp.does(() => running.reload(config.fixtures))
+    using _watching = own ? reloadOnChange(running, config.fixtures) : undefined
+    const asked = stopSignal()
+    terminal.stdout(`postern listening on ${running.url}\n${lines}`)
+    await asked
+  } finally {
+    await running.stop()
+  }
+  return 0
+}
+
+const nothingKept = 'Nothing is kept: the data folder goes when this stops.'
+
+const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
+
+function reloadOnChange(running: Running, folders: readonly string[]): Disposable {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const watchers = folders.map((folder) =>
+    watch(folder, () => {
+      clearTimeout(timer)
+      timer = setTimeout(() => void running.reload(folders), settleMs)
+    }),
+  )
+  return {
+    [Symbol.dispose]() {
+      clearTimeout(timer)
+      for (const watcher of watchers) watcher.close()
+    },
+  }
+}

@@ -1,0 +1,121 @@
+/** `postern export` and `postern import`: records as JSON lines. */
+
+import { createHash } from 'node:crypto'
+import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { CommandError } from '../errors.ts'
+import {
+  lockForServing,
+  madeFolder,
+  type NamedFolder,
+  openExistingDataFolder,
+  openNamedDataFolder,
+} from '../maintenance/data-folder.ts'
+import { exportLines } from '../maintenance/export.ts'
+import { importFile } from '../maintenance/import.ts'
+import { printable } from '../ops/escape-control.ts'
+import { isAnythingAhead, removeAhead } from '../storage/ahead.ts'
+import { type Store, StoreError } from '../storage/store.ts'
+import { writeWhole } from '../storage/write-whole.ts'
+import { recordAct } from './audit.ts'
+import { leavingNothing } from './leaving-nothing.ts'
+import { commandProgress } from './progress.ts'
+import type { Terminal } from './terminal.ts'
+
+interface Flags {
+  readonly data: string
+}
+
+/** To a file, or to stdout. */
+export async function exportCommand(file: string | undefined, { data }: Flags, terminal: Terminal): Promise<void> {
+  if (file !== undefined && existsSync(file)) {
+    throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
+  }
+  const { store, secrets } = await openExistingDataFolder(data, terminal.stderr)
+  await store.close()
+  const draft = `${file}.part`
+  const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
+  const progress = commandProgress(terminal)
+  let lines = 0
+  let gone: string[] = []
+  let waiting: string[] = []
+  const flush = () => {
+    const bytes = Buffer.from(waiting.join(''))
+    waiting = []
+    writeWhole(output, bytes)
+  }
+  try {
+    gone = await exportLines(join(data, 'store'), secretName(secrets.apiKeyPepper), (line) => {
+      waiting.push(`${line}\n`)
+      lines += 1
+      if (waiting.length < 1000) return
+      flush()
+      progress.step('exporting', lines)
+    })
+    flush()
+    if (file !== undefined) {
+      closeSync(output)
+      renameSync(draft, file)
+    }
+  } catch (error) {
+    if (file !== undefined) rmSync(draft, { force: true })
+    // Whoever read along has had enough.
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return
+    throw new CommandError(
+      error instanceof StoreError ? error.message : `cannot write: ${(error as Error).message}`,
+      1,
+      {
+        cause: error,
+      },
+    )
+  }
+  progress.end()
+  await recordAct(data, 'data.exported', { records: lines - 2 })
+  if (gone.length > 0) {
+    terminal.stderr(
+      `connections of ${gone.map(printable).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
+        'To export without them, remove them first: `postern verify --remove-leftovers`\n',
+    )
+  }
+  if (file !== undefined) terminal.stdout(`${lines - 2} records are in ${file}\n`)
+}
+
+export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
+  const { data } = flags
+  if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
+  const progress = commandProgress(terminal)
+  const { records, leftOut, isNew } = await leavingNothing(data, async () => {
+    const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
+    try {
+      if (await isAnythingAhead(store)) await removeLeftovers(data, store)
+      return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
+    } finally {
+      await store.close()
+    }
+  })
+  progress.end()
+  await recordAct(data, 'data.imported', { records })
+  terminal.stdout(`${records} records are imported\n`)
+  if (isNew) terminal.stderr(madeFolder(data))
+  if (leftOut > 0) {
+    terminal.stderr(
+      `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
+    )
+  }
+}
+
+/** Of a load of fixtures that was cut off; one that is under way has the folder. Throws CommandError. */
+async function removeLeftovers(data: string, store: Store): Promise<void> {
+  try {
+    using _lock = lockForServing(data)
+    await removeAhead(store)
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    throw new CommandError('the server is loading fixtures: import when it has loaded them', 1, { cause: error })
+  }
+}
+
+/** Tells instances apart without telling their secret. */
+function secretName(pepper: Buffer): string {
+  return createHash('sha256').update('export ').update(pepper).digest('hex').slice(0, 16)
+}

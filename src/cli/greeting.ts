@@ -1,0 +1,62 @@
+/** What `postern dev` and `make run` end with: lines to paste, and where the documentation is. */
+
+import type { Fixtures } from '../maintenance/seed/read.ts'
+
+/**
+ * Lines to paste, after one that says how things are: a list with a key of the fixtures, and a token that sees less.
+ * `otherKey` is for fixtures that bring none.
+ */
+export function greeting(first: string, url: string, fixtures: Fixtures, otherKey: string | undefined): string {
+  const namespace = fixtures.connections.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
+  const key = keyThatReaches(namespace, fixtures) ?? otherKey ?? 'KEY'
+  return [
+    '',
+    `${first} Try:`,
+    '',
+    `  curl -s -H 'Authorization: Bearer ${key}' '${url}/connect/${namespace}?limit=2'`,
+    '',
+    `  curl -s -X POST -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\`,
+    `    -d '{"policy":[{"namespaces":"${namespace}","operations":"read","ttl":"10m"}]}' '${url}/tokens'`,
+    '',
+    ...mcpLines(url, fixtures, otherKey),
+    `The interface is described at ${url}/docs`,
+    '',
+  ].join('\n')
+}
+
+/** How a common MCP client gets to a mocked connection; nothing where there is none, or no key for it. */
+function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined): string[] {
+  const mocked = fixtures.connections.firstMocked
+  if (mocked === undefined) return []
+  const { namespace, connectionId } = mocked
+  const key = keyThatReaches(namespace, fixtures) ?? otherKey
+  if (key === undefined) return []
+  const mcp = `${url}/connect/${namespace}/${connectionId}`
+  const config = {
+    mcpServers: { postern: { type: 'http', url: `${mcp}/mcp`, headers: { Authorization: `Bearer ${key}` } } },
+  }
+  return [
+    `The mocked connection ${namespace}/${connectionId} is an MCP server with no network behind it. For a client that reads`,
+    'a file (mcp.json, or its own settings):',
+    '',
+    `  ${JSON.stringify(config)}`,
+    '',
+    'or without MCP:',
+    '',
+    `  curl -s -H 'Authorization: Bearer ${key}' '${mcp}/.tools'`,
+    '',
+  ]
+}
+
+function keyThatReaches(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {
+  const namespace = namespaces.find((one) => one.namespace === name)
+  if (namespace === undefined) return undefined
+  const users =
+    'userId' in namespace
+      ? [namespace.userId]
+      : organizations
+          .find(({ organizationId }) => organizationId === namespace.organizationId)
+          ?.members.map(({ userId }) => userId)
+  const theirs = apiKeys.find(({ userId, operator }) => operator !== true && users?.includes(userId))
+  return (theirs ?? apiKeys.find(({ operator }) => operator === true))?.key
+}

@@ -1,0 +1,76 @@
+/** `postern keys create | list | revoke`: API keys, while the server runs or not. */
+
+import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
+import { CommandError } from '../errors.ts'
+import {
+  madeFolder,
+  type NamedFolder,
+  openExistingDataFolder,
+  openNamedDataFolder,
+} from '../maintenance/data-folder.ts'
+import { ApiKey } from '../model/registry.ts'
+import { problemText, shapeOf } from '../schema/check.ts'
+import { recordAct } from './audit.ts'
+import { table } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+const userShape = shapeOf(ApiKey.properties.userId)
+const nameShape = shapeOf(ApiKey.properties.name)
+
+export interface CreateFlags extends NamedFolder {
+  readonly user: string
+  readonly name?: string
+  readonly operator?: boolean
+}
+
+/** Prints the key, alone, on stdout. */
+export async function createKey(flags: CreateFlags, terminal: Terminal): Promise<void> {
+  const { data, user, name, operator = false } = flags
+  for (const [flag, shape, value] of [
+    ['--user', userShape, user],
+    ['--name', nameShape, name ?? null],
+  ] as const) {
+    const [problem] = shape.accepts(value) ? [] : shape.problems(value, 1)
+    if (problem !== undefined) throw new CommandError(`${flag}: ${problemText(problem)}`, 2)
+  }
+  const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
+  const { key, record } = await createApiKey(store, secrets.apiKeyPepper, {
+    userId: user,
+    name: name ?? null,
+    operator,
+    now: new Date(),
+  })
+  await store.close()
+  await recordAct(data, 'key.created', { keyId: record.keyId, userId: user, operator })
+  terminal.stdout(`${key}\n`)
+  if (isNew) terminal.stderr(madeFolder(data))
+  terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. It is not shown again.\n`)
+}
+
+export async function listKeys({ data }: { readonly data: string }, { stdout, stderr }: Terminal): Promise<void> {
+  const { store } = await openExistingDataFolder(data, stderr)
+  const keys = await listApiKeys(store)
+  await store.close()
+  const rows = keys.map(({ keyId, userId, name, operator, createdAt, revokedAt }) => [
+    keyId,
+    userId,
+    operator ? 'operator' : 'user',
+    createdAt,
+    revokedAt === null ? 'active' : `revoked ${revokedAt}`,
+    name ?? '',
+  ])
+  stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows]))
+}
+
+export async function revokeKey(
+  keyId: string,
+  { data }: { readonly data: string },
+  { stdout, stderr }: Terminal,
+): Promise<void> {
+  const { store } = await openExistingDataFolder(data, stderr)
+  const found = await revokeApiKey(store, keyId, new Date())
+  await store.close()
+  if (!found) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
+  await recordAct(data, 'key.revoked', { keyId })
+  stdout(`${keyId} is revoked, and every token minted with it\n`)
+}

@@ -1,0 +1,75 @@
+/** The listener for operators: `/metrics` in the text format of Prometheus, and `/ready`. */
+
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Observer } from '../app.ts'
+import { CommandError } from '../errors.ts'
+import { asPlatformError, errorResponse } from '../http/error-response.ts'
+import type { Guard } from '../http/guard.ts'
+import { registryVersionKey } from '../storage/keys.ts'
+import { expectRoom } from '../storage/lmdb/free-space.ts'
+import type { Store } from '../storage/store.ts'
+import { urlOf } from './config.ts'
+
+export interface MetricsServer {
+  readonly observer: Observer
+  readonly url: string
+  stop(): void
+}
+
+/** `guard` keeps out pages of a name that was made to point here; names without a dot nobody else can own. */
+export async function serveMetrics(
+  { host, port }: { readonly host: string; readonly port: number },
+  guard: Pick<Guard, 'check'>,
+  store: Store,
+  dataPath: string,
+  pageCache: () => { readonly hits: number; readonly misses: number },
+): Promise<MetricsServer> {
+  const { createMetrics } = await import('../ops/metrics.ts')
+  const storeFile = join(dataPath, 'store', 'data.mdb')
+  const metrics = createMetrics({ storeBytes: () => statSync(storeFile).blocks * 512, pageCache })
+  const { ino } = statSync(storeFile)
+  const ready = async () => {
+    try {
+      await store.get(registryVersionKey)
+      // A file that was moved or replaced is still open here, and written to where nobody looks.
+      if (statSync(storeFile).ino !== ino) throw new Error('the data folder is another one')
+      expectRoom(dataPath, 0)
+      return Response.json({ status: 'ready' })
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException
+      return Response.json(
+        { status: 'unavailable', message: code === 'ENOENT' ? 'the store was moved' : message },
+        { status: 503 },
+      )
+    }
+  }
+  const guarded = (answer: () => Promise<Response>) => async (request: Request) => {
+    try {
+      if (!/^[a-z0-9-]+(?::\d+)?$/i.test(request.headers.get('host') ?? '')) guard.check(request.headers)
+      return await answer()
+    } catch (thrown) {
+      return errorResponse(asPlatformError(thrown))
+    }
+  }
+  try {
+    const server = Bun.serve({
+      hostname: host,
+      port,
+      reusePort: false,
+      development: false,
+      routes: {
+        '/metrics': guarded(
+          async () => new Response(await metrics.text(), { headers: { 'content-type': metrics.contentType } }),
+        ),
+        '/ready': guarded(ready),
+      },
+      fetch: () => Response.json({ error: 'not_found', message: 'Here are /metrics and /ready' }, { status: 404 }),
+    })
+    return { observer: metrics, url: urlOf(host, server.port ?? 0), stop: () => void server.stop(true) }
+  } catch (error) {
+    throw new CommandError(`cannot listen on ${host}:${port}: choose another with --metrics-listen`, 1, {
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,48 @@
+/** Progress of long work: a bar on a terminal, a log line a second anywhere else. */
+
+import { Presets, SingleBar } from 'cli-progress'
+import { createLog, type Log } from '../ops/log.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface Progress {
+  /** Safe to call often. `total` is undefined while it is not known. */
+  step(stage: string, done: number, total?: number): void
+  end(): void
+}
+
+const quietMs = 1000
+
+/** Nothing is shown for work that is done within a second. */
+export function createProgress(log: Log, terminal: NodeJS.WriteStream): Progress {
+  const bar = terminal.isTTY
+    ? new SingleBar(
+        { stream: terminal, format: '{stage} {bar} {percentage}% {value}/{total}', clearOnComplete: true },
+        Presets.shades_grey,
+      )
+    : undefined
+  let shownAt = performance.now()
+  let started = false
+  return {
+    step(stage, done, total) {
+      const now = performance.now()
+      if (now - shownAt < (started && bar !== undefined ? 100 : quietMs)) return
+      shownAt = now
+      if (bar === undefined) {
+        log.info('progress', { stage, done, total })
+        return
+      }
+      if (!started) bar.start(total ?? done, done, { stage })
+      started = true
+      bar.setTotal(total ?? done)
+      bar.update(done, { stage })
+    },
+    end() {
+      if (started) bar?.stop()
+    },
+  }
+}
+
+/** Of a command, which has no log of its own. */
+export function commandProgress({ stderr }: Terminal): Progress {
+  return createProgress(createLog({ write: stderr, now: () => new Date() }), process.stderr)
+}

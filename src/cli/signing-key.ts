@@ -1,0 +1,80 @@
+/** `postern signing-key list | rotate | revoke`: the keys that sign service tokens, while the server runs or not. */
+
+import {
+  changeSigningKeys,
+  isAccepted,
+  keyRing,
+  rotated,
+  type SigningKeyRecord,
+  withoutKey,
+} from '../auth/signing-keys.ts'
+import { CommandError } from '../errors.ts'
+import { keyRetirementSeconds } from '../limits.ts'
+import { openExistingDataFolder } from '../maintenance/data-folder.ts'
+import { recordAct } from './audit.ts'
+import { table } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+interface Flags {
+  readonly data: string
+}
+
+export async function listSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+  stdout(shown(await change(data, stderr, () => undefined), seconds(now)))
+}
+
+export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+  const records = await change(data, stderr, (before) => rotated(before, seconds(now)))
+  const { active } = keyRing(records)
+  await recordAct(data, 'signing-key.rotated', { kid: active.kid })
+  stdout(`${active.kid} signs from now on\n\n${shown(records, seconds(now))}`)
+}
+
+export async function revokeSigningKey(
+  kid: string,
+  { data }: Flags,
+  now: Date,
+  { stdout, stderr }: Terminal,
+): Promise<void> {
+  const records = await change(data, stderr, (before) => {
+    const after = withoutKey(before, kid, seconds(now))
+    if (after === undefined)
+      throw new CommandError(`there is no signing key ${JSON.stringify(kid)}: see \`postern signing-key list\``)
+    return after
+  })
+  await recordAct(data, 'signing-key.revoked', { kid })
+  stdout(`${kid} is revoked, and every token it signed\n\n${shown(records, seconds(now))}`)
+}
+
+async function change(
+  data: string,
+  stderr: Terminal['stderr'],
+  how: (records: readonly SigningKeyRecord[]) => SigningKeyRecord[] | undefined,
+): Promise<readonly SigningKeyRecord[]> {
+  const { store, secrets } = await openExistingDataFolder(data, stderr)
+  try {
+    const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? []))
+    return records ?? []
+  } finally {
+    await store.close()
+  }
+}
+
+function shown(records: readonly SigningKeyRecord[], nowSeconds: number): string {
+  const time = (unix: number) => new Date(unix * 1000).toISOString()
+  const rows = keyRing(records).all.map((key) => [
+    key.kid,
+    key.state,
+    time(key.since),
+    key.state !== 'retired'
+      ? ''
+      : isAccepted(key, nowSeconds)
+        ? `accepted until ${time(key.since + keyRetirementSeconds)}`
+        : 'over',
+  ])
+  return table([['KID', 'STATE', 'SINCE', ''], ...rows])
+}
+
+function seconds(now: Date): number {
+  return Math.floor(now.getTime() / 1000)
+}

@@ -1,0 +1,245 @@
+/** `postern token explain`: a token's blocks in words, and what they say of one described request. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { isLive } from '../auth/authenticate.ts'
+import { createRegistry } from '../auth/registry.ts'
+import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
+import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
+import { CommandError, constraintOf } from '../errors.ts'
+import { rpcDepthMax } from '../limits.ts'
+import { openExistingDataFolder } from '../maintenance/data-folder.ts'
+import { operationKinds, resourceTypes } from '../model/constraint.ts'
+import type { ServiceTokenClaims } from '../model/token.ts'
+import { printable } from '../ops/escape-control.ts'
+import { type Block, readConstraint } from '../policy/block.ts'
+import { type Access, allows, decide, fields } from '../policy/decide.ts'
+import { connectionIdFact } from '../policy/metadata.ts'
+import { placeOf } from '../schema/check.ts'
+import { readJsonBytes } from '../schema/json.ts'
+import { baseUrlKey } from '../storage/keys.ts'
+import { asBuffer } from '../storage/store.ts'
+import { readToken } from './given-token.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface ExplainFlags {
+  readonly data: string
+  readonly namespace?: string
+  readonly resource?: string
+  readonly operation?: string
+  readonly metadata?: readonly string[]
+  readonly rpc?: string
+}
+
+/** Resolves with the exit code: 1 where a request was described that is refused. */
+export async function explainToken(
+  given: string,
+  flags: ExplainFlags,
+  now: Date,
+  { stdout, stderr }: Terminal,
+): Promise<0 | 1> {
+  if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
+  const token = readToken(given)
+  const claims = unverifiedClaims(token)
+  if (claims === undefined)
+    throw new CommandError('this is not a service token of postern: give all of what POST /tokens answered as `token`')
+  const blocks = claims.policy.map((constraint, index) => {
+    const read = readConstraint(constraint)
+    if ('problem' in read)
+      throw new CommandError(
+        `policy[${index}] cannot be read, so the token is refused everywhere: ${read.problem.message}`,
+      )
+    return read.block
+  })
+  const known = await lookUp(claims, flags.data, stderr)
+  const lines = [...tokenLines(claims, standing(claims, token, flags.data, known), now), ...blocks.flatMap(blockLines)]
+  if (blocks.length === 0)
+    lines.push(
+      `No policy: it may do all that its user may${claims.org === undefined ? '' : ' within the organization'}.`,
+    )
+  const asked = [flags.namespace, flags.resource, flags.operation, flags.metadata, flags.rpc].some(
+    (flag) => flag !== undefined,
+  )
+  let isRefused = false
+  if (asked) {
+    const answer = requestLines(blocks, readAccess(flags), flags.namespace, reasonItIsOver(claims, known, now))
+    lines.push('', ...answer.lines)
+    isRefused = !answer.allowed
+  }
+  stdout(`${lines.map(printable).join('\n')}\n`)
+  return isRefused ? 1 : 0
+}
+
+/** Why it is refused whatever is asked. */
+function reasonItIsOver(claims: ServiceTokenClaims, known: Known | undefined, now: Date): string | undefined {
+  if (isExpired(claims, now)) return 'has expired'
+  if (known !== undefined && known.revoked.length > 0) return 'is revoked'
+  return isForeign(claims, known) ? 'is of another base URL' : undefined
+}
+
+function tokenLines(claims: ServiceTokenClaims, standing: readonly string[], now: Date): string[] {
+  const { sub, key, org, jti, par = [], iat, exp } = claims
+  const time = (seconds: number) => new Date(seconds * 1000).toISOString()
+  const left = exp - Math.floor(now.getTime() / 1000)
+  return [
+    `Token ${jti} acts for ${sub} (${key})${org === undefined ? '' : ` within ${org}`}`,
+    ...par.map((parent) => `  minted with ${parent}`),
+    `  issued  ${time(iat)} by ${claims.iss}`,
+    `  expires ${time(exp)} ${left > 0 ? `(${left} s left)` : '(expired)'}`,
+    ...standing.map((line) => `  ${line}`),
+    '',
+  ]
+}
+
+interface Known {
+  readonly keys: KeyRing | undefined
+  /** Of the token, the tokens it was minted with, and its API key. */
+  readonly revoked: readonly string[]
+  /** Under which the folder was last served. */
+  readonly baseUrl: string | undefined
+}
+
+/** Only looks: a folder that is not there is not made. */
+async function lookUp(
+  { jti, par = [], key }: ServiceTokenClaims,
+  data: string,
+  stderr: Terminal['stderr'],
+): Promise<Known | undefined> {
+  if (!existsSync(join(data, 'store'))) return undefined
+  const { store, secrets } = await openExistingDataFolder(data, stderr)
+  try {
+    const registry = await createRegistry(store).current()
+    const revoked: string[] = []
+    for (const id of [...par, jti]) if (await registry.isRevoked(id)) revoked.push(id)
+    if (!isLive(await registry.apiKey(key))) revoked.push(key)
+    const baseUrl = await store.get(baseUrlKey)
+    return {
+      keys: await readKeyRing(store, secrets.sealingKey),
+      revoked,
+      baseUrl: baseUrl === undefined ? undefined : asBuffer(baseUrl).toString(),
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+function standing(claims: ServiceTokenClaims, token: string, data: string, known: Known | undefined): string[] {
+  if (known?.keys === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
+  const verified = verifyToken(token, { keys: known.keys, issuer: claims.iss, nowSeconds: claims.iat })
+  if (!('claims' in verified)) return [`signature is NOT of a key in ${data}: do not trust what stands here`]
+  return [
+    `signature is of a key in ${data}`,
+    ...known.revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
+    ...(isForeign(claims, known) ? [`issued by another base URL than ${data} is served under: ${known.baseUrl}`] : []),
+  ]
+}
+
+/** A server refuses tokens that name another base URL than its own. */
+function isForeign({ iss }: ServiceTokenClaims, known: Known | undefined): boolean {
+  return known?.baseUrl !== undefined && known.baseUrl !== iss
+}
+
+function blockLines(block: Block, index: number): string[] {
+  const words: string[] = []
+  if (block.namespaces) words.push(`namespaces: ${block.namespaces.join(' or ')}`)
+  if (block.resources) words.push(`resources: ${block.resources.join(' or ')}`)
+  if (block.operations) words.push(`operations: ${block.operations.join(' or ')}`)
+  if (block.metadata) {
+    const sets = block.metadata.map((set) =>
+      set.map(([key, value]) => `${key} = ${JSON.stringify(value)}`).join(' and '),
+    )
+    words.push(`metadata: ${sets.join(', or ')}`)
+  }
+  for (const { path, pattern } of block.rpc ?? []) {
+    const bound = pattern.includes('^') || pattern.includes('$')
+    const note = bound ? '' : ' (anywhere in it: with ^ and $ it would be the whole)'
+    words.push(`rpcReqMatch: ${path} contains a match of ${pattern}${note}`)
+  }
+  if (block.ttlSeconds !== undefined) words.push(`ttl: ${block.ttlSeconds} s (already in the expiry)`)
+  return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
+}
+
+/** `over` says why the token is refused whatever is asked. */
+function requestLines(
+  given: readonly Block[],
+  access: Access,
+  namespace: string | undefined,
+  over: string | undefined,
+): { readonly lines: string[]; readonly allowed: boolean } {
+  const { resource, operation } = access
+  // Without a namespace nothing is said of namespaces.
+  const blocks: readonly Block[] = namespace === undefined ? given.map(({ namespaces: _, ...block }) => block) : given
+  const lines = [`Request: ${operation} ${resource}${namespace === undefined ? '' : ` in ${namespace}`}`]
+  for (const [index, block] of blocks.entries()) {
+    const present = fields.filter((field) => (field === 'rpcReqMatch' ? block.rpc : block[field]) !== undefined)
+    for (const field of present) {
+      const isUnasked = field === 'rpcReqMatch' && access.rpc === undefined && operation === 'execute'
+      const verdict = isUnasked
+        ? 'depends on the request: give it with --rpc'
+        : allows[field](block, access)
+          ? 'allows it'
+          : 'REFUSES it'
+      lines.push(`  ${placeOf(['policy', index, field])} ${verdict}`)
+    }
+  }
+  const decision = decide(blocks, access)
+  const isList = resource === 'connections' && operation === 'read'
+  if (over !== undefined) lines.push(`Refused: the token ${over}, 401.`)
+  else if (decision.allowed) {
+    lines.push(
+      'Allowed by the token. Whether its key is still good and its user reaches the namespace is not checked here.',
+    )
+    if (access.metadata === 'narrowed' && blocks.some(({ metadata }) => metadata)) {
+      lines.push('A list shows only the connections whose metadata every constraint allows.')
+    }
+  } else if (isList && decision.field === 'metadata') {
+    lines.push(`Not shown: a list leaves this connection out, by policy[${decision.block}].metadata.`)
+  } else {
+    const status = decision.visible ? '403' : '404, as if the namespace did not exist'
+    lines.push(`Refused by ${constraintOf(decision)}: ${status}.`)
+  }
+  return { lines, allowed: over === undefined && decision.allowed }
+}
+
+function isExpired(claims: ServiceTokenClaims, now: Date): boolean {
+  return clockRefusal(claims, Math.floor(now.getTime() / 1000)) === 'expired'
+}
+
+/** Throws CommandError 2 for a flag that describes nothing. */
+function readAccess({ namespace = '', resource = 'connections', operation, metadata, rpc }: ExplainFlags): Access {
+  const resourceType = resourceTypes.find((type) => type === resource)
+  const operationKind = operationKinds.find((kind) => kind === (operation ?? (rpc === undefined ? 'read' : 'execute')))
+  if (resourceType === undefined) throw new CommandError(`--resource: must be one of ${resourceTypes.join(', ')}`, 2)
+  if (operationKind === undefined) throw new CommandError(`--operation: must be one of ${operationKinds.join(', ')}`, 2)
+  const list = resourceType === 'connections' && operationKind === 'read' ? 'narrowed' : 'none'
+  return {
+    namespace,
+    resource: resourceType,
+    operation: operationKind,
+    metadata: metadata === undefined ? list : readFacts(metadata),
+    ...(rpc !== undefined && { rpc: readBody(rpc) }),
+  }
+}
+
+function readFacts(pairs: readonly string[]) {
+  const metadata: Record<string, string> = Object.create(null)
+  for (const pair of pairs) {
+    const equals = pair.indexOf('=')
+    if (equals < 1) throw new CommandError(`--metadata ${pair}: must be key=value`, 2)
+    metadata[pair.slice(0, equals)] = pair.slice(equals + 1)
+  }
+  return { connectionId: metadata[connectionIdFact] ?? '', metadata }
+}
+
+/** A file's name, `-` for stdin, or the request itself. */
+function readBody(file: string): unknown {
+  let bytes: Uint8Array
+  try {
+    bytes = file.trimStart().startsWith('{') ? Buffer.from(file) : readFileSync(file === '-' ? 0 : file)
+  } catch (error) {
+    throw new CommandError(`--rpc ${file}: ${(error as Error).message}`, 1, { cause: error })
+  }
+  const read = readJsonBytes(bytes, { depthMax: rpcDepthMax, numbers: 'marked' })
+  if ('problem' in read) throw new CommandError(`--rpc ${file}: is not a JSON-RPC request in JSON`)
+  return read.value
+}

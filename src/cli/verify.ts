@@ -1,0 +1,118 @@
+/** `postern verify`: prints what `maintenance/verify.ts` finds wrong in a store, and mends what can be mended. */
+
+import { join } from 'node:path'
+import { openSecrets } from '../auth/secrets.ts'
+import { isCompiled } from '../compiled.ts'
+import { CommandError } from '../errors.ts'
+import { expectDataFolder, openExistingDataFolder, upgradeStore } from '../maintenance/data-folder.ts'
+import { type Findings, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
+import { printable } from '../ops/escape-control.ts'
+import { removeLeftovers as removeLeftoversOf } from '../storage/leftovers.ts'
+import { checkFile } from '../storage/lmdb/file-check.ts'
+import { recordAct } from './audit.ts'
+import { commandProgress } from './progress.ts'
+import type { Terminal } from './terminal.ts'
+
+interface Flags {
+  readonly data: string
+  readonly repair?: boolean
+  readonly removeLeftovers?: boolean
+}
+
+const shownMax = 100
+
+/**
+ * LMDB trusts its file, and where the file's own structure is damaged it takes the process with it. So another
+ * process looks, and this one tells how it ended.
+ */
+export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
+  if (process.env[lookingHere] !== undefined) return verifyHere(flags, terminal)
+  const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
+  const args = ['verify', '--data', flags.data]
+  if (flags.repair === true) args.push('--repair')
+  if (flags.removeLeftovers === true) args.push('--remove-leftovers')
+  const child = Bun.spawn([...program, ...args], {
+    env: { ...process.env, [lookingHere]: '1' },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ])
+  if (code > 2 || child.signalCode !== null) {
+    throw new CommandError(`${join(flags.data, 'store', 'data.mdb')} is damaged in its structure: restore a backup`)
+  }
+  if (code !== 0) throw new CommandError(stderr.trimEnd(), code === 2 ? 2 : 1)
+  terminal.stderr(stderr)
+  terminal.stdout(stdout)
+}
+
+const lookingHere = 'POSTERN_VERIFY_HERE'
+
+async function verifyHere({ data, repair = false, removeLeftovers = false }: Flags, terminal: Terminal): Promise<void> {
+  process.umask(0o077)
+  const folder = join(data, 'store')
+  expectDataFolder(data)
+  try {
+    checkFile(join(folder, 'data.mdb'))
+  } catch (error) {
+    throw new CommandError((error as Error).message, 1, { cause: error })
+  }
+  await upgradeStore(data, terminal.stderr)
+  const progress = commandProgress(terminal)
+  const { sealingKey } = openSecrets(data)
+  const findings = await verifyStore(folder, { sealingKey, onProgress: progress.step })
+  progress.end()
+  const { problems, indexProblems, leftovers, lost } = findings
+  if (indexProblems.length > 0 && repair) {
+    await rebuildIndex(folder, findings)
+    await recordAct(data, 'index.rebuilt', { connections: findings.connections })
+    terminal.stdout(`the index of ${findings.connections} connections is written anew\n`)
+  }
+  const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
+  const left = [...problems, ...(removeLeftovers ? [] : missing), ...(repair ? [] : indexProblems)]
+  if (left.length > 0) {
+    const more = left.length > shownMax ? [`and ${left.length - shownMax} more`] : []
+    throw new CommandError([...left.slice(0, shownMax).map(printable), ...more, adviceFor(findings)].join('\n'))
+  }
+  if (indexProblems.length === 0) {
+    terminal.stdout(`${findings.records} records and ${findings.indexEntries} index entries, all as they should be\n`)
+  }
+  if (removeLeftovers) await remove(data, [...leftovers.keys(), ...lost.keys()], terminal)
+  else if (leftovers.size > 0) terminal.stderr(leftoverLines(leftovers))
+}
+
+function adviceFor({ problems, lost }: Findings): string {
+  if (problems.length > 0) return 'restore a backup'
+  if (lost.size === 0) return 'run `postern verify --repair`'
+  return (
+    'if a namespace was taken out of the fixtures, bring it back, or remove what is left of it with ' +
+    '`postern verify --remove-leftovers`; if it was lost, restore a backup'
+  )
+}
+
+async function remove(data: string, namespaces: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
+  if (namespaces.length === 0) stdout('nothing is left over\n')
+  const { store } = await openExistingDataFolder(data, stderr)
+  try {
+    for (const namespace of namespaces) {
+      const connections = await removeLeftoversOf(store, namespace)
+      await recordAct(data, 'leftovers.removed', { namespace, connections })
+      stdout(`removed ${connectionsOf(namespace, connections)}\n`)
+    }
+  } finally {
+    await store.close()
+  }
+}
+
+function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
+  const lines = [...leftovers].map(([namespace, count]) => `${connectionsOf(namespace, count)}\n`)
+  return `${lines.join('')}They do no harm: nobody can reach them, and they come back with their namespace. To remove them: \`postern verify --remove-leftovers\`\n`
+}
+
+function connectionsOf(namespace: string, count: number): string {
+  return `${count} ${count === 1 ? 'connection' : 'connections'} of the namespace ${printable(namespace)}, which no longer exists`
+}

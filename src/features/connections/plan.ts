@@ -1,0 +1,71 @@
+/**
+ * From filters and constraints to an index plan. A query's filters are ANDed; each block's `metadata` is
+ * an OR of ANDs, and the blocks are ANDed (spec 2.2, 4.2). The policy narrows the query before storage is
+ * asked: rows that the caller may not see are never fetched.
+ */
+
+import type { Connection } from '../../model/connection.ts'
+import { isConnectionId } from '../../model/names.ts'
+import type { Block, MetadataSet } from '../../policy/block.ts'
+import { connectionIdFact, constraintAllows, filterAllows } from '../../policy/metadata.ts'
+import { termDigest, termEntries } from '../../storage/keys.ts'
+import type { Store } from '../../storage/store.ts'
+import { allOf, anyOf, type IdStream, indexStream, type Spending, singleStream } from './id-stream.ts'
+import type { Filter } from './query.ts'
+
+export interface RowScope {
+  readonly namespace: string
+  readonly filters: readonly Filter[]
+  readonly blocks: readonly Block[]
+}
+
+/** Does anything but the namespace narrow it? */
+export function isNarrowed({ filters, blocks }: RowScope): boolean {
+  return filters.length > 0 || metadataOf(blocks).length > 0
+}
+
+/** The stream of a narrowed scope's ids. */
+export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: Spending): IdStream {
+  const term = (digest: Uint8Array) => indexStream(store, termEntries(scope.namespace, digest), spending)
+  const parts = [
+    ...scope.filters.map((filter) => anyOf(filterTerms(filter).map(term))),
+    ...metadataOf(scope.blocks).map((sets) =>
+      anyOf(sets.map((set) => allOf(set.map((pair) => pairStream(pair, term))))),
+    ),
+  ]
+  return allOf(parts)
+}
+
+/** Whether a record is in the scope: for records that changed while a page was made, and to check the plan against. */
+export function inScope(connection: Connection, { filters, blocks }: Pick<RowScope, 'filters' | 'blocks'>): boolean {
+  const matches = (filter: Filter) =>
+    filter.field === 'metadata'
+      ? filterAllows(connection, filter.key, filter.value)
+      : connection[filter.field] === filter.value
+  return filters.every(matches) && metadataOf(blocks).every((sets) => constraintAllows(sets, connection))
+}
+
+function metadataOf(blocks: readonly Block[]): (readonly MetadataSet[])[] {
+  return blocks.flatMap(({ metadata }) => (metadata === undefined ? [] : [metadata]))
+}
+
+function pairStream([key, value]: readonly [string, string], term: (digest: Uint8Array) => IdStream): IdStream {
+  if (key !== connectionIdFact) return term(termDigest('string', key, value))
+  return isConnectionId(value) ? singleStream(value) : anyOf([])
+}
+
+/** A filter compares other values by their JSON text, so `5` asks for the string and for the number. */
+function filterTerms(filter: Filter): Uint8Array[] {
+  if (filter.field !== 'metadata') return [termDigest(filter.field, '', filter.value)]
+  const strings = termDigest('string', filter.key, filter.value)
+  return isJsonText(filter.value) ? [strings, termDigest('json', filter.key, filter.value)] : [strings]
+}
+
+function isJsonText(text: string): boolean {
+  if (!/^[-0-9tfn[{]/.test(text)) return false
+  try {
+    return JSON.stringify(JSON.parse(text)) === text
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,61 @@
+/** The query of `GET /connect/{namespace}`: which rows, how many, from where (spec 4.2; contract 5). */
+
+import { invalidRequest } from '../../errors.ts'
+import { readQuery, unknownParameter } from '../../http/query.ts'
+import { listFiltersMax, pageItemsDefault, pageItemsMax } from '../../limits.ts'
+
+export interface ListQuery {
+  readonly limit: number
+  readonly filters: readonly Filter[]
+  /** Undefined for the first page; an empty one is a cursor too, and a bad one. */
+  readonly cursor: string | undefined
+}
+
+export type Filter =
+  | { readonly field: 'name' | 'mcpUrl'; readonly value: string }
+  | { readonly field: 'metadata'; readonly key: string; readonly value: string }
+
+/** Throws `invalid_request`, naming the parameter. */
+export function readListQuery(url: string): ListQuery {
+  let limit = pageItemsDefault
+  let cursor: string | undefined
+  const filters: Filter[] = []
+  for (const [name, value] of readQuery(url)) {
+    const key = metadataKey(name)
+    if (key !== undefined) {
+      if (key === '') throw invalidRequest(`${name}: names no metadata key`)
+      if (filters.some((filter) => filter.field === 'metadata' && filter.key === key)) {
+        throw invalidRequest(`metadata.${key}: is given twice`)
+      }
+      filters.push({ field: 'metadata', key, value })
+    } else if (name === 'name' || name === 'mcpUrl') filters.push({ field: name, value })
+    else if (name === 'limit') limit = readLimit(value)
+    else if (name === 'cursor') cursor = value
+    else throw unknownParameter(name, 'limit, cursor, name, mcpUrl and metadata.{key}')
+  }
+  if (filters.length > listFiltersMax) throw invalidRequest(`at most ${listFiltersMax} filters in one query`)
+  return { limit, filters, cursor }
+}
+
+/** One spelling for the same filters, in whatever order and form they came. */
+export function canonicalFilters(filters: readonly Filter[]): string {
+  const parts = filters.map((filter) =>
+    JSON.stringify(
+      filter.field === 'metadata' ? [filter.field, filter.value, filter.key] : [filter.field, filter.value],
+    ),
+  )
+  return parts.sort().join()
+}
+
+/** `metadata.team` and `metadata[team]` are the same parameter; a key may hold dots. */
+function metadataKey(name: string): string | undefined {
+  if (name.startsWith('metadata.')) return name.slice('metadata.'.length)
+  if (name.startsWith('metadata[') && name.endsWith(']')) return name.slice('metadata['.length, -1)
+  return undefined
+}
+
+function readLimit(text: string): number {
+  const limit = /^[1-9][0-9]{0,2}$/.test(text) ? Number(text) : 0
+  if (limit < 1 || limit > pageItemsMax) throw invalidRequest(`limit: must be a whole number from 1 to ${pageItemsMax}`)
+  return limit
+}

@@ -1,0 +1,20 @@
+/** `POST /connect/{namespace}/{connectionId}/mcp` (contract, gateway). */
+
+import { refuseQuery } from '../../http/query.ts'
+import type { Handlers } from '../../http/router.ts'
+import { authorizeCall, forward, type GatewayDeps, reauthorize } from './forward.ts'
+import { eraOf, readMessage } from './message.ts'
+
+export function mcpHandlers(deps: GatewayDeps): Pick<Handlers, 'callMcp'> {
+  return {
+    async callMcp(request) {
+      const call = await authorizeCall(deps, request) // 401, 404, 403
+      refuseQuery(request.url) // 400
+      const message = await readMessage(request, (work) => deps.turns.run(call.context.caller, work)) // 400, 413
+      const era = await eraOf(message, request.headers)
+      if (era instanceof Response) return era // 400
+      // 403, and what the upstream answers
+      return forward(deps, await reauthorize(deps, call), { ...message, era }, request.headers)
+    },
+  }
+}

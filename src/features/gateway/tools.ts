@@ -1,0 +1,189 @@
+/**
+ * `.tools` (contract, gateway): a connection's tools by plain HTTP, for callers that speak no MCP. Each request is
+ * enforced as the `tools/list` or `tools/call` that it stands for, and answers `{error, message}`.
+ */
+
+import { invalidRequest, notFound, PlatformError, rateLimited } from '../../errors.ts'
+import { readJsonBody } from '../../http/body.ts'
+import { pathSegments } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { freshJson, jsonResponse } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import {
+  answerReadTimes,
+  rpcBodyBytesMax,
+  rpcDepthMax,
+  toolPagesMax,
+  toolsCharsMax,
+  toolsListedMax,
+  upstreamAnswerMs,
+} from '../../limits.ts'
+import { rpcCodes, statelessRevision } from '../../model/mcp.ts'
+import { version } from '../../version.ts'
+import { readingAnswer } from './filter-tools.ts'
+import { type AuthorizedCall, authorizeCall, forward, type GatewayDeps, reauthorize } from './forward.ts'
+import type { Message } from './message.ts'
+import { messagesOf } from './stream.ts'
+
+interface Tool {
+  readonly name: string
+}
+
+export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'getTool' | 'callTool'> {
+  return {
+    async listTools(request) {
+      const call = await authorizeCall(deps, request) // 401, 404, 403
+      refuseQuery(request.url) // 400
+      return toolResponse({ tools: await list(call, () => true) })
+    },
+
+    async getTool(request) {
+      const call = await authorizeCall(deps, request) // 401, 404, 403
+      refuseQuery(request.url) // 400
+      const name = toolNameOf(request)
+      const found = await list(call, (one) => one.name === name || one.name.startsWith(`${name}.`))
+      const tool = found.find((one) => one.name === name)
+      if (tool !== undefined) return toolResponse(tool)
+      if (found.length === 0) throw notFound() // 404
+      return toolResponse({ tools: found })
+    },
+
+    async callTool(request) {
+      const call = await authorizeCall(deps, request) // 401, 404, 403
+      refuseQuery(request.url) // 400
+      const { caller } = call.context
+      const body = await readJsonBody(request, {
+        bytesMax: rpcBodyBytesMax,
+        depthMax: rpcDepthMax,
+        tooLarge: () =>
+          new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`),
+        inTurns: (work) => deps.turns.run(caller, work),
+      }) // 400, 413
+      const given = body ?? {}
+      if (typeof given !== 'object' || Array.isArray(given)) {
+        throw invalidRequest('the body must be an object: the arguments of the tool')
+      }
+      const params = { name: toolNameOf(request), arguments: given }
+      const { result } = await ask(await reauthorize(deps, call), 'tools/call', params)
+      return toolResponse(result)
+    },
+  }
+
+  /** Those of all pages that are wanted; the others are not held. */
+  async function list(call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
+    const { caller } = call.context
+    const tools: Tool[] = []
+    let characters = 0
+    const until = performance.now() + upstreamAnswerMs
+    let cursor: unknown
+    try {
+      for (let page = 0; page < toolPagesMax && performance.now() < until; page += 1) {
+        const answer = await ask(call, 'tools/list', cursor === undefined ? {} : { cursor })
+        const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
+        if (!deps.memory.take(caller, answer.characters * answerReadTimes))
+          throw rateLimited('Too many answers to this caller are being looked into', 1)
+        characters += answer.characters
+        if (characters > toolsCharsMax)
+          throw upstreamError(`The upstream’s list of tools is larger than ${toolsCharsMax} bytes`)
+        if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
+        for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
+        if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
+        cursor = result.nextCursor
+        if (typeof cursor !== 'string') break
+      }
+      return tools
+    } finally {
+      deps.memory.giveBack(caller, characters * answerReadTimes)
+    }
+  }
+
+  /** The result of a request to the connection. Throws PlatformError. */
+  async function ask(call: AuthorizedCall, method: string, params: object): Promise<Asked> {
+    const first = await answerTo(call, messageFor(method, params, 'handshake'), new Headers())
+    const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
+    // It was refused, and nothing was called: a server of the newer revision alone is asked in its own words.
+    const answer = isTooOld
+      ? await answerTo(call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
+      : first
+    // Some say that there is no error by giving null.
+    if (answer.error !== undefined && answer.error !== null) {
+      const { code, message } = answer.error
+      const text = typeof message === 'string' ? message : 'the upstream gave an error without words'
+      throw code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
+    }
+    if (typeof answer.result !== 'object' || answer.result === null)
+      throw upstreamError('The upstream does not speak MCP')
+    return { result: answer.result, characters: answer.characters }
+  }
+
+  async function answerTo(
+    call: AuthorizedCall,
+    message: Message,
+    headers: Headers,
+  ): Promise<Answer & { readonly characters: number }> {
+    const response = await forward(deps, call, message, headers)
+    return readAnswer(response, (text) => deps.turns.run(call.context.caller, readingAnswer(text)))
+  }
+}
+
+/** Dots in a tool's name may arrive as slashes, however they are written. */
+function toolNameOf(request: Request): string {
+  const name = pathSegments(request.url).slice(3).join('.').replaceAll('/', '.')
+  if (name === '') throw notFound()
+  return name
+}
+
+function toolResponse(value: object): Response {
+  return jsonResponse(JSON.stringify(value), freshJson)
+}
+
+const requestId = 1
+
+function messageFor(method: string, params: object, era: Message['era']): Message {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': statelessRevision,
+    'io.modelcontextprotocol/clientInfo': { name: 'postern', version },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const own = era === 'stateless' ? { ...params, _meta } : params
+  const body = { jsonrpc: '2.0', id: requestId, method, params: own }
+  return { body, bytes: new TextEncoder().encode(JSON.stringify(body)), method, id: requestId, era }
+}
+
+function standardHeaders(method: string, params: object): Headers {
+  const headers = new Headers({ 'mcp-protocol-version': statelessRevision, 'mcp-method': method })
+  // As base64, whatever characters a name has.
+  if ('name' in params) headers.set('mcp-name', `=?base64?${Buffer.from(String(params.name)).toString('base64')}?=`)
+  return headers
+}
+
+/** A result, and how long the text was that it came in. */
+interface Asked {
+  readonly result: object
+  readonly characters: number
+}
+
+interface Answer {
+  readonly result?: unknown
+  readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
+}
+
+/** The answer among what comes: whole, or one event of a stream. Throws PlatformError. */
+async function readAnswer(
+  response: Response,
+  read: (text: string) => Promise<unknown>,
+): Promise<Answer & { readonly characters: number }> {
+  let answer: Answer | undefined
+  const take = (message: unknown) => {
+    const { id, result, error } = (message ?? {}) as { id?: unknown } & Answer
+    if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = message as Answer
+    return answer !== undefined
+  }
+  const characters = await messagesOf(response, requestId, take, read)
+  if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
+  return { ...answer, characters }
+}
+
+function upstreamError(message: string): PlatformError {
+  return new PlatformError('upstream_error', message)
+}

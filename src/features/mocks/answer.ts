@@ -1,0 +1,100 @@
+/**
+ * What a mocked tool answers: a recorded answer that matches, else one of the examples that its output schema carries,
+ * else one made up. The same server, scenario, tool and arguments (equal as JSON, key order aside) give the same one.
+ */
+
+import { rpcCodes } from '../../model/mcp.ts'
+import type { RecordedAnswer } from '../../model/recorded-answer.ts'
+import type { ServerDetail } from '../../model/server.ts'
+import type { Check, JsonSchema } from './argument-schema.ts'
+
+export type Tool = NonNullable<ServerDetail['tools']>[number]
+export type Arguments = Readonly<Record<string, unknown>>
+
+/** A tool result, or an error of JSON-RPC. */
+export type MockAnswer = { readonly delayMs: number } & (
+  | { readonly result: object }
+  | { readonly error: NonNullable<RecordedAnswer['error']> }
+)
+
+export interface Asked {
+  readonly server: string
+  readonly scenario: string
+  readonly tool: Tool
+  readonly given: Arguments
+  readonly recorded: readonly RecordedAnswer[]
+}
+
+/** The text that stands for the arguments, whatever the order of their keys. */
+export function canonical(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  const pairs = Object.keys(value)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${canonical((value as Record<string, unknown>)[name])}`)
+  return `{${pairs.join(',')}}`
+}
+
+export async function mockAnswer({ server, scenario, tool, given, recorded }: Asked): Promise<MockAnswer> {
+  const { knownCheckOf } = await import('./argument-schema.ts')
+  let check: Check
+  try {
+    check = knownCheckOf(tool.inputSchema, 'arguments')
+  } catch (error) {
+    return failed(`the inputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
+  }
+  const problem = check(given)
+  // As MCP has it since 2025-11-25: the model that called may read this and call again.
+  if (problem !== undefined) return { delayMs: 0, result: { content: [text(problem)], isError: true } }
+
+  const match = recorded.find((one) => one.tool === tool.name && holds(given, one.arguments ?? {}))
+  if (match !== undefined) {
+    const { result, error, delayMs = 0 } = match
+    if (error !== undefined) return { delayMs, error }
+    return { delayMs, result: { ...contentFor(result?.['structuredContent']), ...result } }
+  }
+
+  const story = scenario === '' ? (tool.description ?? tool.name) : scenario
+  const { outputSchema } = tool as { outputSchema?: JsonSchema }
+  if (outputSchema === undefined) return { delayMs: 0, result: { content: [text(`${tool.name}: ${story}`)] } }
+  const seed = Bun.hash.xxHash32([server, scenario, tool.name, canonical(given)].join('\0'))
+  let fits: Check
+  try {
+    fits = knownCheckOf(outputSchema, 'result')
+  } catch (error) {
+    return failed(`the outputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
+  }
+  const { examples } = outputSchema
+  const good = Array.isArray(examples) ? examples.filter((example) => fits(example) === undefined) : []
+  const { generated } = await import('./generate-result.ts')
+  const value =
+    good.length > 0 ? good[seed % good.length] : generated({ schema: outputSchema, check: fits, seed, given, story })
+  if (value === undefined) {
+    return failed(`no result that fits the outputSchema of ${tool.name} was found: record an answer in a fixture`)
+  }
+  return { delayMs: 0, result: { ...contentFor(value), structuredContent: value } }
+}
+
+/** The fault is in what the mock was given to work with. */
+function failed(message: string): MockAnswer {
+  return { delayMs: 0, error: { code: rpcCodes.internal, message } }
+}
+
+function text(words: string) {
+  return { type: 'text', text: words }
+}
+
+/** Clients that know no structured content read it as text. */
+function contentFor(structured: unknown): { content: object[] } {
+  return { content: structured === undefined ? [] : [text(JSON.stringify(structured))] }
+}
+
+/** Objects at least these fields, everything else the same. */
+function holds(value: unknown, wanted: unknown): boolean {
+  if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted))
+    return canonical(value) === canonical(wanted)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return Object.entries(wanted).every(
+    ([name, part]) => Object.hasOwn(value, name) && holds((value as Record<string, unknown>)[name], part),
+  )
+}

@@ -1,0 +1,98 @@
+/** Values that look like their field's name: `city` is a city, `summary` says something of the scenario. */
+
+import type { Faker } from '@faker-js/faker'
+import { type JsonSchema, patternOf } from './argument-schema.ts'
+
+export interface Likeness {
+  /** Seeded by whoever asks. */
+  readonly faker: Faker
+  /** What the connection's scenario says, in parts; what the tool says of itself where there is none. */
+  readonly phrases: readonly string[]
+  /** A scenario in full. */
+  readonly story: string
+}
+
+type Make = (likeness: Likeness, name: string) => string
+
+/** By the field's name, words joined by `_`; the first that fits. */
+const makers: readonly (readonly [name: RegExp, make: Make])[] = [
+  [/e_?mail$/, ({ faker }) => faker.internet.exampleEmail()],
+  [/(?:url|uri|link|href)$/, ({ faker }) => `https://example.com/${faker.lorem.slug(2)}`],
+  [/first_name|given_name/, ({ faker }) => faker.person.firstName()],
+  [/last_name|family_name|surname/, ({ faker }) => faker.person.lastName()],
+  [/(?:user|customer|contact|author|attendee|person|full|display)_name$/, ({ faker }) => faker.person.fullName()],
+  [
+    /^(?:assignee|owner|author|reporter|organizer|creator|created_by|updated_by|requester|manager)$/,
+    ({ faker }) => faker.person.fullName(),
+  ],
+  [/user_?(?:id)?$|login|handle/, ({ faker }) => faker.person.firstName().toLowerCase()],
+  [
+    /company|account$|account_name|customer|vendor|supplier|organi[sz]ation|brand|merchant/,
+    ({ faker }) => faker.company.name(),
+  ],
+  [/city|town|location(?:_name)?$|place/, ({ faker }) => faker.location.city()],
+  [/country_code/, ({ faker }) => faker.location.countryCode()],
+  [/country/, ({ faker }) => faker.location.country()],
+  [/region|state|province|county/, ({ faker }) => faker.location.state()],
+  [/street|address/, ({ faker }) => faker.location.streetAddress()],
+  [/zip|post(?:al)?_?code/, ({ faker }) => faker.location.zipCode()],
+  [/time_?zone|^tz$/, ({ faker }) => faker.location.timeZone()],
+  [/phone|mobile|fax/, ({ faker }) => faker.phone.number({ style: 'international' })],
+  [/currency/, ({ faker }) => faker.finance.currencyCode()],
+  [/language|locale/, () => 'en'],
+  [/version/, ({ faker }) => faker.system.semver()],
+  [/(?:^|_)ip(?:_address)?$/, ({ faker }) => faker.internet.ipv4()],
+  [/file(?:_?name)?$|path$/, ({ faker }) => faker.system.fileName()],
+  [/branch/, ({ faker }) => faker.git.branch()],
+  [/commit|sha$|hash$/, ({ faker }) => faker.git.commitSha()],
+  [/colou?r/, ({ faker }) => faker.color.human()],
+  [/product|item_name/, ({ faker }) => faker.commerce.productName()],
+  [/categor|department/, ({ faker }) => faker.commerce.department()],
+  [/tag|label|keyword|topic/, ({ faker }) => faker.word.noun()],
+  [
+    /(?:^|_)(?:id|key|code|ref|reference|number|sku|token|cursor)$/,
+    ({ faker }, name) => `${name.slice(0, 3)}-${faker.string.alphanumeric({ length: 6, casing: 'lower' })}`,
+  ],
+  [
+    /description|body|content|markdown|notes?$|details?$|message|text|comment|excerpt|snippet|reason/,
+    ({ story }) => story,
+  ],
+  [
+    /title|subject|headline|summary|event|topic|question|answer|caption|label/,
+    ({ faker, phrases }) => faker.helpers.arrayElement(phrases),
+  ],
+  [/name$/, ({ faker }) => capitalised(`${faker.word.adjective()} ${faker.word.noun()}`)],
+]
+
+const noun: Make = ({ faker }) => faker.word.noun()
+
+/** A text for a field of this name, or undefined where no such text is within the bounds of its schema. */
+export function textFor(name: string, schema: JsonSchema, likeness: Likeness): string | undefined {
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/[^A-Za-z0-9]+/g, '_')
+    .toLowerCase()
+  const make = makers.find(([pattern]) => pattern.test(words))?.[1] ?? noun
+  const text = make(likeness, words)
+  const {
+    minLength = 0,
+    maxLength = Number.POSITIVE_INFINITY,
+    pattern,
+  } = schema as { minLength?: number; maxLength?: number; pattern?: string }
+  const cut = [...text].slice(0, maxLength).join('').trimEnd()
+  const fits = [...cut].length >= minLength && (pattern === undefined || patternOf(pattern).test(cut))
+  return fits ? cut : undefined
+}
+
+export function capitalised(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1)
+}
+
+/** `Rain in the north: two trains are late.` -> its parts, each with a capital. */
+export function phrasesOf(text: string): string[] {
+  const parts = text
+    .split(/[.:;,!?\n]+|\s[-–—]\s/)
+    .map((part) => part.trim())
+    .filter((part) => part.length > 2)
+  return parts.length === 0 ? [text] : parts.map(capitalised)
+}

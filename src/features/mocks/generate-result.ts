@@ -1,0 +1,173 @@
+/**
+ * A result that fits a tool's output schema, the same for the same seed: the structure comes from a schema faker, and
+ * what its texts and numbers look like from the names of their fields.
+ */
+
+import { faker } from '@faker-js/faker/locale/en'
+import { generateSync, type Random } from 'json-schema-faker'
+import { madeUpSizeMax } from '../../limits.ts'
+import type { Check, JsonSchema } from './argument-schema.ts'
+import { capitalised, type Likeness, phrasesOf, textFor } from './field-values.ts'
+
+export interface Wanted {
+  readonly schema: JsonSchema
+  readonly check: Check
+  readonly seed: number
+  /** What the tool was asked with: fields of the same name answer the same, so that one gets what one asked for. */
+  readonly given: Readonly<Record<string, unknown>>
+  readonly story: string
+}
+
+/** How often another seed is tried where the schema is hard to fit. */
+const triesMax = 8
+
+/** Undefined where nothing that fits was found. */
+export function generated({ schema, check, seed, given, story }: Wanted): unknown {
+  if (leastSize(schema) > madeUpSizeMax) return undefined
+  for (let attempt = 0; attempt < triesMax; attempt += 1) {
+    // The last half without likeness: a field may be bound to others in a way that only the faker follows.
+    const isPlain = attempt >= triesMax / 2
+    const value = made(schema, seed + attempt, given, story, isPlain)
+    if (value !== undefined && check(value) === undefined) return value
+  }
+  return undefined
+}
+
+function made(schema: JsonSchema, seed: number, given: Wanted['given'], story: string, isPlain: boolean): unknown {
+  faker.seed(seed)
+  const likeness: Likeness = { faker, phrases: phrasesOf(story), story: capitalised(story) }
+  try {
+    return generateSync(prepared(schema, isPlain) as JsonSchema, {
+      seed,
+      maxDepth: depthMax,
+      optionalsProbability: 0.8,
+      formats,
+      ...(!isPlain && {
+        outputTransform: (value, part, path) =>
+          typeof part === 'object' ? likened(value, part as JsonSchema, path, given, likeness) : value,
+      }),
+    })
+  } catch {
+    // The faker gives up on what contradicts itself.
+    return undefined
+  }
+}
+
+function likened(
+  value: unknown,
+  schema: JsonSchema,
+  path: string,
+  given: Wanted['given'],
+  likeness: Likeness,
+): unknown {
+  const parts = path.split('/').slice(1)
+  const name = parts.findLast((part) => !/^\d*$/.test(part)) ?? ''
+  if ('const' in schema || 'enum' in schema) return value
+  if (
+    parts.length === 1 &&
+    Object.hasOwn(given, name) &&
+    typeof given[name] === typeof value &&
+    typeof value !== 'object'
+  )
+    return given[name]
+  if (typeof value === 'string' && !('format' in schema)) return textFor(name, schema, likeness) ?? value
+  if (typeof value === 'number' && !Number.isInteger(value) && !('multipleOf' in schema)) return rounded(value, name)
+  return value
+}
+
+/** Money and measures have two decimals, places four. */
+function rounded(value: number, name: string): number {
+  const decimals = /lat|lon|lng/i.test(name) ? 4 : 2
+  return Number(value.toFixed(decimals))
+}
+
+/** Within one year that stands still, and at places that are nobody's. */
+const formats: Record<string, (random: Random) => string> = {
+  date: day,
+  'date-time': (random) => `${day(random)}T${two(random.int(7, 18))}:${two(random.int(0, 59))}:00Z`,
+  email: email,
+  'idn-email': email,
+  uri: address,
+  iri: address,
+  'uri-reference': address,
+  hostname: (random) => `host-${random.int(1, 99)}.example.com`,
+  ipv4: (random) => `192.0.2.${random.int(1, 254)}`,
+}
+
+function day(random: Random): string {
+  return `2026-${two(random.int(1, 12))}-${two(random.int(1, 28))}`
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, '0')
+}
+
+function email(random: Random): string {
+  return `person-${random.int(1, 999)}@example.com`
+}
+
+function address(random: Random): string {
+  return `https://example.com/${random.int(1000, 9999)}`
+}
+
+/** How deep the faker goes. */
+const depthMax = 12
+
+/**
+ * How many parts a value has at least that the schema asks for, characters of texts included. Lists in lists multiply,
+ * and so do references that come back to themselves: infinite where it takes too long to count.
+ */
+function leastSize(root: JsonSchema): number {
+  let looks = 0
+  function of(schema: unknown, levels: number): number {
+    looks += 1
+    if (looks > madeUpSizeMax) return Number.POSITIVE_INFINITY
+    if (typeof schema !== 'object' || schema === null || levels === 0) return 1
+    const { $ref, minItems, minLength, minProperties, items, prefixItems, properties, required, anyOf, oneOf, allOf } =
+      schema as { [name: string]: unknown }
+    const sizes = (parts: unknown) => (Array.isArray(parts) ? parts.map((part) => of(part, levels - 1)) : [])
+    const sum = (all: readonly number[]) => all.reduce((total, size) => total + size, 0)
+    const names = new Set(Array.isArray(required) ? required : [])
+    const needed = Object.entries(properties ?? {}).flatMap(([name, part]) => (names.has(name) ? [part] : []))
+    const count = Number(minItems ?? 0)
+    return (
+      1 +
+      Number(minLength ?? 0) +
+      Number(minProperties ?? 0) +
+      (typeof $ref === 'string' ? of(referred(root, $ref), levels - 1) : 0) +
+      sum(sizes(needed)) +
+      sum(sizes(prefixItems)) +
+      count * (count > 0 ? of(items, levels - 1) : 0) +
+      sum(sizes(allOf)) +
+      // Of alternatives the largest: whichever the faker takes.
+      Math.max(0, ...sizes(anyOf)) +
+      Math.max(0, ...sizes(oneOf))
+    )
+  }
+  return of(root, depthMax)
+}
+
+/** What a reference within the schema names; undefined for any other. */
+function referred(root: JsonSchema, reference: string): unknown {
+  if (!reference.startsWith('#')) return undefined
+  return reference
+    .split('/')
+    .slice(1)
+    .map((part) => decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<unknown>((part, name) => (part as Record<string, unknown> | undefined)?.[name], root)
+}
+
+/**
+ * The faker runs `patternProperties` in the runtime's RegExp, which must not see patterns of others. A list that may be
+ * empty tells nothing: it gets an item, where that cannot go on forever.
+ */
+function prepared(schema: unknown, isPlain: boolean): unknown {
+  if (Array.isArray(schema)) return schema.map((part) => prepared(part, isPlain))
+  if (typeof schema !== 'object' || schema === null) return schema
+  const { type, minItems, maxItems, items } = schema as { [name: string]: unknown }
+  const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
+  const isEndless = isPlain || JSON.stringify(items)?.includes('"$ref"')
+  const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
+  const parts = own.map(([name, part]) => [name, prepared(part, isPlain)])
+  return { ...Object.fromEntries(parts), ...(isEmptyList && !isEndless && { minItems: 1 }) }
+}

@@ -1,0 +1,150 @@
+/**
+ * A mocked MCP server: the registered server's tools, resources and prompts, answered without any network. The official
+ * package speaks the protocol, in both eras; a `tools/call`, which is what mocks are asked all day, is answered without
+ * it, because its answer is known.
+ */
+
+import { LRUCache } from 'lru-cache'
+import type { RegistrySnapshot } from '../../auth/registry.ts'
+import { freshJson } from '../../http/respond.ts'
+import { mockAnswersBytesMax, mockServersKeptMax } from '../../limits.ts'
+import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
+import type { RecordedAnswer } from '../../model/recorded-answer.ts'
+import type { ServerDetail } from '../../model/server.ts'
+import { asBuffer } from '../../storage/store.ts'
+import { type Arguments, type MockAnswer, mockAnswer, type Tool } from './answer.ts'
+import { type MockCall, serverIdentity } from './call.ts'
+
+export interface Mocks {
+  /** Undefined where the server is not registered any more. */
+  answer(call: MockCall): Promise<Response | undefined>
+}
+
+export interface MocksOptions {
+  /** Resolves after so many milliseconds, or when nobody waits any more. */
+  readonly wait: (milliseconds: number, request: Request) => Promise<void>
+}
+
+interface MockServer {
+  /** Of this reading of the server alone: what was made for another is not found. */
+  readonly serial: number
+  readonly detail: ServerDetail
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly recorded: readonly RecordedAnswer[]
+}
+
+interface Asked {
+  readonly server: MockServer
+  readonly scenario: string
+  readonly tool: Tool
+  readonly given: Arguments
+}
+
+/** An answer to a call as it is sent, by era; `error` is left to the official package. */
+interface Ready {
+  readonly answer: MockAnswer
+  readonly handshake: string
+  readonly stateless: string
+}
+
+/** Made once: a response copies them. */
+const headers = new Headers(freshJson)
+const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
+
+export function createMocks({ wait }: MocksOptions): Mocks {
+  const answers = new LRUCache<string, Ready>({
+    maxSize: mockAnswersBytesMax,
+    sizeCalculation: ({ handshake, stateless }, key) => key.length + 2 * (handshake.length + stateless.length) + 500,
+  })
+  let serial = 0
+
+  /** Read once for each snapshot of the registry. */
+  const serversBySnapshot = new WeakMap<RegistrySnapshot, LRUCache<string, MockServer>>()
+
+  function serversOf(registry: RegistrySnapshot): LRUCache<string, MockServer> {
+    const kept = serversBySnapshot.get(registry)
+    const servers = kept ?? new LRUCache<string, MockServer>({ max: mockServersKeptMax })
+    if (kept === undefined) serversBySnapshot.set(registry, servers)
+    return servers
+  }
+
+  async function read(registry: RegistrySnapshot, name: string): Promise<MockServer | undefined> {
+    const bytes = await registry.serverJson(name)
+    if (bytes === undefined) return undefined
+    const detail = JSON.parse(asBuffer(bytes).toString()) as ServerDetail
+    const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
+    serial += 1
+    const server = { serial, detail, tools, recorded: await registry.recordedAnswers(name) }
+    serversOf(registry).set(name, server)
+    return server
+  }
+
+  async function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> {
+    // As written: another order of keys is made once more, and comes out the same.
+    const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
+    return answers.get(key) ?? make(key, { server, scenario, tool, given })
+  }
+
+  async function make(key: string, { server: { detail, recorded }, scenario, tool, given }: Asked): Promise<Ready> {
+    const answer = await mockAnswer({ server: detail.qualifiedName, scenario, tool, given, recorded })
+    const result = 'result' in answer ? answer.result : {}
+    const { _meta } = result as { _meta?: object }
+    const stateless = {
+      ...result,
+      resultType: 'complete',
+      _meta: { [serverInfoKey]: serverIdentity(detail), ..._meta },
+    }
+    const made = { answer, handshake: JSON.stringify(result), stateless: JSON.stringify(stateless) }
+    answers.set(key, made)
+    return made
+  }
+
+  return {
+    async answer(call) {
+      const { registry, scenario, message, request } = call
+      const server = serversOf(registry).get(call.server) ?? (await read(registry, call.server))
+      if (server === undefined) return undefined
+      const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
+      if (asked !== undefined) {
+        const one = await ready(server, scenario, asked.tool, asked.given)
+        if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
+        if ('result' in one.answer) {
+          const id = JSON.stringify(message.id)
+          return new Response(`{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`, { headers })
+        }
+      }
+      const { serve } = await import('./protocol.ts')
+      return serve(call, server.detail, async (name, given) => {
+        const tool = server.tools.get(name)
+        if (tool === undefined) {
+          return {
+            delayMs: 0,
+            error: { code: rpcCodes.invalidParams, message: `there is no tool ${JSON.stringify(name)}` },
+          }
+        }
+        return (await ready(server, scenario, tool, given)).answer
+      })
+    },
+  }
+}
+
+function isKnownRevision({ message: { era, body }, headers }: MockCall): boolean {
+  if (era === 'handshake') {
+    const revision = headers.get('mcp-protocol-version')
+    return revision === null || handshakeRevisions.has(revision)
+  }
+  const { _meta } = (body['params'] ?? {}) as { _meta?: Record<string, unknown> }
+  return _meta?.['io.modelcontextprotocol/protocolVersion'] === statelessRevision
+}
+
+/** Undefined for everything else, and for a call that is not as it should be. */
+function toolCallOf(
+  { message: { method, id, body } }: MockCall,
+  { tools }: MockServer,
+): { tool: Tool; given: Arguments } | undefined {
+  if (method !== 'tools/call' || id === null) return undefined
+  const { name, arguments: given = {} } = (body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
+  const tool = typeof name === 'string' ? tools.get(name) : undefined
+  if (tool === undefined || typeof given !== 'object' || given === null || Array.isArray(given)) return undefined
+  return { tool, given: given as Arguments }
+}

@@ -1,0 +1,403 @@
+/** The OpenAPI 3.1 document of the platform, made of the very schemas that check requests and fixtures. */
+
+import { type TSchema, Type } from '@sinclair/typebox'
+import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
+import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../../model/connection.ts'
+import { Constraint } from '../../model/constraint.ts'
+import { ServerDetail } from '../../model/server.ts'
+import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../../model/token.ts'
+import { version } from '../../version.ts'
+
+const ErrorBody = Type.Object({ error: Type.String(), message: Type.String() }, { additionalProperties: false })
+const ServerError = Type.Object({ error: Type.String() }, { additionalProperties: false })
+const Health = Type.Object(
+  { status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) },
+  { additionalProperties: false },
+)
+const Jwks = Type.Object(
+  { keys: Type.Array(Type.Record(Type.String(), Type.String())) },
+  { additionalProperties: false },
+)
+
+const open = { additionalProperties: true } as const
+const RpcMessage = Type.Object(
+  {
+    jsonrpc: Type.Literal('2.0'),
+    id: Type.Optional(Type.Union([Type.String(), Type.Number()])),
+    method: Type.Optional(Type.String()),
+    params: Type.Optional(Type.Object({}, open)),
+  },
+  open,
+)
+const RpcAnswer = Type.Object(
+  { jsonrpc: Type.Literal('2.0'), id: Type.Union([Type.String(), Type.Number(), Type.Null()]) },
+  open,
+)
+const RpcFailure = Type.Object(
+  {
+    jsonrpc: Type.Literal('2.0'),
+    id: Type.Union([Type.String(), Type.Number(), Type.Null()]),
+    error: Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }),
+  },
+  open,
+)
+const McpTool = Type.Object({ name: Type.String() }, open)
+const McpTools = Type.Object({ tools: Type.Array(McpTool) }, { additionalProperties: false })
+const ToolResult = Type.Object({}, open)
+const ToolArguments = Type.Object({}, open)
+
+/** By the names they have in the document. Where one stands inside another it is referred to. */
+const schemas: Readonly<Record<string, TSchema>> = {
+  CreateTokenRequest,
+  Constraint,
+  CreateTokenResponse,
+  TokenError,
+  ConnectionPage,
+  Connection,
+  ConnectionWrite,
+  Deleted,
+  RpcMessage,
+  RpcAnswer,
+  RpcFailure,
+  McpTool,
+  McpTools,
+  ToolArguments,
+  ToolResult,
+  ServerDetail,
+  Error: ErrorBody,
+  ServerError,
+  Health,
+  Jwks,
+}
+const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
+
+interface Operation {
+  readonly method: 'get' | 'post' | 'put' | 'delete'
+  readonly path: string
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly open?: boolean
+  readonly parameters?: readonly object[]
+  readonly body?: TSchema
+  /** Of a body. */
+  readonly example?: object
+  readonly answer: TSchema
+  /** Of the answer; 200 without it. */
+  readonly status?: number
+  /** Of errors. */
+  readonly error?: TSchema
+  readonly errors: Readonly<Record<number, string>>
+}
+
+const denied = {
+  401: 'The API key or token is missing or invalid',
+  429: 'Too many credentials from this address were not accepted; `retry-after` says when to try again',
+  503: 'The store cannot be used right now',
+}
+const path = (name: string, description: string) => ({
+  name,
+  in: 'path',
+  required: true,
+  description,
+  schema: { type: 'string' },
+})
+const query = (name: string, description: string, schema: object = { type: 'string' }) => ({
+  name,
+  in: 'query',
+  description,
+  schema,
+})
+
+const connectionPath = [path('namespace', 'The namespace'), path('connectionId', 'The connection')]
+const connectionErrors = {
+  400: 'The request cannot be read; the message names the place',
+  403: 'The token does not allow it, or would not see what it makes',
+  404: 'There is no such namespace or connection, or the caller does not see it',
+  ...denied,
+}
+
+const writeErrors = {
+  ...connectionErrors,
+  429: 'This API key writes too many connections, or too many credentials from this address were not accepted; `retry-after` says when to try again',
+}
+const makeErrors = {
+  ...writeErrors,
+  403: 'The token does not allow it, or would not see what it makes; or the namespace holds as much as it may',
+}
+
+const toolPath = path('tool', 'Its name')
+const toolErrors = {
+  ...connectionErrors,
+  400: 'The request cannot be read, or the server behind does not take it',
+  401: 'The API key or token is missing or invalid, or the server behind wants authorization',
+  409: 'The connection waits for input',
+  502: 'The server behind cannot be reached, does not speak MCP, or answered with an error',
+  504: 'The server behind does not answer in time',
+}
+
+const operations: readonly Operation[] = [
+  {
+    method: 'post',
+    path: '/tokens',
+    operationId: 'createToken',
+    summary: 'Mint a service token',
+    description:
+      'A signed token of limited life that acts for the caller. Every constraint of the policy must allow a request; within one, every field must. Without a body, or with `{}` or `null`, the token has no policy. A token may mint tokens: a child carries its parent’s constraints and never outlives it.',
+    body: CreateTokenRequest,
+    example: { policy: [{ namespaces: 'acme', operations: 'read', ttl: '30m' }] },
+    answer: CreateTokenResponse,
+    error: TokenError,
+    errors: {
+      400: 'The request or its policy cannot be read; the message names the place (`invalid_request`, `policy_too_large`)',
+      403: 'The caller does not lead the organization',
+      ...denied,
+    },
+  },
+  {
+    method: 'get',
+    path: '/connect/{namespace}',
+    operationId: 'listConnections',
+    summary: 'List the connections of a namespace',
+    description:
+      'In the order of their ids, narrowed to what the caller’s policy lets it see. `metadata.{key}` filters, also written `metadata[key]`, may be given for any key, and all filters must hold.',
+    parameters: [
+      path('namespace', 'The namespace'),
+      query('limit', 'Connections on a page', {
+        type: 'integer',
+        minimum: 1,
+        maximum: pageItemsMax,
+        default: pageItemsDefault,
+      }),
+      query('cursor', '`nextCursor` of the page before'),
+      query('name', 'Exactly this name'),
+      query('mcpUrl', 'Exactly this URL'),
+      {
+        name: 'metadata',
+        in: 'query',
+        description: 'Metadata that the connections must have',
+        style: 'deepObject',
+        schema: { type: 'object', additionalProperties: { type: 'string' } },
+      },
+    ],
+    answer: ConnectionPage,
+    errors: {
+      400: 'A parameter is unknown, given twice, or cannot be read',
+      403: 'The token does not allow it',
+      404: 'There is no such namespace, or the caller does not reach it',
+      ...denied,
+    },
+  },
+  {
+    method: 'post',
+    path: '/connect/{namespace}',
+    operationId: 'createConnection',
+    summary: 'Make a connection',
+    description:
+      'Its id is made up. The upstream is contacted once, for a few seconds at most, and what it told is in `status` and `serverInfo`. `headers` go upstream and are in no answer.',
+    parameters: [path('namespace', 'The namespace')],
+    body: ConnectionWrite,
+    example: { mcpUrl: 'https://mcp.example.com/mcp', metadata: { team: 'sales' } },
+    answer: Connection,
+    status: 201,
+    errors: makeErrors,
+  },
+  {
+    method: 'get',
+    path: '/connect/{namespace}/{connectionId}',
+    operationId: 'getConnection',
+    summary: 'Read a connection',
+    description: 'As the list shows it.',
+    parameters: connectionPath,
+    answer: Connection,
+    errors: connectionErrors,
+  },
+  {
+    method: 'put',
+    path: '/connect/{namespace}/{connectionId}',
+    operationId: 'replaceConnection',
+    summary: 'Make a connection of this id, or change it',
+    description:
+      'Answers 201 for one that is new and 200 for one that was there. A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they were made.',
+    parameters: connectionPath,
+    body: ConnectionWrite,
+    example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
+    answer: Connection,
+    errors: { ...makeErrors, 409: 'The connection has another `mcpUrl`' },
+  },
+  {
+    method: 'delete',
+    path: '/connect/{namespace}/{connectionId}',
+    operationId: 'deleteConnection',
+    summary: 'Delete a connection',
+    description: 'It is gone when this is answered.',
+    parameters: connectionPath,
+    answer: Deleted,
+    errors: writeErrors,
+  },
+  {
+    method: 'post',
+    path: '/connect/{namespace}/{connectionId}/mcp',
+    operationId: 'callMcp',
+    summary: 'Speak MCP through a connection',
+    description:
+      'Streamable HTTP, in the handshake revisions and in 2026-07-28: one JSON-RPC message. Answers JSON or `text/event-stream`; 202 for a notification. Every message is held to the token’s policy, `rpcReqMatch` included, and `tools/list` shows what the token could call.',
+    parameters: connectionPath,
+    body: RpcMessage,
+    example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    answer: RpcAnswer,
+    error: RpcFailure,
+    errors: {
+      ...denied,
+      400: 'The body is no JSON-RPC message, or the headers say something else than it',
+      401: 'The API key or token is missing or invalid, or the server behind wants authorization',
+      403: 'The token does not allow it; the message names the rule',
+      404: 'There is no such connection, or the caller does not see it',
+      409: 'The connection waits for input',
+      413: 'The message is too large',
+      502: 'The server behind cannot be reached, or does not speak MCP',
+      504: 'The server behind does not answer in time',
+      508: 'The connection leads back to this platform',
+    },
+  },
+  {
+    method: 'get',
+    path: '/connect/{namespace}/{connectionId}/.tools',
+    operationId: 'listTools',
+    summary: 'List a connection’s tools',
+    description: 'Those that the token could call: `tools/list` for callers that speak no MCP.',
+    parameters: connectionPath,
+    answer: McpTools,
+    errors: toolErrors,
+  },
+  {
+    method: 'get',
+    path: '/connect/{namespace}/{connectionId}/.tools/{tool}',
+    operationId: 'getTool',
+    summary: 'Read one tool, or those below a prefix',
+    description:
+      'Dots in the name may be slashes. The tool of this name, or `{tools}` with those whose names go on after it.',
+    parameters: [...connectionPath, toolPath],
+    answer: Type.Union([McpTools, McpTool]),
+    errors: toolErrors,
+  },
+  {
+    method: 'post',
+    path: '/connect/{namespace}/{connectionId}/.tools/{tool}',
+    operationId: 'callTool',
+    summary: 'Call a tool',
+    description:
+      'The body is its arguments, the answer its result as MCP has it: `content`, `structuredContent`, `isError`.',
+    parameters: [...connectionPath, toolPath],
+    body: ToolArguments,
+    example: { query: 'invoices' },
+    answer: ToolResult,
+    errors: { ...toolErrors, 413: 'The arguments are too large' },
+  },
+  {
+    method: 'get',
+    path: '/servers/{qualifiedName}',
+    operationId: 'getServer',
+    summary: 'Read a server’s details',
+    description: 'Connection options, tools, resources and prompts. The slash of a qualified name may come as `%2F`.',
+    parameters: [path('qualifiedName', '`namespace/server`, or `namespace` alone')],
+    answer: ServerDetail,
+    error: ServerError,
+    errors: {
+      400: 'There are no parameters here',
+      403: 'The token does not allow it',
+      404: 'Server not found',
+      ...denied,
+    },
+  },
+  {
+    method: 'get',
+    path: '/health',
+    operationId: 'health',
+    summary: 'Is the server alive?',
+    description: 'Needs no credential.',
+    open: true,
+    answer: Health,
+    errors: {},
+  },
+  {
+    method: 'get',
+    path: '/.well-known/jwks.json',
+    operationId: 'jwks',
+    summary: 'The public keys of tokens',
+    description: 'For whoever verifies service tokens (EdDSA, Ed25519). Needs no credential.',
+    open: true,
+    answer: Jwks,
+    errors: {},
+  },
+]
+
+/** `baseUrl` is where the platform is reached. */
+export function openApiDocument(baseUrl: string): object {
+  const paths: Record<string, object> = {}
+  for (const operation of operations) {
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: described(operation) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'postern',
+      version,
+      description: 'An MCP platform in one executable: servers, connections and scoped service tokens.',
+    },
+    servers: [{ url: baseUrl }],
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'An API key or a service token' } },
+      schemas: Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, plain(schema, schema)])),
+    },
+  }
+}
+
+function described({
+  operationId,
+  summary,
+  description,
+  open,
+  parameters,
+  body,
+  example,
+  answer,
+  status = 200,
+  error = ErrorBody,
+  errors,
+}: Operation) {
+  const json = (schema: TSchema, example?: object) => ({
+    'application/json': { schema: plain(schema, undefined), ...(example && { example }) },
+  })
+  const responses: Record<string, object> = {
+    [status]: { description: status === 201 ? 'Made' : 'OK', content: json(answer) },
+  }
+  for (const [status, text] of Object.entries(errors)) responses[status] = { description: text, content: json(error) }
+  return {
+    operationId,
+    summary,
+    description,
+    ...(open === true && { security: [] }),
+    ...(parameters && { parameters }),
+    ...(body && { requestBody: { required: false, content: json(body, example) } }),
+    responses,
+  }
+}
+
+/** What only our own checks read. */
+const ownKeywords = new Set(['errorMessage', 'keyMessage'])
+
+/** A schema as JSON, with a reference for each that has a name, but for `itself`. */
+function plain(schema: unknown, itself: unknown): unknown {
+  const name = nameOf.get(schema)
+  if (name !== undefined && schema !== itself) return { $ref: `#/components/schemas/${name}` }
+  if (Array.isArray(schema)) return schema.map((item) => plain(item, itself))
+  if (typeof schema !== 'object' || schema === null) return schema
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([key]) => !ownKeywords.has(key))
+      .map(([key, value]) => [key, plain(value, itself)]),
+  )
+}

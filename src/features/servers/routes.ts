@@ -1,0 +1,50 @@
+/** `GET /servers/{qualifiedName}` (specification 4.3). */
+
+import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
+import type { Denials } from '../../auth/denials.ts'
+import { forbidden, notFound } from '../../errors.ts'
+import { nameAfter } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { isQualifiedName, namespaceOf } from '../../model/names.ts'
+import { type Access, decide } from '../../policy/decide.ts'
+
+export interface ServerDeps {
+  readonly authorizer: Pick<Authorizer, 'authenticate'>
+  readonly denials: Denials
+  /** Told of details that were answered: they may answer the next request for them. */
+  readonly onDetails: (context: RequestContext, json: Uint8Array) => void
+}
+
+export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): Pick<Handlers, 'getServer'> {
+  return {
+    async getServer(request) {
+      const context = await authorizer.authenticate(request) // 401
+      const { caller, registry } = context
+      const qualifiedName = readQualifiedName(request.url)
+      if (qualifiedName === undefined) throw notFound()
+      const namespace = namespaceOf(qualifiedName)
+      const access: Access = { namespace, resource: 'servers', operation: 'read', metadata: 'none' }
+      const decision = decide(caller.blocks, access)
+      if (!decision.allowed) denials.policy(request, caller, access, decision)
+      if (!decision.allowed && !decision.visible) throw notFound()
+      // Registered servers are visible to every caller, so absence is told before a missing permission.
+      const json = await registry.serverJson(qualifiedName)
+      if (json === undefined) throw notFound()
+      if (!decision.allowed) throw forbidden(decision) // 403
+      refuseQuery(request.url) // 400
+      onDetails(context, json)
+      return new Response(json as Uint8Array<ArrayBuffer>, { headers: privateJson })
+    },
+  }
+}
+
+/** `ns/server`, or `ns` for a namespace-only server, which may keep its slash: `/servers/ns%2F`. */
+function readQualifiedName(url: string): string | undefined {
+  const name = nameAfter('/servers/', url)
+  const trimmed = name?.endsWith('/') === true ? name.slice(0, -1) : name
+  if (trimmed === undefined || !isQualifiedName(trimmed)) return undefined
+  // Only a namespace-only name may end in a slash.
+  return trimmed !== name && trimmed.includes('/') ? undefined : trimmed
+}

@@ -1,0 +1,86 @@
+/** Minting: what a new token's claims are (spec 4.1; contract 3). No I/O but the caller's own look-ups, no clock. */
+
+import { randomBytes } from 'node:crypto'
+import { type Caller, leads } from '../../auth/authenticate.ts'
+import type { RegistrySnapshot } from '../../auth/registry.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
+import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../limits.ts'
+import { CreateTokenRequest, type ServiceTokenClaims } from '../../model/token.ts'
+import { type Block, policyPatternProblem, readPolicy } from '../../policy/block.ts'
+import { problemText, shapeOf } from '../../schema/check.ts'
+
+const requestShape = shapeOf(CreateTokenRequest)
+
+export interface MintOptions {
+  readonly caller: Caller
+  readonly registry: RegistrySnapshot
+  readonly issuer: string
+  readonly nowSeconds: number
+  /** Signs the claims into a token. */
+  readonly sign: (claims: ServiceTokenClaims) => Promise<string>
+}
+
+/** Throws `invalid_request`, `policy_too_large` and `forbidden`. `body` is undefined when there was none. */
+export async function mint(body: unknown, { caller, registry, issuer, nowSeconds, sign }: MintOptions) {
+  const { policy = [], organizationId } = readCreateTokenRequest(body)
+  const parent = caller.token
+  const whole = [...(parent?.policy ?? []), ...policy]
+  // Before anything is compiled or signed: what cannot fit a token costs nothing.
+  const atLeast = Math.ceil((Buffer.byteLength(JSON.stringify(whole)) * 4) / 3)
+  if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
+  const blocks = readBlocks(policy, caller.blocks)
+  const org = organizationId ?? parent?.org
+  if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, registry))) {
+    throw new PlatformError('forbidden', 'organizationId: the caller is not an owner or admin of such an organization')
+  }
+  const ttls = blocks.flatMap(({ ttlSeconds }) => (ttlSeconds === undefined ? [] : [ttlSeconds]))
+  const lifetime = ttls.length > 0 ? Math.min(...ttls) : tokenLifetimeDefaultSeconds
+  // A child never outlives its parent.
+  const exp = Math.min(nowSeconds + lifetime, parent?.exp ?? Number.POSITIVE_INFINITY)
+  const claims: ServiceTokenClaims = {
+    iss: issuer,
+    aud: issuer,
+    sub: caller.userId,
+    key: caller.keyId,
+    ...(org !== undefined && { org }),
+    jti: `tok_${randomBytes(16).toString('base64url')}`,
+    ...(parent !== undefined && { par: [...(parent.par ?? []), parent.jti] }),
+    iat: nowSeconds,
+    exp,
+    policy: whole,
+  }
+  const token = await sign(claims)
+  if (token.length > tokenCharsMax) throw tooLarge(token.length)
+  return { claims, token, expiresAt: new Date(exp * 1000).toISOString() }
+}
+
+function tooLarge(chars: number): PlatformError {
+  const message = `policy: the token would have ${chars} characters or more; at most ${tokenCharsMax} fit a request header`
+  return new PlatformError('policy_too_large', message)
+}
+
+/** The same refusal for an organization that is not the caller's to lead and for one that does not exist. */
+async function mayScopeTo(organizationId: string, caller: Caller, registry: RegistrySnapshot): Promise<boolean> {
+  if (caller.organizationId !== undefined && caller.organizationId !== organizationId) return false
+  return leads(caller, organizationId, registry)
+}
+
+/** Zero bytes, `{}` and `null` mean "no policy"; `null` is what the official client sends (contract 3). */
+function readCreateTokenRequest(body: unknown): CreateTokenRequest {
+  if (body === undefined || body === null) return {}
+  if (!requestShape.accepts(body)) {
+    const [problem = { place: '', message: 'is not a request for a token' }] = requestShape.problems(body, 1)
+    throw invalidRequest(problem.place === '' ? `the body: ${problem.message}` : problemText(problem))
+  }
+  return body
+}
+
+/** `inherited` are the parent's: patterns cost what they cost together. */
+function readBlocks(policy: CreateTokenRequest['policy'] & object, inherited: readonly Block[]) {
+  if (policy.length === 0) return []
+  const read = readPolicy(policy)
+  if ('problem' in read) throw invalidRequest(problemText(read.problem))
+  const problem = policyPatternProblem(inherited, read.blocks)
+  if (problem !== undefined) throw invalidRequest(problemText(problem))
+  return read.blocks
+}

@@ -1,0 +1,88 @@
+/**
+ * Records as lines of an export: what each says, what it must be, and which entries of the store it stands for.
+ * Left out are the secrets, and what is made from the records: index, generations, manifest.
+ */
+
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { apiKeyEntries } from '../auth/api-key.ts'
+import { Connection } from '../model/connection.ts'
+import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
+import { RecordedAnswer } from '../model/recorded-answer.ts'
+import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
+import { ServerDetail } from '../model/server.ts'
+import { shapeOf } from '../schema/check.ts'
+import { connectionEntry, type PrivatePart } from '../storage/connections.ts'
+import {
+  connectionPrivateKey,
+  memberKey,
+  mockKey,
+  namespaceKey,
+  organizationKey,
+  revocationKey,
+  serverKey,
+} from '../storage/keys.ts'
+import type { Entry } from '../storage/store.ts'
+
+function line<K extends string, P extends Record<string, TSchema>>(kind: K, properties: P) {
+  return Type.Object({ kind: Type.Literal(kind), ...properties }, { additionalProperties: false })
+}
+
+/** The first line. `secret` tells instance secrets apart without telling one: hashes of API keys are keyed with it. */
+export const ExportHead = Type.Object(
+  { postern: Type.Literal('export'), version: Type.Literal(1), secret: Type.String() },
+  { additionalProperties: false },
+)
+
+/** The last line: a file that was cut off does not have it. */
+const ExportEnd = Type.Object(
+  { postern: Type.Literal('end'), records: Type.Integer() },
+  { additionalProperties: false },
+)
+
+const lines = {
+  organization: line('organization', { organization: Organization }),
+  member: line('member', { organizationId: OrganizationId, userId: UserId, role: Role }),
+  namespace: line('namespace', { namespace: Namespace }),
+  apiKey: line('apiKey', { apiKey: ApiKey, digest: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
+  server: line('server', { server: ServerDetail }),
+  mock: line('mock', { position: Type.String({ pattern: '^\\d{6,9}$' }), mock: RecordedAnswer }),
+  connection: line('connection', {
+    namespace: Slug,
+    connection: Connection,
+    server: Type.Optional(QualifiedName),
+  }),
+  revocation: line('revocation', { jti: Type.String({ pattern: '^[A-Za-z0-9_-]{1,100}$' }), until: Type.Integer() }),
+}
+export type ExportLine = { [K in keyof typeof lines]: Static<(typeof lines)[K]> }[keyof typeof lines]
+
+export const headShape = shapeOf(ExportHead)
+export const endShape = shapeOf(ExportEnd)
+export const lineShapes = Object.fromEntries(Object.entries(lines).map(([kind, schema]) => [kind, shapeOf(schema)]))
+
+/** The entries of a line, without the index. `headers` are the sealed ones that a connection has already. */
+export function entriesOf(record: ExportLine, headers?: string): Entry[] {
+  const json = (value: object) => Buffer.from(JSON.stringify(value))
+  switch (record.kind) {
+    case 'organization':
+      return [{ key: organizationKey(record.organization.organizationId), value: json(record.organization) }]
+    case 'member':
+      return [{ key: memberKey(record.organizationId, record.userId), value: Buffer.from(record.role) }]
+    case 'namespace':
+      return [{ key: namespaceKey(record.namespace.namespace), value: json(record.namespace) }]
+    case 'apiKey':
+      return apiKeyEntries(record.apiKey, record.digest)
+    case 'server':
+      return [{ key: serverKey(record.server.qualifiedName), value: json(record.server) }]
+    case 'mock':
+      return [{ key: mockKey(record.mock.server, record.position), value: json(record.mock) }]
+    case 'revocation':
+      return [{ key: revocationKey(record.jti), value: Buffer.from(String(record.until)) }]
+    case 'connection': {
+      const { namespace, connection, server } = record
+      const entry = connectionEntry(namespace, connection)
+      const beside: PrivatePart = { ...(server !== undefined && { server }), ...(headers !== undefined && { headers }) }
+      if (Object.keys(beside).length === 0) return [entry]
+      return [entry, { key: connectionPrivateKey(namespace, connection.connectionId), value: json(beside) }]
+    }
+  }
+}

@@ -1,0 +1,256 @@
+/**
+ * An export into a store: one transaction, all or nothing. A record replaces the one of the same id; the others stay.
+ * The lines are read twice: once to check them all and to find what they replace, once to write them.
+ */
+
+import { closeSync, openSync, readSync } from 'node:fs'
+import { readApiKey } from '../auth/api-key.ts'
+import { readRevocation } from '../auth/revocation.ts'
+import { CommandError } from '../errors.ts'
+import { urlProblem } from '../model/connection.ts'
+import { namespaceOf } from '../model/names.ts'
+import { serverUrlProblem } from '../model/server.ts'
+import { type Problem, problemText } from '../schema/check.ts'
+import { readJsonBytes } from '../schema/json.ts'
+import { nothingAhead } from '../storage/ahead.ts'
+import { bytesOf, findConnection, indexEntries, newConnectionsVersion, usageCount } from '../storage/connections.ts'
+import {
+  apiKeyKey,
+  connectionPrivateKey,
+  connectionsVersionKey,
+  leftKey,
+  namespaceKey,
+  organizationKey,
+  registryVersionKey,
+  revocationKey,
+} from '../storage/keys.ts'
+import type { Check, Entry, Key, Store } from '../storage/store.ts'
+import { newVersion } from '../storage/versions.ts'
+import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'
+
+/** Schemas of tools nest deeper than requests do. */
+const depthMax = 64
+const indexBatchMax = 400_000
+
+export interface Imported {
+  readonly records: number
+  /** API keys of another instance: their hashes are good for nothing here. */
+  readonly leftOut: number
+}
+
+/** Throws CommandError that names the line. */
+export async function importFile(
+  store: Store,
+  file: string,
+  secret: string,
+  onProgress: (stage: string, done: number) => void,
+): Promise<Imported> {
+  const deletes: Key[] = []
+  const named = new Map<string, Key>()
+  const brought = new Set<string>()
+  /** When the keys of the store were revoked: an older export does not bring them back. */
+  const revoked = new Map<string, string>()
+  /** How long tokens of the file are revoked, here or there: no revocation gets shorter. */
+  const untils = new Map<string, number>()
+  /** The sealed headers of connections that are replaced. */
+  const kept = new Map<string, string>()
+  let records = 0
+  let leftOut = 0
+
+  /** What the file adds to namespaces, by name. */
+  const usages = new Map<string, { connections: number; bytes: number }>()
+  const connectionNames = new Set<string>()
+
+  const noteConnection = async (line: Extract<ExportLine, { kind: 'connection' }>) => {
+    const { namespace, connection } = line
+    const { connectionId } = connection
+    const usage = usages.get(namespace) ?? { connections: 0, bytes: 0 }
+    usages.set(namespace, usage)
+    const stored = await findConnection(store, namespace, connectionId)
+    if (stored === undefined) usage.connections += 1
+    else {
+      for (const { key } of indexEntries(namespace, stored.connection)) deletes.push(key)
+      deletes.push(connectionPrivateKey(namespace, connectionId))
+      usage.bytes -= bytesOf(stored)
+      const { headers } = stored.beside
+      // An export carries no secrets. What goes to this very server stays; to another one it must not go.
+      if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) {
+        kept.set(`${namespace}/${connectionId}`, headers)
+      }
+    }
+    for (const { value } of entriesOf(line, kept.get(`${namespace}/${connectionId}`))) usage.bytes += value.length
+  }
+
+  let ours = false
+  for (const { line, head } of linesOf(file)) {
+    if (head !== undefined) {
+      ours = head === secret
+      continue
+    }
+    if (line.kind === 'apiKey' && !ours) {
+      leftOut += 1
+      continue
+    }
+    records += 1
+    onProgress('checking', records)
+    if (line.kind === 'apiKey') {
+      const stored = await store.get(apiKeyKey(line.apiKey.keyId))
+      const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
+      if (revokedAt !== null) revoked.set(line.apiKey.keyId, revokedAt)
+    }
+    if (line.kind === 'revocation') {
+      const stored = readRevocation(await store.get(revocationKey(line.jti)))
+      untils.set(line.jti, Math.max(line.until, stored, untils.get(line.jti) ?? 0))
+    }
+    if (line.kind === 'organization') brought.add(`organization ${line.organization.organizationId}`)
+    if (line.kind === 'namespace') {
+      brought.add(`namespace ${line.namespace.namespace}`)
+      deletes.push(leftKey(line.namespace.namespace))
+      if ('organizationId' in line.namespace) {
+        named.set(`organization ${line.namespace.organizationId}`, organizationKey(line.namespace.organizationId))
+      }
+    }
+    if (line.kind === 'server') {
+      const namespace = namespaceOf(line.server.qualifiedName)
+      named.set(`namespace ${namespace}`, namespaceKey(namespace))
+    }
+    if (line.kind === 'connection') {
+      named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
+      const name = `${line.namespace}/${line.connection.connectionId}`
+      if (connectionNames.has(name)) throw new CommandError(`${file}: has the connection ${name} twice`)
+      connectionNames.add(name)
+      await noteConnection(line)
+    }
+  }
+  for (const [what, key] of named) {
+    if (!brought.has(what) && (await store.get(key)) === undefined) {
+      throw new CommandError(`${file}: names the ${what}, which is neither in the file nor in the store`)
+    }
+  }
+
+  const checks: Check[] = [nothingAhead]
+  for (const key of [registryVersionKey, ...[...usages.keys()].map(connectionsVersionKey)]) {
+    checks.push({ key, value: (await store.get(key)) ?? null })
+  }
+  const counts = [...usages].map(([namespace, { connections, bytes }]) => usageCount(namespace, connections, bytes))
+  const puts = function* (): Generator<Entry> {
+    let index: Entry[] = []
+    let done = 0
+    for (const { line, head } of linesOf(file)) {
+      if (head !== undefined || (line.kind === 'apiKey' && !ours)) continue
+      done += 1
+      onProgress('writing', done)
+      yield* entriesOf(
+        asRevoked(line, revoked, untils),
+        line.kind === 'connection' ? kept.get(`${line.namespace}/${line.connection.connectionId}`) : undefined,
+      )
+      if (line.kind !== 'connection') continue
+      for (const entry of indexEntries(line.namespace, line.connection)) index.push(entry)
+      if (index.length < indexBatchMax) continue
+      yield* sorted(index)
+      index = []
+    }
+    yield* sorted(index)
+    for (const namespace of usages.keys()) yield newConnectionsVersion(namespace)
+    yield newVersion(registryVersionKey)
+  }
+  const committed = await store.load({ checks, counts, deletes, puts: puts() })
+  if (!committed.ok) throw new CommandError('something else was written meanwhile, so nothing was imported: try again')
+  return { records, leftOut }
+}
+
+/** The line, with what the store knows of revocations: nothing that was taken back comes to life. */
+function asRevoked(
+  line: ExportLine,
+  revoked: ReadonlyMap<string, string>,
+  untils: ReadonlyMap<string, number>,
+): ExportLine {
+  if (line.kind === 'apiKey') {
+    const revokedAt = revoked.get(line.apiKey.keyId) ?? line.apiKey.revokedAt
+    return { ...line, apiKey: { ...line.apiKey, revokedAt } }
+  }
+  return line.kind === 'revocation' ? { ...line, until: untils.get(line.jti) ?? line.until } : line
+}
+
+/** Neighbours one after the other: a tree that is written in order is several times as fast. */
+function sorted(entries: Entry[]): Entry[] {
+  return entries.sort((a, b) => Buffer.compare(a.key, b.key))
+}
+
+type Line =
+  | { readonly line: ExportLine; readonly head: undefined }
+  | { readonly line: ExportLine; readonly head: string }
+
+/** The lines, each checked. The first is the head, and its `line` is nothing. */
+function* linesOf(file: string): Generator<Line> {
+  let number = 0
+  let ended = false
+  for (const bytes of rawLines(file)) {
+    number += 1
+    const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
+    if (bytes.length === 0) continue
+    const read = readJsonBytes(bytes, { depthMax })
+    if ('problem' in read) throw wrong(problemText(read.problem))
+    if (number === 1) {
+      if (!headShape.accepts(read.value)) throw wrong('is not the first line of an export of this version')
+      yield { line: undefined as never, head: read.value.secret }
+      continue
+    }
+    if (endShape.accepts(read.value)) {
+      if (read.value.records !== number - 2)
+        throw wrong(`is the end of ${read.value.records} records, and there are ${number - 2}`)
+      ended = true
+      continue
+    }
+    if (ended) throw wrong('stands after the end')
+    const kind = String((read.value as { kind?: unknown } | null)?.kind)
+    const shape = Object.hasOwn(lineShapes, kind) ? lineShapes[kind] : undefined
+    if (shape === undefined)
+      throw wrong(`kind: ${JSON.stringify(kind)} is none of ${Object.keys(lineShapes).join(', ')}`)
+    if (!shape.accepts(read.value)) {
+      const [problem = { place: '', message: 'is not a record' }] = shape.problems(read.value, 1)
+      throw wrong(problemText(problem))
+    }
+    const line = read.value as ExportLine
+    const wrongUrl = urlProblemOf(line)
+    if (wrongUrl !== undefined) throw wrong(problemText(wrongUrl))
+    yield { line, head: undefined }
+  }
+  if (number === 0) throw new CommandError(`${file}: is empty`)
+  if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
+}
+
+/** As a write is checked: what could not be called is not taken in. */
+function urlProblemOf(line: ExportLine): Problem | undefined {
+  const { kind } = line
+  if (kind === 'server') return inside('server', serverUrlProblem(line.server))
+  if (kind !== 'connection' || line.connection.mcpUrl === null) return undefined
+  const message = urlProblem(line.connection.mcpUrl)
+  return message === undefined ? undefined : { place: 'connection.mcpUrl', message }
+}
+
+function inside(place: string, problem: Problem | undefined): Problem | undefined {
+  return problem && { ...problem, place: `${place}.${problem.place}` }
+}
+
+function* rawLines(file: string): Generator<Buffer> {
+  const descriptor = openSync(file, 'r')
+  try {
+    const chunk = Buffer.allocUnsafe(1024 * 1024)
+    let rest = Buffer.alloc(0)
+    for (;;) {
+      const length = readSync(descriptor, chunk, 0, chunk.length, null)
+      if (length === 0) break
+      const bytes = Buffer.concat([rest, chunk.subarray(0, length)])
+      let start = 0
+      for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, start)) {
+        yield bytes.subarray(start, end)
+        start = end + 1
+      }
+      rest = bytes.subarray(start)
+    }
+    if (rest.length > 0) yield rest
+  } finally {
+    closeSync(descriptor)
+  }
+}

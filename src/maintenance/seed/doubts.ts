@@ -1,0 +1,64 @@
+/**
+ * What is allowed in fixtures and hardly meant: read from files that have no problem, for whoever checks them. Serving
+ * never asks.
+ */
+
+import { isIP } from 'node:net'
+import { extname } from 'node:path'
+import { didYouMean } from '../../schema/near-name.ts'
+import { asBuffer } from '../../storage/store.ts'
+import { hostOf, refusalOf } from '../../upstream/addresses.ts'
+import { type FixtureProblem, recordAt } from './problem.ts'
+import type { SourceFile } from './read.ts'
+import type { FixtureFile } from './schema.ts'
+
+/** In the order of the files. */
+export function fixtureDoubts(sources: readonly SourceFile[]): FixtureProblem[] {
+  /** Users who reach something. */
+  const users = new Set<string>()
+  const keys: { readonly file: string; readonly place: string; readonly record: string; readonly userId: string }[] = []
+  const doubts: FixtureProblem[] = []
+  /** By origin: a thousand connections may point to one. */
+  const origins = new Map<string, string | undefined>()
+
+  for (const { file, read } of sources) {
+    const document = JSON.parse(asBuffer(read()).toString()) as FixtureFile
+    for (const { members } of document.organizations ?? []) for (const { userId } of members) users.add(userId)
+    for (const namespace of document.namespaces ?? []) if ('userId' in namespace) users.add(namespace.userId)
+    for (const [index, { userId, operator }] of (document.apiKeys ?? []).entries()) {
+      const place = `apiKeys[${index}].userId`
+      if (operator !== true) keys.push({ file, place, record: recordAt(document, place) ?? '', userId })
+    }
+    for (const [index, { mcpUrl, mock }] of (document.connections ?? []).entries()) {
+      if (typeof mcpUrl !== 'string' || mock?.enabled === true) continue
+      const origin = URL.canParse(mcpUrl) ? new URL(mcpUrl).origin : mcpUrl
+      if (!origins.has(origin)) origins.set(origin, refusalOfUrl(origin))
+      const message = origins.get(origin)
+      const place = `connections[${index}].mcpUrl`
+      if (message !== undefined) doubts.push({ file, place, record: recordAt(document, place), message })
+    }
+  }
+  for (const { userId, ...where } of keys) {
+    if (users.has(userId)) continue
+    const message = `${JSON.stringify(userId)} belongs to no organization and owns no namespace${didYouMean(userId, users)}`
+    doubts.push({ ...where, message })
+  }
+  return doubts
+}
+
+/** As `serve` judges with its defaults. */
+const policy = { allowed: [], isPublicAllowed: true, isOurs: () => false }
+
+/** Why `serve` would not go there. Names are not looked up: they may mean another machine where it runs. */
+function refusalOfUrl(text: string): string | undefined {
+  if (!URL.canParse(text)) return 'is not a URL'
+  const url = new URL(text)
+  const host = hostOf(url)
+  const address = /^(?:.+\.)?localhost$/.test(host) ? '127.0.0.1' : host
+  return isIP(address) === 0 ? undefined : refusalOf(url, address, policy)
+}
+
+/** Files beside fixtures that look like some, and are not read. */
+export function looksIgnored(file: string): boolean {
+  return ['.jsonc', '.json5', '.yaml', '.yml', '.ndjson', '.jsonl'].includes(extname(file).toLowerCase())
+}

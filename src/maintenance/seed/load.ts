@@ -1,0 +1,320 @@
+/**
+ * Loads fixtures into the store: all or nothing, and idempotent (contract 7). What a fixture brings
+ * replaces the record of the same id; a record that came from a fixture goes when its fixture does;
+ * a record written at run time is never removed, and the log says when one is replaced. The store keeps a
+ * manifest of what the fixtures brought, so it knows which records those are.
+ */
+
+import { apiKeyDigest, readApiKey } from '../../auth/api-key.ts'
+import { CommandError } from '../../errors.ts'
+import type { ApiKey } from '../../model/registry.ts'
+import type { Log } from '../../ops/log.ts'
+import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ahead.ts'
+import { newConnectionsVersion, usageCount } from '../../storage/connections.ts'
+import {
+  aheadKey,
+  apiKeyDigestKey,
+  apiKeyKey,
+  connectionLatin1Key,
+  connectionsVersionKey,
+  fixturesDigestKey,
+  latin1Key,
+  manifest,
+  manifestKey,
+  memberKey,
+  mockKey,
+  namespaceKey,
+  organizationKey,
+  parseKey,
+  recordName,
+  registryVersionKey,
+  serverKey,
+  under,
+} from '../../storage/keys.ts'
+import { leftBehind } from '../../storage/leftovers.ts'
+import { type Check, type Entry, type Key, type Store, sameBytes } from '../../storage/store.ts'
+import { newVersion } from '../../storage/versions.ts'
+import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
+import type { Fixtures } from './read.ts'
+
+export interface LoadOptions {
+  readonly pepper: Buffer
+  readonly now: Date
+  readonly log: Log
+  /** A new namespace of so many bytes or more is written ahead (`storage/ahead.ts`). */
+  readonly aheadBytesMin?: number
+  /** Index entries and records written so far, and how many there will be. */
+  readonly onProgress?: (done: number, total: number) => void
+}
+
+export interface Loaded {
+  readonly connections: number
+  readonly servers: number
+  readonly removed: number
+}
+
+/** Were these very fixtures the last ones loaded? */
+export async function isLoaded(store: Store, digest: string): Promise<boolean> {
+  return sameBytes(await store.get(fixturesDigestKey), Buffer.from(digest))
+}
+
+/** Resolves when durable. Nothing is written when it rejects. */
+export async function loadFixtures(
+  store: Store,
+  fixtures: Fixtures,
+  digest: string,
+  options: LoadOptions,
+): Promise<Loaded> {
+  for (;;) {
+    const loaded = await tryLoad(store, fixtures, digest, options)
+    // Something else was written to the same place meanwhile: look again.
+    if (loaded !== undefined) return loaded
+  }
+}
+
+async function tryLoad(
+  store: Store,
+  fixtures: Fixtures,
+  digest: string,
+  { pepper, now, log, aheadBytesMin = aheadBytesDefault, onProgress = () => {} }: LoadOptions,
+): Promise<Loaded | undefined> {
+  await removeAhead(store)
+  const checks: Check[] = [await checkOf(store, registryVersionKey)]
+  const wanted = await registryRecords(store, fixtures, pepper, now)
+  const before = await readManifest(store)
+  const puts: Entry[] = []
+  const deletes: Key[] = [...before.parts]
+  /** Notes a record as brought by these fixtures. */
+  const bring = (key: Key, what: () => string, replaces: boolean) => {
+    const isKnown = before.names.size > 0 && before.names.delete(latin1Key(key))
+    if (replaces && !isKnown) log.warn('a fixture replaced a record written at run time', { record: what() })
+  }
+
+  for (const { key, value, what } of wanted) {
+    const stored = await store.get(key)
+    const changes = stored === undefined || !sameBytes(stored, value)
+    if (changes) puts.push({ key, value })
+    bring(key, () => what, changes && stored !== undefined)
+  }
+  const ahead: NamespaceChange[] = []
+  const aheadChecks: Check[] = []
+  const changes: NamespaceChange[] = []
+  for (const ready of fixtures.connections.namespaces) {
+    const { namespace } = ready
+    const check = await checkOf(store, connectionsVersionKey(namespace))
+    checks.push(check)
+    const nothingThere = await isEmpty(store, namespace)
+    // A record that is listed and not there is put again, and no leftover of fixtures.
+    if (nothingThere)
+      for (const id of before.names.size > 0 ? ready.ids : []) before.names.delete(connectionLatin1Key(namespace, id))
+    const change = nothingThere ? newNamespace(ready, now) : await namespaceChange(store, ready, { now, bring })
+    const isHidden = nothingThere && (await store.get(namespaceKey(namespace))) === undefined
+    if (isHidden && change.bytes >= aheadBytesMin) {
+      ahead.push(change)
+      aheadChecks.push(check)
+    } else changes.push(change)
+  }
+  // What is left of the old manifest came from a fixture that is gone.
+  const gone = new Map<string, string[]>()
+  for (const name of before.names) {
+    const key = Buffer.from(name, 'latin1')
+    const parsed = parseKey(key)
+    if (parsed?.kind === 'connection') {
+      const ids = gone.get(parsed.namespace)
+      if (ids === undefined) gone.set(parsed.namespace, [parsed.connectionId])
+      else ids.push(parsed.connectionId)
+    } else if (!(await isRevokedApiKey(store, key))) {
+      // A revoked key is remembered: its fixture may come back, and its tokens must not.
+      deletes.push(key)
+    }
+  }
+  for (const [namespace, ids] of gone) changes.push(await removal(store, namespace, ids))
+
+  const left = await leftBehind(
+    store,
+    before.names,
+    fixtures.namespaces.map(({ namespace }) => namespace),
+  )
+  for (const key of left.marks.deletes) deletes.push(key)
+  puts.push(...left.marks.puts)
+
+  /** What becomes of the usage of namespaces; of each that is touched. */
+  const usages = new Map<string, { connections: number; bytes: number }>()
+  for (const { namespace, connections, bytes } of [...ahead, ...changes].filter(({ isTouched }) => isTouched)) {
+    const so = usages.get(namespace) ?? { connections: 0, bytes: 0 }
+    usages.set(namespace, { connections: so.connections + connections, bytes: so.bytes + bytes })
+  }
+  for (const namespace of usages.keys()) puts.push(newConnectionsVersion(namespace))
+  puts.push(newVersion(registryVersionKey), { key: fixturesDigestKey, value: Buffer.from(digest) })
+  const total = puts.length + [...ahead, ...changes].reduce((sum, { size }) => sum + size, 0)
+  const counted = counter(total, onProgress)
+  const putsOf = (some: readonly NamespaceChange[]) => counted(inTurn(some.map(({ puts }) => puts)))
+  if (ahead.length > 0) {
+    const namespaces = ahead.map(({ namespace }) => namespace)
+    if (!(await writeAhead(store, { namespaces, entries: putsOf(ahead), checks: aheadChecks }))) return undefined
+    deletes.push(aheadKey)
+    // They hold what they were made of: as much as a million keys take.
+    ahead.length = 0
+  } else checks.push(nothingAhead)
+  const committed = await store.load({
+    checks,
+    counts: [...usages].map(([namespace, { connections, bytes }]) => usageCount(namespace, connections, bytes)),
+    deletes: inTurn([deletes, ...changes.map((change) => change.deletes)]),
+    puts: inTurn([counted(puts), manifestEntries(broughtNames(wanted, fixtures)), putsOf(changes)]),
+  })
+  if (!committed.ok) return undefined
+  tellRemoved(before.names, left.counts, log)
+  return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed: before.names.size }
+}
+
+/** So many records do not go by a small edit: the folder may be another than was meant. */
+const removedToldMin = 10
+const namesToldMax = 5
+
+/** What a load took away, and what it left behind. */
+function tellRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, number>, log: Log): void {
+  // The hash of a key goes with the key.
+  const records = [...removed]
+    .map((name) => Buffer.from(name, 'latin1'))
+    .filter((key) => parseKey(key)?.kind !== 'apiKeyDigest')
+  if (records.length >= removedToldMin) {
+    const names = records.slice(0, namesToldMax).map(recordName).join(', ')
+    const more = records.length > namesToldMax ? ', …' : ''
+    log.warn('records went with their fixtures', { removed: records.length, records: names + more })
+  }
+  for (const [namespace, connections] of left) {
+    log.warn('connections of a namespace that is gone are kept: postern verify says how to remove them', {
+      namespace,
+      connections,
+    })
+  }
+}
+
+/** Below it everything is one transaction. Above it, what is of new namespaces is written ahead. */
+const aheadBytesDefault = 32 * 1024 * 1024
+
+async function isRevokedApiKey(store: Store, key: Key): Promise<boolean> {
+  if (parseKey(key)?.kind !== 'apiKey') return false
+  const stored = await store.get(key)
+  return stored !== undefined && readApiKey(stored).revokedAt !== null
+}
+
+interface Wanted {
+  readonly key: Key
+  readonly value: Uint8Array
+  /** For the log. */
+  readonly what: string
+}
+
+async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer, now: Date): Promise<Wanted[]> {
+  const records: Wanted[] = []
+  const add = (what: string, key: Key, value: object | string) => {
+    records.push({ key, value: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), what })
+  }
+  for (const { organizationId, name, members } of fixtures.organizations) {
+    add(`organization ${organizationId}`, organizationKey(organizationId), { organizationId, name })
+    for (const { userId, role } of members) {
+      add(`member ${userId} of ${organizationId}`, memberKey(organizationId, userId), role)
+    }
+  }
+  for (const namespace of fixtures.namespaces) {
+    add(`namespace ${namespace.namespace}`, namespaceKey(namespace.namespace), namespace)
+  }
+  for (const detail of fixtures.servers) {
+    add(`server ${detail.qualifiedName}`, serverKey(detail.qualifiedName), detail)
+  }
+  for (const [index, mock] of fixtures.mocks.entries()) {
+    add(`mock of ${mock.server}`, mockKey(mock.server, String(index).padStart(6, '0')), mock)
+  }
+  for (const { file, key, userId, name = null, operator = false } of fixtures.apiKeys) {
+    const digest = apiKeyDigest(pepper, key)
+    // The same key has the same id in every load, so that its tokens outlive a reload.
+    const keyId = `key_${digest.slice(0, 16)}`
+    const holder = await store.get(apiKeyDigestKey(digest))
+    if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
+      throw new CommandError(`${file}: brings a key that was made at run time (${Buffer.from(holder)}): choose another`)
+    }
+    const stored = await store.get(apiKeyKey(keyId))
+    const known = stored === undefined ? undefined : readApiKey(stored)
+    const record: ApiKey = {
+      keyId,
+      name,
+      userId,
+      operator,
+      createdAt: known?.createdAt ?? now.toISOString(),
+      // A revoked key stays revoked, whatever its fixture says.
+      revokedAt: known?.revokedAt ?? null,
+    }
+    add(`API key ${keyId}`, apiKeyKey(keyId), record)
+    add(`API key ${keyId}`, apiKeyDigestKey(digest), keyId)
+  }
+  return records
+}
+
+interface Manifest {
+  /** The keys that it is kept under. */
+  readonly parts: readonly Key[]
+  /** The keys of the records, as latin1 text. */
+  readonly names: Set<string>
+}
+
+const manifestPartSize = 500
+
+async function readManifest(store: Store): Promise<Manifest> {
+  const parts: Key[] = []
+  const names = new Set<string>()
+  let { gte, lt } = under(manifest)
+  for (;;) {
+    const { entries, more } = await store.range({ gte, lt, limit: 100 })
+    for (const { key, value } of entries) {
+      parts.push(key)
+      for (const name of latin1Key(value).split('\n')) names.add(name)
+    }
+    const last = entries.at(-1)
+    if (!more || last === undefined) return { parts, names }
+    gte = Buffer.concat([last.key, Buffer.of(0)])
+  }
+}
+
+/** The keys of all records that the fixtures bring, as text. */
+function* broughtNames(wanted: readonly Wanted[], { connections }: Fixtures): Generator<string> {
+  for (const { key } of wanted) yield latin1Key(key)
+  for (const { namespace, ids } of connections.namespaces) {
+    for (const id of ids) yield connectionLatin1Key(namespace, id)
+  }
+}
+
+/** Names hold no line breaks: no control characters at all but the NUL between their parts. */
+function* manifestEntries(names: Iterable<string>): Generator<Entry> {
+  let part: string[] = []
+  let parts = 0
+  const entry = (): Entry => ({ key: manifestKey(parts), value: Buffer.from(part.join('\n'), 'latin1') })
+  for (const name of names) {
+    part.push(name)
+    if (part.length < manifestPartSize) continue
+    yield entry()
+    parts += 1
+    part = []
+  }
+  if (part.length > 0) yield entry()
+}
+
+function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {
+  for (const list of lists) yield* list
+}
+
+/** Counts what passes through, over several lists. */
+function counter(total: number, onProgress: (done: number, total: number) => void) {
+  let done = 0
+  return function* counted(entries: Iterable<Entry>): Generator<Entry> {
+    for (const entry of entries) {
+      if (done % 20_000 === 0) onProgress(done, total)
+      done += 1
+      yield entry
+    }
+  }
+}
+
+async function checkOf(store: Store, key: Key): Promise<Check> {
+  return { key, value: (await store.get(key)) ?? null }
+}

@@ -1,0 +1,176 @@
+/** What fixtures change in one namespace: found by comparing with what is stored, and made again when it is written. */
+
+import type { Connection } from '../../model/connection.ts'
+import { readConnection, termsOf } from '../../storage/connections.ts'
+import { connectionKey, connectionPrivateKey, termBytes } from '../../storage/keys.ts'
+import { type Entry, type Key, type Store, sameBytes } from '../../storage/store.ts'
+import { besideServer, type ReadyConnection, type ReadyNamespace } from './ready.ts'
+import { createTermOrder, type TermOrder } from './term-order.ts'
+
+export interface NamespaceChange {
+  readonly namespace: string
+  /** Each kind in the order of its keys; to be walked once. */
+  readonly puts: Iterable<Entry>
+  readonly deletes: Iterable<Key>
+  /** How many entries it puts. */
+  readonly size: number
+  /** Connections that it adds, and bytes of them with what is beside them: below zero where there are fewer. */
+  readonly connections: number
+  readonly bytes: number
+  /** Is anything other than it was? */
+  readonly isTouched: boolean
+}
+
+export interface ChangeOptions {
+  readonly now: Date
+  /** Told of each connection, with the key of its record. */
+  readonly bring: (key: Key, what: () => string, replaces: boolean) => void
+}
+
+/** Of a namespace that holds nothing: there is nothing to compare with. */
+export function newNamespace(ready: ReadyNamespace, now: Date): NamespaceChange {
+  const { namespace, ids, undated } = ready
+  const createdAt = now.toISOString()
+  function* puts(): Generator<Entry> {
+    const terms = createTermOrder(ready.terms)
+    const withBeside: number[] = []
+    for (const [index, id] of ids.entries()) {
+      const row = ready.read(index)
+      for (let at = 0; at < row.terms.length; at += termBytes) terms.add(index, row.terms.subarray(at, at + termBytes))
+      if (row.server !== undefined) withBeside.push(index)
+      yield { key: connectionKey(namespace, id), value: recordOf(row, createdAt) }
+    }
+    yield* besideEntries(ready, withBeside)
+    yield* termEntries(ready, terms)
+  }
+  const size = ids.length + ready.withServer + ready.terms
+  const bytes = ready.bytes + undated * createdAt.length + ready.besideBytes
+  return { namespace, puts: puts(), deletes: [], size, connections: ids.length, bytes, isTouched: true }
+}
+
+const readAhead = 500
+
+export async function namespaceChange(
+  store: Store,
+  ready: ReadyNamespace,
+  { now, bring }: ChangeOptions,
+): Promise<NamespaceChange> {
+  const { namespace, ids } = ready
+  /** The connections whose record, and whose private part, is put. */
+  const changed: number[] = []
+  const changedBeside: number[] = []
+  /** When the changed ones were made, where the fixture does not say. */
+  const madeAt = new Map<number, string>()
+  const terms = createTermOrder()
+  const goneTerms = createTermOrder()
+  const goneBeside: Key[] = []
+  let connections = 0
+  let bytes = 0
+  for (let start = 0; start < ids.length; start += readAhead) {
+    const some = ids.slice(start, start + readAhead)
+    const keys = some.map((id) => connectionKey(namespace, id))
+    const stored = await store.getMany(keys)
+    const besideKeys = some.map((id) => connectionPrivateKey(namespace, id))
+    const beside = await store.getMany(besideKeys)
+    for (const [offset, id] of some.entries()) {
+      const index = start + offset
+      const row = ready.read(index)
+      const before = stored[offset]
+      const createdAt = before === undefined || row.isDated ? undefined : readConnection(before).createdAt
+      const value = recordOf(row, createdAt ?? now.toISOString())
+      const changes = before === undefined || !sameBytes(before, value)
+      bring(keys[offset] as Key, () => `connection ${namespace}/${id}`, changes && before !== undefined)
+      if (changes) {
+        changed.push(index)
+        bytes += value.length - (before?.length ?? 0)
+        if (before === undefined) connections += 1
+        if (createdAt !== undefined) madeAt.set(index, createdAt)
+        const known = new Map(
+          before === undefined ? [] : termsOf(readConnection(before)).map((term) => [textOf(term), term]),
+        )
+        for (let at = 0; at < row.terms.length; at += termBytes) {
+          const term = row.terms.subarray(at, at + termBytes)
+          if (!known.delete(textOf(term))) terms.add(index, term)
+        }
+        for (const term of known.values()) goneTerms.add(index, term)
+      }
+      const wanted = besideOf(row)
+      if (sameBytes(beside[offset], wanted ?? null)) continue
+      bytes += (wanted?.length ?? 0) - (beside[offset]?.length ?? 0)
+      if (wanted === undefined) goneBeside.push(besideKeys[offset] as Key)
+      else changedBeside.push(index)
+    }
+  }
+
+  function* puts(): Generator<Entry> {
+    for (const index of changed) {
+      const value = recordOf(ready.read(index), madeAt.get(index) ?? now.toISOString())
+      yield { key: connectionKey(namespace, ids[index] as string), value }
+    }
+    yield* besideEntries(ready, changedBeside)
+    yield* termEntries(ready, terms)
+  }
+  const size = changed.length + changedBeside.length + terms.count
+  function* deletes(): Generator<Key> {
+    yield* goneBeside
+    yield* goneTerms.keys(namespace, ids)
+  }
+  const isTouched = size + goneBeside.length + goneTerms.count > 0
+  return { namespace, puts: puts(), deletes: deletes(), size, connections, bytes, isTouched }
+}
+
+/** Everything of these connections goes: of a namespace, in any order. */
+export async function removal(store: Store, namespace: string, some: readonly string[]): Promise<NamespaceChange> {
+  const ids = [...some].sort()
+  const terms = createTermOrder()
+  const beside: Key[] = []
+  let connections = 0
+  let bytes = 0
+  for (let start = 0; start < ids.length; start += readAhead) {
+    const part = ids.slice(start, start + readAhead)
+    const stored = await store.getMany(part.map((id) => connectionKey(namespace, id)))
+    const besideKeys = part.map((id) => connectionPrivateKey(namespace, id))
+    const storedBeside = await store.getMany(besideKeys)
+    for (const [offset, record] of stored.entries()) {
+      const besideBytes = storedBeside[offset]
+      if (besideBytes !== undefined) beside.push(besideKeys[offset] as Key)
+      if (record === undefined) continue
+      connections -= 1
+      bytes -= record.length + (besideBytes?.length ?? 0)
+      for (const term of termsOf(readConnection(record))) terms.add(start + offset, term)
+    }
+  }
+  function* deletes(): Generator<Key> {
+    for (const id of ids) yield connectionKey(namespace, id)
+    yield* beside
+    yield* terms.keys(namespace, ids)
+  }
+  return { namespace, puts: [], deletes: deletes(), size: 0, connections, bytes, isTouched: true }
+}
+
+function* besideEntries(ready: ReadyNamespace, indexes: readonly number[]): Generator<Entry> {
+  for (const index of indexes) {
+    const value = besideOf(ready.read(index)) ?? nothing
+    yield { key: connectionPrivateKey(ready.namespace, ready.ids[index] as string), value }
+  }
+}
+
+function* termEntries({ namespace, ids }: ReadyNamespace, terms: TermOrder): Generator<Entry> {
+  for (const key of terms.keys(namespace, ids)) yield { key, value: nothing }
+}
+
+function besideOf({ server }: ReadyConnection): Uint8Array | undefined {
+  return server === undefined ? undefined : besideServer(server)
+}
+
+function recordOf({ record, isDated }: ReadyConnection, createdAt: string): Uint8Array {
+  if (isDated) return record
+  const connection: Connection = { ...readConnection(record), createdAt }
+  return Buffer.from(JSON.stringify(connection))
+}
+
+function textOf(term: Uint8Array): string {
+  return Buffer.from(term).toString('latin1')
+}
+
+const nothing = new Uint8Array(0)

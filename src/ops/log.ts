@@ -1,0 +1,27 @@
+/**
+ * The log: one JSON object a line, on stderr. Fields are chosen where a line is written; credentials,
+ * bodies and query strings are never among them.
+ */
+
+import { printable } from './escape-control.ts'
+
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
+
+export interface Log {
+  info(event: string, fields?: LogFields): void
+  warn(event: string, fields?: LogFields): void
+  error(event: string, fields?: LogFields): void
+}
+
+export interface LogOptions {
+  readonly write: (line: string) => void
+  readonly now: () => Date
+}
+
+export function createLog({ write, now }: LogOptions): Log {
+  const line =
+    (level: string) =>
+    (event: string, fields: LogFields = {}) =>
+      write(`${printable(JSON.stringify({ time: now().toISOString(), level, event, ...fields }))}\n`)
+  return { info: line('info'), warn: line('warn'), error: line('error') }
+}

@@ -1,0 +1,97 @@
+/** What the server counts, in the text format of Prometheus. */
+
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+export interface Metrics {
+  answered(operation: string, status: number, seconds: number): void
+  minted(): void
+  /** A token that was not minted; `reason` is an error's code. */
+  refused(reason: string): void
+  /** A credential that was not accepted, and why. */
+  credentialRefused(reason: string): void
+  /** A request to an MCP server elsewhere; `outcome` is the status of its answer, or why there is none. */
+  upstreamAnswered(outcome: string, seconds: number): void
+  /** The whole text. */
+  text(): Promise<string>
+  readonly contentType: string
+}
+
+/** Read when they are asked for. */
+export interface Gauges {
+  readonly storeBytes: () => number
+  readonly pageCache: () => { readonly hits: number; readonly misses: number }
+}
+
+/** Seconds: a page takes some fifty microseconds, a mint two milliseconds. */
+const buckets = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+
+export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const requests = new Histogram({
+    name: 'postern_request_duration_seconds',
+    help: 'Time from a whole request to its answer, by operation and status; its count is the number of requests',
+    labelNames: ['operation', 'status'],
+    buckets,
+    registers,
+  })
+  const minted = new Counter({ name: 'postern_tokens_minted_total', help: 'Service tokens minted', registers })
+  const refused = new Counter({
+    name: 'postern_tokens_refused_total',
+    help: 'Requests for a token that were refused, by the code of the answer',
+    labelNames: ['reason'],
+    registers,
+  })
+  const credentials = new Counter({
+    name: 'postern_credentials_refused_total',
+    help: 'Credentials that were not accepted, by the reason that the log names; limit: too many from one address',
+    labelNames: ['reason'],
+    registers,
+  })
+  const upstream = new Histogram({
+    name: 'postern_upstream_request_duration_seconds',
+    help: "Time to the head of an MCP server's answer, by its status, or: refused (no address we may go to), down, late",
+    labelNames: ['outcome'],
+    buckets: [...buckets, 10, 60],
+    registers,
+  })
+  gauge('postern_store_bytes', 'Size of the store on disk', storeBytes)
+  gauge('postern_page_cache_hits_total', 'List pages that were answered ready', () => pageCache().hits)
+  gauge('postern_page_cache_misses_total', 'List pages that were made', () => pageCache().misses)
+  gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
+  gauge('process_cpu_seconds_total', 'Processor time, user and system', () => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1e6
+  })
+
+  function gauge(name: string, help: string, value: () => number): void {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value())
+      },
+    })
+  }
+
+  /** Looked up once for each pair: labels cost more than what they count. */
+  const children = new Map<string, { observe(seconds: number): void }>()
+  return {
+    answered(operation, status, seconds) {
+      const name = `${operation} ${status}`
+      let child = children.get(name)
+      if (child === undefined) {
+        child = requests.labels(operation, String(status))
+        children.set(name, child)
+      }
+      child.observe(seconds)
+    },
+    minted: () => minted.inc(),
+    refused: (reason) => refused.inc({ reason }),
+    credentialRefused: (reason) => credentials.inc({ reason }),
+    upstreamAnswered: (outcome, seconds) => upstream.observe({ outcome }, seconds),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  }
+}

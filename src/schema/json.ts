@@ -1,0 +1,265 @@
+/**
+ * Strict JSON: what two readers could understand differently is refused. Grammar is the runtime's own
+ * parser; on top of it come valid UTF-8, no byte order mark, no key twice in an object, no half of a
+ * surrogate pair, and a bound on depth. No I/O.
+ */
+
+import { jsonCharacterCost } from '../limits.ts'
+import { type Problem, placeOf } from './check.ts'
+import { whereItFails } from './json-error.ts'
+
+export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The text of some bytes, or undefined when they are not UTF-8 or begin with a byte order mark. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return undefined
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * What becomes of a number that would not come out as it was written, 20 digits say, and that another reader may take
+ * for another number. 'exact' refuses it: for what is kept, or sent on as something else than its own text. 'marked'
+ * gives NaN in its place: for what is looked at here, by a path of keys, while its own text goes on. Within lists,
+ * where no such path leads, it stays.
+ */
+export type Numbers = 'any' | 'exact' | 'marked'
+
+export interface JsonBounds {
+  readonly depthMax: number
+  readonly numbers?: Numbers
+  /** Of all objects together. Building what is read takes time, however few bytes it has. */
+  readonly keysMax?: number
+  /** In objects and lists, counted by their commas and brackets. */
+  readonly valuesMax?: number
+}
+
+/** From bytes, which must be UTF-8. */
+export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult {
+  const text = decodeUtf8(bytes)
+  if (text === undefined) return { problem: { place: '', message: 'is not UTF-8, or begins with a byte order mark' } }
+  return readJson(text, bounds)
+}
+
+/**
+ * `read` as work in steps: yields what reading so many characters costs, in the unit of `costToAsk` (policy), before
+ * it is done.
+ */
+export function* reading<T>(characters: number, read: () => T): Generator<number, T> {
+  yield characters * jsonCharacterCost
+  return read()
+}
+
+export function readJson(text: string, { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds): JsonResult {
+  const parts = countParts(text)
+  const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
+  if (tooMany(parts.keys, keysMax)) return { problem: { place: '', message: `has more than ${keysMax} keys` } }
+  if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    const detail = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
+    return { problem: { place: '', message: `is not JSON: ${detail}${whereItFails(text)}` } }
+  }
+  // Shorter ones always come out as they were.
+  const areNumbersAtRisk = numbers !== 'any' && /[\d.]{16}|\d[eE]/.test(text)
+  // Without escapes there is no half of a surrogate pair, and with as many keys in the value as in the text none came
+  // twice. Most texts are so, and this is a fraction of the walk.
+  if (!areNumbersAtRisk && !text.includes('\\') && keysIn(value, depthMax) === parts.keys) return { value }
+  const inexact: (readonly (string | number)[])[] = []
+  const problem = scan(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
+  if (problem !== undefined) return { problem }
+  for (const place of inexact) value = withNaN(value, place)
+  return { value }
+}
+
+/**
+ * Throws what the runtime's parser throws; undefined for a text with more in it than that, of which nothing is built.
+ */
+export function parseWithin(
+  text: string,
+  { keysMax, valuesMax, depthMax }: Readonly<Record<'keysMax' | 'valuesMax' | 'depthMax', number>>,
+): { readonly value: unknown } | undefined {
+  const { keys, values, depth } = countParts(text)
+  return keys > keysMax || values > valuesMax || depth > depthMax ? undefined : { value: JSON.parse(text) }
+}
+
+/** The value with NaN at the place. */
+function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
+  const last = place.at(-1)
+  if (last === undefined) return Number.NaN
+  const holder = place.slice(0, -1).reduce<unknown>((part, at) => (part as Record<string, unknown>)[at], value)
+  // An own property, even one called `__proto__`.
+  Object.defineProperty(holder, last, { value: Number.NaN, enumerable: true, configurable: true, writable: true })
+  return value
+}
+
+/**
+ * Before anything is built of it: keys, and values that stand in objects and lists, counted from above, and how deep
+ * it goes.
+ */
+function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth', number>> {
+  let keys = 0
+  let values = 0
+  let open = 0
+  let depth = 0
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text.charCodeAt(i)
+    if (c === 0x22) {
+      i = stringEnd(text, i)
+      if (i < 0) break
+    } else if (c === 0x3a) keys += 1
+    else if (c === 0x2c) values += 1
+    else if (c === 0x5b || c === 0x7b) {
+      values += 1
+      open += 1
+      if (open > depth) depth = open
+    } else if (c === 0x5d || c === 0x7d) open -= 1
+  }
+  return { keys, values, depth }
+}
+
+/** Of all objects in the value; NaN where it is nested deeper than so many levels. */
+function keysIn(value: unknown, levels: number): number {
+  if (typeof value !== 'object' || value === null) return 0
+  if (levels === 0) return Number.NaN
+  const parts: unknown[] = Array.isArray(value) ? value : Object.values(value)
+  let keys = Array.isArray(value) ? 0 : parts.length
+  for (const part of parts) keys += keysIn(part, levels - 1)
+  return keys
+}
+
+interface Open {
+  /** Keys seen in an object; undefined in a list. Most objects have few, and a list of few is the fastest set. */
+  keys: string[] | Set<string> | undefined
+  /** The key or position being read. */
+  at: string | number
+}
+
+/**
+ * Walks text that the parser has accepted, so only strings and brackets need a look; and numbers, as `numbers` has it.
+ * `inexact` gets the places of those that are to be marked.
+ */
+function scan(
+  text: string,
+  depthMax: number,
+  numbers: Numbers,
+  inexact: (readonly (string | number)[])[],
+): Problem | undefined {
+  const stack: Open[] = []
+  let keyNext = false
+  /** How many of the open ones are lists. */
+  let lists = 0
+  const unicodeEscapes = text.includes('\\u')
+  const here = () => placeOf(stack.map((open) => open.at))
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text.charCodeAt(i)
+    const open = stack[stack.length - 1]
+    if (c === 0x22) {
+      const end = stringEnd(text, i)
+      const isKey = keyNext && open?.keys !== undefined
+      if (isKey || unicodeEscapes) {
+        const raw = text.slice(i, end + 1)
+        const escaped = raw.includes('\\')
+        const string: string = escaped ? JSON.parse(raw) : raw.slice(1, -1)
+        if (escaped && !string.isWellFormed()) return { place: here(), message: 'has half of a surrogate pair' }
+        if (isKey) {
+          open.at = string
+          if (!addKey(open, string)) return { place: here(), message: 'is given twice' }
+          keyNext = false
+        }
+      }
+      i = end
+    } else if (c === 0x7b || c === 0x5b) {
+      if (stack.length >= depthMax) return { place: here(), message: `is nested deeper than ${depthMax} levels` }
+      stack.push(c === 0x7b ? { keys: [], at: '' } : { keys: undefined, at: 0 })
+      if (c === 0x5b) lists += 1
+      keyNext = c === 0x7b
+    } else if (c === 0x7d || c === 0x5d) {
+      if (stack.pop()?.keys === undefined) lists -= 1
+      keyNext = false
+    } else if (numbers !== 'any' && (c === 0x2d || (c >= 0x30 && c <= 0x39))) {
+      const end = numberEnd(text, i)
+      if (numbers === 'exact' || lists === 0) {
+        const number = text.slice(i, end)
+        if (isExact(number)) {
+          // As it was written.
+        } else if (numbers === 'marked') inexact.push(stack.map(({ at }) => at))
+        else {
+          const written = number.slice(0, 40)
+          const message = `is a number that cannot be kept as it is written (${written}): write it as a string`
+          return { place: here(), message }
+        }
+      }
+      i = end - 1
+    } else if (c === 0x2c && open !== undefined) {
+      if (open.keys === undefined) open.at = (open.at as number) + 1
+      else keyNext = true
+    }
+  }
+  return undefined
+}
+
+const fewKeys = 12
+
+/** False when the object has the key already. */
+function addKey(open: Open, key: string): boolean {
+  if (Array.isArray(open.keys)) {
+    if (open.keys.includes(key)) return false
+    open.keys.push(key)
+    if (open.keys.length > fewKeys) open.keys = new Set(open.keys)
+    return true
+  }
+  if (open.keys?.has(key) === true) return false
+  open.keys?.add(key)
+  return true
+}
+
+function numberEnd(text: string, start: number): number {
+  let end = start + 1
+  while (end < text.length && '0123456789.eE+-'.includes(text[end] as string)) end += 1
+  return end
+}
+
+/** Longer than any number that a program writes. */
+const numberCharsMax = 400
+
+/** With so many digits, and an exponent of two, every number comes out as it was written. */
+const digitsAlwaysExact = 15
+
+/** Does it mean the same to a reader that keeps every digit? */
+function isExact(number: string): boolean {
+  if (number.length <= digitsAlwaysExact && /^[-\d.]+(?:[eE][-+]?\d{1,2})?$/.test(number)) return true
+  return number.length <= numberCharsMax && decimal(number) === decimal(String(Number(number)))
+}
+
+/** The same for two spellings of one decimal number: its digits and the power of ten of the last one. */
+function decimal(number: string): string {
+  const [, sign = '', whole = '', part = '', power = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(number) ?? []
+  const digits = `${whole}${part}`.replace(/^0+/, '')
+  // By hand: `/0+$/` begins anew at every zero.
+  let end = digits.length
+  while (digits[end - 1] === '0') end -= 1
+  return end === 0 ? '0' : `${sign}${digits.slice(0, end)}e${Number(power) - part.length + digits.length - end}`
+}
+
+/** Below zero where the string does not end. */
+function stringEnd(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1)
+  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return end
+}
+
+/** A quote after an odd number of backslashes belongs to the string. */
+function isEscaped(text: string, quote: number): boolean {
+  let backslashes = 0
+  while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes += 1
+  return backslashes % 2 === 1
+}

@@ -1,0 +1,111 @@
+/**
+ * The version of what is written where (`README.md`). A store of an older version is upgraded when it is opened by
+ * whoever may do so, in one transaction; one of a newer version is left alone.
+ */
+
+import { connections, privates, under } from '../keys.ts'
+import { asBuffer, StoreError } from '../store.ts'
+import { createUsages } from '../usage.ts'
+import { intactValue, ofRun, withChecksum } from './checksum.ts'
+import { type Bytes, openBytes, type Root } from './root.ts'
+import { Run } from './segments.ts'
+
+const oldest = 1
+const version = 4
+const formatKey = Buffer.from('v')
+
+/** What makes the next version of the one it stands at. Each sees the bytes as they lie there. */
+const upgrades: Readonly<Record<number, (data: Bytes, runs: Bytes) => void>> = {
+  1: addChecksums,
+  2: coverKeys,
+  3: countUsage,
+}
+
+/**
+ * Asked before a store of an older version is upgraded: calls `upgrade`, which tells whether there was something left
+ * to do, or throws. A program of the older version that has the store open would understand nothing in it any more.
+ */
+export type Upgrading = (from: number, to: number, upgrade: () => boolean) => void
+
+/** For whoever only looks. */
+export const neverUpgrading: Upgrading = (from, to) => {
+  throw new StoreError('fatal', `it is of version ${from}, and this postern writes version ${to}`)
+}
+
+/**
+ * Where the records are: entries of LMDB's own, and runs. Throws StoreError `fatal` for a store of a version that
+ * this program does not know, and what `upgrading` throws.
+ */
+export function openRecords(root: Root, upgrading = neverUpgrading): { readonly data: Bytes; readonly runs: Bytes } {
+  const data = openBytes(root, 'postern')
+  const runs = openBytes(root, 'runs')
+  prepareFormat(root, data, runs, upgrading)
+  return { data, runs }
+}
+
+function prepareFormat(root: Root, data: Bytes, runs: Bytes, upgrading: Upgrading): void {
+  // A database of its own: the version is about the others, and no record among theirs. The first version had none,
+  // so it is not opened, and with that made, before we know.
+  const format = () => openBytes(root, 'format')
+  const found = () => data.get(formatKey) ?? format().get(formatKey)
+  const note = () => format().put(formatKey, Buffer.from(`postern ${version}`))
+  const stored = found()
+  if (stored === undefined) {
+    root.transactionSync(() => void note())
+    return
+  }
+  const from = versionIn(stored)
+  if (from === version) return
+  upgrading(from, version, () =>
+    root.transactionSync(() => {
+      // Looked at again: another process may have been faster.
+      const now = versionIn(found() ?? stored)
+      for (let at = now; at < version; at += 1) upgrades[at]?.(data, runs)
+      if (now < version) note()
+      return now < version
+    }),
+  )
+}
+
+function versionIn(stored: Uint8Array): number {
+  const text = asBuffer(stored).toString('latin1', 0, 20)
+  const number = Number(/^postern (\d+)$/.exec(text)?.[1])
+  if (number >= oldest && number <= version) return number
+  throw new StoreError('fatal', `it was written by a newer version of postern (${text}): use that version`)
+}
+
+/** From 1: the version stood among the records, values had no checksum, and runs were kept under
+ * their first key. */
+function addChecksums(data: Bytes, runs: Bytes): void {
+  data.remove(formatKey)
+  for (const key of [...data.getKeys()]) data.put(key, withChecksum(ofRun, data.get(key) ?? nothing))
+  for (const key of [...runs.getKeys()]) {
+    const value = asBuffer(runs.get(key) ?? new Uint8Array(4))
+    const run = new Run(value)
+    runs.remove(key)
+    if (run.count > 0) runs.put(run.key(run.count - 1), withChecksum(ofRun, value))
+  }
+}
+
+/** From 2: the checksum of a record was of its value alone. What was damaged before stays so. */
+function coverKeys(data: Bytes): void {
+  for (const key of [...data.getKeys()]) {
+    const value = intactValue(ofRun, data.get(key) ?? nothing)
+    if (value !== undefined) data.put(key, withChecksum(key, value))
+  }
+}
+
+/** From 3: nobody counted what a namespace holds. */
+function countUsage(data: Bytes, runs: Bytes): void {
+  const usages = createUsages()
+  for (const { value } of runs.getRange({ start: connections, end: under(connections).lt })) {
+    const run = new Run(intactValue(ofRun, value) ?? Buffer.alloc(4))
+    for (let at = 0; at < run.count; at += 1) usages.add({ key: run.key(at), value: run.value(at) })
+  }
+  for (const { key, value } of data.getRange({ start: privates, end: under(privates).lt })) {
+    usages.add({ key, value: intactValue(key, value) ?? nothing })
+  }
+  for (const { key, value } of usages.entries()) data.put(key, withChecksum(key, value))
+}
+
+const nothing = new Uint8Array(0)

@@ -1,0 +1,75 @@
+/**
+ * The store looked at as it lies: every value with its checksum, in one snapshot, without stopping at what is
+ * damaged. For `postern verify`, which also has index entries written anew.
+ */
+
+import { isOf, namespacesAhead } from '../ahead.ts'
+import { aheadKey, indexKind, under } from '../keys.ts'
+import type { Entry, Key } from '../store.ts'
+import { intactValue, ofRun, withChecksum } from './checksum.ts'
+import { openRecords } from './migrations.ts'
+import { openRoot } from './root.ts'
+import { cut, inRunsByDefault, Run, writeRun } from './segments.ts'
+
+export interface Inspector {
+  /** A record, whole. Of one kind after the other, each in the order of its keys. None that is only written ahead. */
+  entry(entry: Entry): void
+  /** What is kept under this key cannot be read; of a run, the last of its keys. */
+  damaged(key: Key): void
+}
+
+/** `folder` is the store's. It may be served meanwhile. */
+export async function inspect(folder: string, { entry, damaged }: Inspector): Promise<void> {
+  const root = openRoot(folder)
+  try {
+    const { data, runs } = openRecords(root)
+    const note = data.get(aheadKey)
+    const ahead = namespacesAhead(note === undefined ? undefined : intactValue(aheadKey, note))
+    for (const { key, value } of data.getRange({})) {
+      const intact = intactValue(key, value)
+      // A search goes another way than a walk: both must get there.
+      if (intact === undefined || !data.doesExist(key)) damaged(key)
+      else if (!isOf(ahead, key)) entry({ key, value: intact })
+    }
+    let before: Key = new Uint8Array(0)
+    for (const { key, value } of runs.getRange({})) {
+      const intact = intactValue(ofRun, value)
+      const run = intact === undefined ? undefined : new Run(intact)
+      // A run stands under its last key, or under one that was its last; and after the run before it.
+      const isInPlace =
+        run !== undefined &&
+        (run.count === 0 || (run.compare(run.count - 1, key) <= 0 && run.compare(0, before) > 0)) &&
+        runs.doesExist(key)
+      before = key
+      if (!isInPlace) {
+        damaged(key)
+        continue
+      }
+      for (let at = 0; at < run.count; at += 1) {
+        if (!isOf(ahead, run.key(at))) entry({ key: run.key(at), value: run.value(at) })
+      }
+    }
+  } finally {
+    await root.close()
+  }
+}
+
+/**
+ * Replaces the whole index by these entries, sorted, whether or not the old ones can be read. One transaction.
+ * `more` writes beside them.
+ */
+export async function replaceIndex(folder: string, entries: readonly Entry[], more: readonly Entry[]): Promise<void> {
+  const root = openRoot(folder)
+  try {
+    const { data, runs } = openRecords(root)
+    root.transactionSync(() => {
+      for (const key of [...runs.getKeys({ start: indexKind, end: under(indexKind).lt })]) runs.remove(key)
+      for (const run of cut(entries, () => inRunsByDefault.x)) {
+        runs.put((run.at(-1) as Entry).key, withChecksum(ofRun, writeRun(run)))
+      }
+      for (const { key, value } of more) data.put(key, withChecksum(key, value))
+    })
+  } finally {
+    await root.close()
+  }
+}

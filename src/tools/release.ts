@@ -1,0 +1,113 @@
+/**
+ * Builds the release: `bun src/tools/release.ts [TARGET…]`, into dist/release. For each target an archive with the
+ * executable, a list of what it is made of (CycloneDX), completions and the files for deployment; and SHA256SUMS.
+ * Everything comes from npm packages, each held to the lockfile's digest.
+ */
+
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { version } from '../version.ts'
+import { build, sha256 } from './build.ts'
+import { carriedPackages, type LockedPackage, packageOf } from './packages.ts'
+import { sbom } from './sbom.ts'
+
+/** By machine: the package of the runtime; the package of LMDB's native addon, and its file. */
+const targets: readonly (readonly [name: string, runtime: string, addon: string, addonFile: string])[] = [
+  ['linux-x64', '@oven/bun-linux-x64', '@lmdb/lmdb-linux-x64', 'node.napi.glibc.node'],
+  ['linux-arm64', '@oven/bun-linux-aarch64', '@lmdb/lmdb-linux-arm64', 'node.napi.glibc.node'],
+  ['linux-x64-musl', '@oven/bun-linux-x64-musl', '@lmdb/lmdb-linux-x64', 'node.napi.musl.node'],
+  ['linux-arm64-musl', '@oven/bun-linux-aarch64-musl', '@lmdb/lmdb-linux-arm64', 'node.napi.musl.node'],
+  ['macos-x64', '@oven/bun-darwin-x64', '@lmdb/lmdb-darwin-x64', 'node.napi.node'],
+  ['macos-arm64', '@oven/bun-darwin-aarch64', '@lmdb/lmdb-darwin-arm64', 'node.napi.node'],
+  ['windows-x64', '@oven/bun-windows-x64', '@lmdb/lmdb-win32-x64', 'node.napi.node'],
+]
+
+const root = resolve(import.meta.dir, '../..')
+const out = join(root, 'dist/release')
+const packages = join(root, 'dist/packages')
+
+/** The package, unpacked; fetched by npm unless it is there, and held to the lockfile's digest either way. */
+function folderOf({ name, version, integrity }: LockedPackage): string {
+  const folder = join(packages, `${name.replace('/', '-').replace('@', '')}-${version}`)
+  const archive = `${folder}.tgz`
+  mkdirSync(packages, { recursive: true })
+  if (!existsSync(archive)) {
+    run(['npm', 'pack', '--silent', '--pack-destination', packages, `${name}@${version}`])
+  }
+  const digest = new Bun.CryptoHasher('sha512').update(readFileSync(archive)).digest('base64')
+  if (`sha512-${digest}` !== integrity) {
+    rmSync(archive)
+    throw new Error(`${name}@${version} is not what package-lock.json names: its SHA-512 is ${digest}`)
+  }
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder)
+  run(['tar', '-xzf', archive, '-C', folder, '--strip-components=1'])
+  return folder
+}
+
+/** Makes the archive, and gives its line of SHA256SUMS. */
+async function release([target, runtimeName, addonName, addonFile]: (typeof targets)[number]): Promise<string> {
+  const [runtime, addon] = [packageOf(runtimeName), packageOf(addonName)]
+  const name = `postern-${version}-${target}`
+  const folder = join(out, name)
+  mkdirSync(folder)
+  const ending = target.startsWith('windows') ? '.exe' : ''
+  const executable = join(folder, `postern${ending}`)
+  const runtimeFile = join(folderOf(runtime), `bin/bun${ending}`)
+  chmodSync(runtimeFile, 0o755)
+  await build({
+    outfile: executable,
+    runtime: { file: runtimeFile, target: `bun-${target.replace('macos', 'darwin')}` },
+    addon: join(folderOf(addon), addonFile),
+  })
+  for (const file of ['LICENSE', 'THIRD-PARTY-LICENCES.md', 'README.md', 'CHANGELOG.md', 'docs', 'deploy'])
+    cpSync(join(root, file), join(folder, file), { recursive: true })
+  const parts = [packageOf('bun'), runtime, addon, ...carriedPackages()]
+  writeFileSync(join(folder, 'postern.cdx.json'), sbom(target, parts))
+  mkdirSync(join(folder, 'completions'))
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const text = run([process.execPath, join(root, 'src/main.ts'), 'completions', shell])
+    writeFileSync(join(folder, 'completions', `postern.${shell}`), text)
+  }
+  // This very runtime, so it must run here; another machine's is built and no more.
+  const isOfThisMachine = (await sha256(runtimeFile)) === (await sha256(process.execPath))
+  const tried = isOfThisMachine ? tryOut(executable) : 'only built'
+  const archive = `${name}.tar.gz`
+  // Names in order, no owner, no time: the same files give the same archive.
+  const anonymous = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner', '--mode=u+rwX,go=rX']
+  run(['bash', '-c', '"$@" | gzip -n9', 'bash', 'tar', ...anonymous, '-C', out, '-c', name], join(out, archive))
+  rmSync(folder, { recursive: true })
+  console.log(`${archive}: ${tried}`)
+  return `${await sha256(join(out, archive))}  ${archive}\n`
+}
+
+/** A start, a store made and looked at: the runtime, the addon and the disk. */
+function tryOut(executable: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-release-'))
+  try {
+    const data = join(folder, 'data')
+    run([executable, 'keys', 'create', '--user', 'release', '--data', data])
+    run([executable, 'verify', '--data', data])
+    return 'built, and run: a store made and verified'
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Its output, or the file that this goes to; throws when it fails. */
+function run(command: string[], file?: string): string {
+  const { exitCode, stdout, stderr } = Bun.spawnSync(command, {
+    stdout: file === undefined ? 'pipe' : Bun.file(file),
+    stderr: 'pipe',
+  })
+  if (exitCode !== 0) throw new Error(`${command.join(' ')} ended with ${exitCode}: ${stderr}`)
+  return stdout?.toString() ?? ''
+}
+
+const chosen = targets.filter(([name]) => process.argv.length === 2 || process.argv.slice(2).includes(name))
+rmSync(out, { recursive: true, force: true })
+mkdirSync(out, { recursive: true })
+let sums = ''
+for (const target of chosen) sums += await release(target)
+writeFileSync(join(out, 'SHA256SUMS'), sums)

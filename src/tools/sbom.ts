@@ -1,0 +1,49 @@
+/**
+ * The list of what an executable is made of, for machines: CycloneDX 1.6 as JSON. The same source gives the same
+ * list.
+ */
+
+import { version } from '../version.ts'
+import type { LockedPackage } from './packages.ts'
+
+export function sbom(target: string, packages: readonly LockedPackage[]): string {
+  const root = `pkg:generic/postern@${version}?target=${target}`
+  const document = {
+    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: {
+      component: {
+        type: 'application',
+        'bom-ref': root,
+        name: 'postern',
+        version,
+        purl: root,
+        licenses: [{ license: { id: 'MIT' } }],
+      },
+    },
+    components: packages.map(component),
+    dependencies: [{ ref: root, dependsOn: packages.map(purl) }],
+  }
+  return `${JSON.stringify(document, null, 2)}\n`
+}
+
+function component(one: LockedPackage): object {
+  const digest = Buffer.from(one.integrity.replace('sha512-', ''), 'base64').toString('hex')
+  return {
+    type: 'library',
+    'bom-ref': purl(one),
+    name: one.name,
+    version: one.version,
+    purl: purl(one),
+    // Of the package as the registry has it.
+    hashes: [{ alg: 'SHA-512', content: digest }],
+    licenses: [{ license: { id: one.license } }],
+  }
+}
+
+/** The scope's `@` is written as its escape. */
+function purl({ name, version }: LockedPackage): string {
+  return `pkg:npm/${name.replace('@', '%40')}@${version}`
+}

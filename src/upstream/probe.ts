@@ -1,0 +1,149 @@
+/**
+ * The first contact with an MCP server, when a connection is made: is it there, does it want authorization, who is
+ * it?
+ */
+
+import { connectPatienceMs, greetingBytesAtOnce, greetingBytesMax, greetingRequestsMax } from '../limits.ts'
+import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
+import { statelessRevision } from '../model/mcp.ts'
+import { shapeOf } from '../schema/check.ts'
+import { version } from '../version.ts'
+import { asResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
+
+export interface Learnt {
+  readonly status: ConnectionStatus
+  readonly serverInfo?: ServerInfo
+}
+
+const serverInfoShape = shapeOf(ServerInfo)
+const fieldNames = Object.keys(ServerInfo.properties)
+
+/** Who asks, and through whom. */
+type Asking = Pick<UpstreamRequest, 'holder' | 'via'>
+
+/**
+ * In the words of the handshake, which most servers know; one that refuses those is greeted in those of 2026-07-28.
+ * Throws UpstreamError `refused` only: everything else is a state that a connection may be in.
+ */
+export async function learn(
+  upstream: Upstream,
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  asking: Asking,
+): Promise<Learnt> {
+  const deadline = AbortSignal.timeout(connectPatienceMs)
+  const greet = (mode: Greeting['mode']) => greeted(upstream, { url, headers, asking, deadline, mode })
+  const first = await greet('legacy')
+  if ('learnt' in first) return first.learnt
+  const second = first.isRefusal ? await greet({ pin: statelessRevision }) : first
+  return 'learnt' in second ? second.learnt : { status: { state: 'error', message: first.problem } }
+}
+
+interface Greeting {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly asking: Asking
+  readonly deadline: AbortSignal
+  readonly mode: 'legacy' | { readonly pin: string }
+}
+
+/** `isRefusal`: it said that it does not take this greeting. */
+type Greeted = { readonly learnt: Learnt } | { readonly problem: string; readonly isRefusal: boolean }
+
+async function greeted(
+  upstream: Upstream,
+  { url, headers, asking: { holder, via }, deadline, mode }: Greeting,
+): Promise<Greeted> {
+  const { Client, ProtocolError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
+  let refused: UpstreamError | undefined
+  let wantsAuthorization = false
+  let isRefusal = false
+  let problem = 'The server does not speak MCP'
+  let requests = 0
+  const enough = new AbortController()
+  const signal = AbortSignal.any([deadline, enough.signal])
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers },
+    fetch: async (input, init) => {
+      requests += 1
+      if (requests > greetingRequestsMax) {
+        problem = 'The server does not speak MCP: it asks too much for a greeting'
+        enough.abort()
+        throw new Error(problem)
+      }
+      try {
+        const answer = await upstream.send({
+          url: String(input),
+          method: (init?.method ?? 'GET') as 'GET',
+          headers: Object.fromEntries(new Headers(init?.headers as Record<string, string>)),
+          patience: connectPatienceMs,
+          ...(holder !== undefined && { holder }),
+          via,
+          signal: () => signal,
+          ...(typeof init?.body === 'string' && { body: init.body }),
+        })
+        const { status } = answer
+        if (status === 401) wantsAuthorization = true
+        isRefusal ||= status >= 400 && status < 500
+        if (status < 200 || status > 299) problem = `The server does not speak MCP: it answered ${status}`
+        return capped(asResponse(answer), () => {
+          problem = 'The server does not speak MCP: it says too much for a greeting'
+          enough.abort()
+        })
+      } catch (error) {
+        if (error instanceof UpstreamError) {
+          if (error.kind === 'refused') refused = error
+          problem = `The server could not be reached: ${error.message}`
+        }
+        throw error
+      }
+    },
+  })
+  const client = new Client({ name: 'postern', version }, { versionNegotiation: { mode } })
+  try {
+    await client.connect(transport, { timeout: connectPatienceMs, signal })
+    const serverInfo = readServerInfo(client.getServerVersion())
+    return { learnt: { status: { state: 'connected' }, ...(serverInfo && { serverInfo }) } }
+  } catch (error) {
+    if (refused !== undefined) throw refused
+    if (wantsAuthorization) return { learnt: { status: { state: 'auth_required' } } }
+    return { problem, isRefusal: isRefusal || error instanceof ProtocolError }
+  } finally {
+    // Ends the session that the greeting opened; nobody waits for it.
+    void transport
+      .terminateSession()
+      .catch(() => {})
+      .then(() => client.close())
+      .catch(() => {})
+  }
+}
+
+/** Whoever answers a greeting with more than this is no MCP server that we want to hear out. */
+function capped(response: Response, onTooMuch: () => void): Response {
+  if (response.body === null) return response
+  let left = greetingBytesMax
+  const body = response.body.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      async transform(chunk, controller) {
+        left -= chunk.length
+        if (left < 0) {
+          controller.error(new Error('the answer to a greeting is too large'))
+          onTooMuch()
+          return
+        }
+        for (let at = 0; at < chunk.length; at += greetingBytesAtOnce) {
+          if (at > 0) await new Promise((resolve) => setImmediate(resolve))
+          controller.enqueue(chunk.subarray(at, at + greetingBytesAtOnce))
+        }
+      },
+    }),
+  )
+  return new Response(body, { status: response.status, headers: response.headers })
+}
+
+/** What we keep of it; undefined where it is not as it should be. */
+function readServerInfo(given: unknown): ServerInfo | undefined {
+  if (typeof given !== 'object' || given === null) return undefined
+  const known = Object.fromEntries(Object.entries(given).filter(([name]) => fieldNames.includes(name)))
+  return serverInfoShape.accepts(known) && JSON.stringify(known).length < 16_384 ? known : undefined
+}

@@ -1,0 +1,169 @@
+/** Streams that are open when what they stand on ends. */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { listApiKeys, revokeApiKey } from '../../../src/auth/api-key.ts'
+import { revokeToken } from '../../../src/auth/revocation.ts'
+import { createOpenStreams } from '../../../src/features/gateway/open-streams.ts'
+import { streamsLookedAtOnce } from '../../../src/limits.ts'
+import { memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
+import { UpstreamError } from '../../../src/upstream/upstream.ts'
+import { mintToken } from '../../api/cases.ts'
+import { createTestPlatform, seed, startOfTime, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+
+let platform: TestPlatform
+let upstream: ReadableStreamDefaultController<Uint8Array>
+let isLetGo = false
+let ticks: (() => void)[] = []
+
+const headers = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' })
+const say = (text: string) => upstream.enqueue(Buffer.from(`data: ${text}\n\n`))
+const settle = () => new Promise((resolve) => setImmediate(resolve))
+
+beforeEach(async () => {
+  isLetGo = false
+  ticks = []
+  let isThere = false
+  platform = await createTestPlatform({
+    every: (_, act) => {
+      ticks.push(act)
+      return () => void ticks.splice(ticks.indexOf(act), 1)
+    },
+    upstream: {
+      async send() {
+        if (!isThere) throw new UpstreamError('down', 'it is not there yet')
+        const body = new ReadableStream<Uint8Array>({
+          start(controller) {
+            upstream = controller
+          },
+          cancel() {
+            isLetGo = true
+          },
+        })
+        return { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
+      },
+    },
+  })
+  const body = JSON.stringify({ mcpUrl: 'https://tools.example.com/mcp', metadata: { team: 'ops' } })
+  await platform.fetch('/connect/northwind/tools', { method: 'PUT', headers: headers(sampleKeys.ada), body })
+  isThere = true
+})
+
+async function opened(credential: string) {
+  const response = await platform.fetch('/connect/northwind/tools/mcp', {
+    method: 'POST',
+    headers: headers(credential),
+    body: JSON.stringify({ jsonrpc: '2.0', id: 9, method: 'initialize', params: {} }),
+  })
+  expect(response.status).toBe(200)
+  expect(response.headers.get('x-accel-buffering')).toBe('no')
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const read = async () => Buffer.from((await reader.read()).value ?? []).toString()
+  say('first')
+  expect(await read()).toBe('data: first\n\n')
+  return { reader, read }
+}
+const tick = async () => {
+  for (const act of [...ticks]) act()
+  for (let i = 0; i < 5; i += 1) await settle()
+}
+const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+
+describe('a stream ends', () => {
+  const ends: Record<string, (token: string) => unknown> = {
+    'when its token expires': () => {
+      platform.now = startOfTime + 3_600_000
+    },
+    'when its token is revoked': (token) =>
+      revokeToken(platform.store, claimsOf(token).jti, { exp: undefined, nowSeconds: startOfTime / 1000 }),
+    'when the token that it was minted with is': (token) =>
+      revokeToken(platform.store, claimsOf(token).par[0], { exp: undefined, nowSeconds: startOfTime / 1000 }),
+    'when its key is revoked': async () => {
+      for (const { keyId } of await listApiKeys(platform.store)) await revokeApiKey(platform.store, keyId, new Date(0))
+    },
+    'when its user is no member any more': () =>
+      platform.store.commit({
+        deletes: [memberKey('org_northwind', 'linus')],
+        puts: [{ key: registryVersionKey, value: seed('another') }],
+      }),
+    'when its connection is deleted': () =>
+      platform.fetch('/connect/northwind/tools', { method: 'DELETE', headers: headers(sampleKeys.ada) }),
+    'when its connection is out of its sight': () =>
+      platform.fetch('/connect/northwind/tools', {
+        method: 'PUT',
+        headers: headers(sampleKeys.ada),
+        body: JSON.stringify({ metadata: { team: 'other' } }),
+      }),
+  }
+  for (const [when, happens] of Object.entries(ends)) {
+    test(when, async () => {
+      const parent = await mintToken(platform.fetch, sampleKeys.linus, { policy: [{ metadata: { team: 'ops' } }] })
+      const { read, reader } = await opened(await mintToken(platform.fetch, parent))
+      await tick()
+      say('second')
+      expect(await read()).toBe('data: second\n\n')
+      const next = read()
+      await happens(await mintedLast())
+      await tick()
+      const error = /data: (.*)/.exec(await next)?.[1] ?? ''
+      expect(JSON.parse(error)).toMatchObject({ jsonrpc: '2.0', id: 9, error: { code: expect.any(Number) } })
+      expect((await reader.read()).done).toBe(true)
+      expect([isLetGo, ticks.length]).toEqual([true, 0])
+    })
+  }
+
+  /** The token of the stream, from what was noted of it. */
+  async function mintedLast(): Promise<string> {
+    const { jti, par } = platform.audited.findLast(({ event }) => event === 'token.minted') ?? {}
+    return `.${Buffer.from(JSON.stringify({ jti, par })).toString('base64url')}.`
+  }
+})
+
+test('each is looked at until it is over, and nothing is when none is open', async () => {
+  const acts: (() => void)[] = []
+  const streams = createOpenStreams((_, act) => {
+    acts.push(act)
+    return () => void acts.pop()
+  })
+  const ended: unknown[] = []
+  let isFine = true
+  const look = async () => {
+    if (!isFine) throw new Error('over')
+  }
+  const over = streams.watch(look, () => ended.push('first'))
+  streams.watch(look, (why) => ended.push((why as Error).message))
+  expect(acts).toHaveLength(1)
+  over()
+  acts[0]?.()
+  expect(ended).toEqual([])
+  isFine = false
+  acts[0]?.()
+  await Promise.resolve()
+  expect([ended, acts]).toEqual([['over'], []])
+})
+
+test('thousands are looked at in turns with others, each once in a round', async () => {
+  let act = () => {}
+  const streams = createOpenStreams((_, each) => {
+    act = each
+    return () => {}
+  })
+  let looks = 0
+  for (let i = 0; i < 10 * streamsLookedAtOnce; i += 1)
+    streams.watch(
+      async () => {
+        looks += 1
+      },
+      () => {},
+    )
+  act()
+  expect(looks).toBe(streamsLookedAtOnce)
+  // The next round begins when this one is over.
+  act()
+  await settle()
+  expect(looks).toBe(2 * streamsLookedAtOnce)
+  for (let i = 0; i < 20; i += 1) await settle()
+  expect(looks).toBe(10 * streamsLookedAtOnce)
+  act()
+  expect(looks).toBe(11 * streamsLookedAtOnce)
+})

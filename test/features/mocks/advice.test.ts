@@ -1,0 +1,131 @@
+import { expect, test } from 'bun:test'
+import { mockAdvice } from '../../../src/features/mocks/lint.ts'
+import { readFixtures } from '../../../src/maintenance/seed/read.ts'
+import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
+import type { ServerDetail } from '../../../src/model/server.ts'
+
+const server = (tools: object[]) => [{ qualifiedName: 'n/s', tools }] as unknown as ServerDetail[]
+const plain = { type: 'object' }
+const counting = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+const answered = (result: object) => [{ server: 'n/s', tool: 't', result: result as Record<string, unknown> }]
+const text = [{ type: 'text', text: 'x' }]
+
+const rows: [what: string, tool: object, result: object | undefined, advice: string | undefined][] = [
+  [
+    'nothing wrong',
+    { inputSchema: plain, outputSchema: counting },
+    { content: text, structuredContent: { n: 1 } },
+    undefined,
+  ],
+  [
+    'an answer that is an error',
+    { inputSchema: plain, outputSchema: counting },
+    { content: text, isError: true },
+    undefined,
+  ],
+  ['no output schema', { inputSchema: plain }, { content: text }, undefined],
+  [
+    'a bound that is no number',
+    { inputSchema: { type: 'object', minProperties: 'a' } },
+    undefined,
+    'inputSchema cannot be used',
+  ],
+  [
+    'a type that is none',
+    { inputSchema: { type: 'object', properties: { a: { type: 'strng' } } } },
+    undefined,
+    'inputSchema cannot be used: schema.properties.a.type must be one of ["array",',
+  ],
+  [
+    'a reference elsewhere',
+    { inputSchema: { type: 'object', $ref: 'https://example.com/x' } },
+    undefined,
+    'inputSchema cannot be used',
+  ],
+  [
+    'look-around',
+    { inputSchema: plain, outputSchema: { type: 'object', properties: { a: { pattern: '(?=a)' } } } },
+    undefined,
+    'RE2 does not know the pattern (?=a)',
+  ],
+  [
+    'a result that does not fit',
+    { inputSchema: plain, outputSchema: counting },
+    { structuredContent: { n: 'x' } },
+    'recorded answer 1: structuredContent does not fit the outputSchema: result.n must be integer',
+  ],
+  [
+    'no structured result',
+    { inputSchema: plain, outputSchema: counting },
+    { content: text },
+    'has no structuredContent',
+  ],
+  ['no content at all', { inputSchema: plain }, { hello: 1 }, 'has neither content nor structuredContent'],
+  [
+    'content of a kind of its own',
+    { inputSchema: plain },
+    { content: [{ type: 'txt' }] },
+    'content has a block of type "txt"',
+  ],
+  [
+    'content that lacks what its kind has',
+    { inputSchema: plain },
+    { content: [...text, { type: 'text', text: 5 }] },
+    'recorded answer 1: content[1] is not as MCP has it',
+  ],
+]
+for (const [what, tool, result, advice] of rows) {
+  test(what, () => {
+    const given = mockAdvice(server([{ name: 't', ...tool }]), result === undefined ? [] : answered(result))
+    const found = given.map(({ line }) => line)
+    expect(given.every(({ isWrong }) => isWrong)).toBe(what !== 'look-around')
+    if (advice === undefined) expect(found).toEqual([])
+    else expect(found).toEqual([expect.stringContaining(advice)])
+  })
+}
+
+test('the sample needs none', () => {
+  const { fixtures } = readFixtures(sampleSources())
+  expect(mockAdvice(fixtures.servers, fixtures.mocks)).toEqual([])
+})
+
+const closed = {
+  type: 'object',
+  properties: {
+    recipeId: { type: 'string', minLength: 2 },
+    unit: { enum: ['g', 'kg'] },
+    filter: { type: 'object', properties: { tag: { type: 'string' }, from: { type: 'integer' } }, required: ['from'] },
+  },
+  required: ['recipeId', 'unit'],
+  additionalProperties: false,
+}
+const oneOf = { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }], properties: { a: {}, b: {} } }
+
+const possible: [what: string, inputSchema: object, wanted: object, why: string | undefined][] = [
+  ['a field of another spelling', closed, { recipeID: 'x1' }, 'arguments has an unknown field "recipeID"'],
+  ['a value of another type', closed, { recipeId: 5 }, 'arguments.recipeId must be string'],
+  ['a value that is too short', closed, { recipeId: 'x' }, 'arguments.recipeId must not have fewer than 2 characters'],
+  ['a value that is none of the list', closed, { unit: 'lb' }, 'arguments.unit must be one of ["g","kg"]'],
+  ['a part of what a call needs', closed, { unit: 'g' }, undefined],
+  ['a part of an object in it', closed, { filter: { tag: 'x' } }, undefined],
+  ['what one of several forms needs', oneOf, { a: 1, b: 1 }, undefined],
+  [
+    'an object that is a part of a constant',
+    { properties: { a: { const: { x: 1, y: 1 } } } },
+    { a: { x: 1 } },
+    undefined,
+  ],
+  ['any field of an open schema', plain, { recipeID: 'x1' }, undefined],
+]
+for (const [what, inputSchema, wanted, why] of possible) {
+  test(`arguments of a recorded answer: ${what}`, () => {
+    const mocks = [
+      { server: 'n/s', tool: 't', arguments: wanted as Record<string, unknown>, result: { content: text } },
+    ]
+    expect(mockAdvice(server([{ name: 't', inputSchema }]), mocks)).toEqual(
+      why === undefined
+        ? []
+        : [{ line: `n/s t: recorded answer 1: no call can have these arguments: ${why}`, isWrong: false }],
+    )
+  })
+}

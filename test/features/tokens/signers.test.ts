@@ -1,0 +1,102 @@
+import { afterAll, expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { revokeToken } from '../../../src/auth/revocation.ts'
+import { signatureOf } from '../../../src/auth/signature.ts'
+import { keyRing } from '../../../src/auth/signing-keys.ts'
+import { createSigners } from '../../../src/features/tokens/signers.ts'
+import { signaturesAtOnceMax, signaturesBehind } from '../../../src/limits.ts'
+import { mintToken } from '../../api/cases.ts'
+import { createTestPlatform, signingKeyRecord, startOfTime } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+
+const { active } = keyRing([signingKeyRecord('a key')])
+const holder = (keyId: string) => ({ keyId, family: keyId })
+const signers = createSigners(2)
+afterAll(() => signers.close())
+
+const isGlibc = process.platform === 'linux' && !existsSync('/etc/alpine-release')
+
+/** Threads of this process that the system runs only where nobody else wants the processor: `SCHED_IDLE` is 5. */
+function givingWay(): number {
+  const policyOf = (thread: string) => {
+    const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'latin1')
+    // proc(5): the 41st field, counted from the one after the name, which may hold anything.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[38]
+  }
+  return readdirSync('/proc/self/task').filter((thread) => policyOf(thread) === '5').length
+}
+
+test('threads sign as this one does, each text its own', async () => {
+  const texts = Array.from({ length: 50 }, (_, i) => `text ${i}`)
+  const signatures = await Promise.all(texts.map((text) => signers.sign(text, active, holder('ada'))))
+  expect(signatures).toEqual(texts.map((text) => signatureOf(text, active.secretKey)))
+})
+
+test('this thread is free while others sign', async () => {
+  let turns = 0
+  let isSigned = false
+  const signed = Promise.all(Array.from({ length: 40 }, (_, i) => signers.sign(`${i}`, active, holder('ada'))))
+  void signed.then(() => {
+    isSigned = true
+  })
+  while (!isSigned) {
+    await new Promise(setImmediate)
+    turns += 1
+  }
+  // Sixty milliseconds' worth of signatures, in a turn or two, if they were made here.
+  expect(turns).toBeGreaterThan(20)
+})
+
+test.skipIf(!isGlibc)('a thread gives way to everything else, and competes while much waits for it', async () => {
+  const own = createSigners(1)
+  const before = givingWay()
+  await own.sign('first', active, holder('ada'))
+  expect(givingWay()).toBe(before + 1)
+  const many = Array.from({ length: signaturesBehind + 1 }, (_, i) => own.sign(`${i}`, active, holder('ada')))
+  expect(givingWay()).toBe(before)
+  await Promise.all(many)
+  expect(givingWay()).toBe(before + 1)
+  own.close()
+})
+
+test('what waits is bounded, and one key leaves room for others', async () => {
+  const mine = Array.from({ length: signaturesAtOnceMax / 4 }, (_, i) => signers.sign(`${i}`, active, holder('ada')))
+  expect(signers.sign('more', active, holder('ada'))).rejects.toThrow('Too many tokens are being minted')
+  expect(await signers.sign('hers', active, holder('grace'))).toBe(signatureOf('hers', active.secretKey))
+  await Promise.all(mine)
+  expect(await signers.sign('more', active, holder('ada'))).toBe(signatureOf('more', active.secretKey))
+})
+
+test('past it a mint is 503, and what was revoked while it waited is 401', async () => {
+  const full = createSigners(1)
+  const held = Promise.withResolvers<string>()
+  let asked = 0
+  const platform = await createTestPlatform({
+    signers: {
+      sign(text, key) {
+        asked += 1
+        if (asked === 1) return Promise.resolve(signatureOf(text, key.secretKey))
+        return asked === 2 ? held.promise : full.sign(text, key, holder('ada'))
+      },
+    },
+  })
+  const parent = await mintToken(platform.fetch, sampleKeys.ada)
+  const { jti } = JSON.parse(Buffer.from(parent.split('.')[1] ?? '', 'base64url').toString())
+  const mint = (credential: string) =>
+    platform.fetch('/tokens', { method: 'POST', headers: { authorization: `Bearer ${credential}` } })
+  const waiting = mint(parent)
+  while (asked < 2) await new Promise(setImmediate)
+  await revokeToken(platform.store, jti, { exp: undefined, nowSeconds: startOfTime / 1000 })
+  held.resolve('signature')
+  expect((await waiting).status).toBe(401)
+  expect(platform.audited.filter(({ event }) => event === 'token.minted')).toHaveLength(1)
+
+  const filling = Array.from({ length: signaturesAtOnceMax / 4 }, (_, i) => full.sign(`${i}`, active, holder('ada')))
+  const refused = await mint(sampleKeys.ada)
+  expect([refused.status, await refused.json()]).toEqual([
+    503,
+    { error: 'unavailable', message: 'Too many tokens are being minted right now: try again' },
+  ])
+  await Promise.all(filling)
+  full.close()
+})

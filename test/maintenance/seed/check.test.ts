@@ -1,0 +1,128 @@
+/** `postern check`: what fails, what is only a warning, and what `--strict` makes of it. */
+
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { run, sampleFolder, workplace } from '../../support/executable.ts'
+
+const key = 'a-key-of-at-least-32-characters-0'
+const server = (tool: object) => ({
+  namespaces: [{ namespace: 'n', userId: 'eva' }],
+  servers: [
+    {
+      qualifiedName: 'n/s',
+      displayName: 'S',
+      description: '',
+      remote: true,
+      connections: [],
+      tools: [{ name: 't', inputSchema: { type: 'object' }, ...tool }],
+    },
+  ],
+})
+const connection = (mcpUrl: string, more: object = {}) => ({
+  ...server({}),
+  connections: [{ namespace: 'n', connectionId: 'c', mcpUrl, ...more }],
+})
+const closed = { type: 'object', properties: { recipeId: { type: 'string' } }, additionalProperties: false }
+
+const rows: [what: string, files: Record<string, object | string>, line: RegExp | undefined, isWarning: boolean][] = [
+  ['nothing wrong', { 'a.json': server({}) }, undefined, false],
+  [
+    'a schema that cannot be used',
+    { 'a.json': server({ inputSchema: { type: 'object', properties: { a: { type: 'strng' } } } }) },
+    /^n\/s t: the inputSchema cannot be used: /,
+    false,
+  ],
+  [
+    'a recorded answer that does not fit',
+    {
+      'a.json': {
+        ...server({ outputSchema: { type: 'object', properties: { n: { type: 'integer' } } } }),
+        mocks: [{ server: 'n/s', tool: 't', result: { structuredContent: { n: 'x' } } }],
+      },
+    },
+    /^n\/s t: recorded answer 1: structuredContent does not fit the outputSchema: /,
+    false,
+  ],
+  [
+    'arguments that no call can have',
+    {
+      'a.json': {
+        ...server({ inputSchema: closed }),
+        mocks: [{ server: 'n/s', tool: 't', arguments: { recipeID: 'x' }, result: { content: [] } }],
+      },
+    },
+    /no call can have these arguments: arguments has an unknown field "recipeID"/,
+    true,
+  ],
+  [
+    'a pattern that RE2 does not know',
+    { 'a.json': server({ outputSchema: { type: 'object', properties: { a: { pattern: '(?=a)' } } } }) },
+    /RE2 does not know the pattern \(\?=a\)/,
+    true,
+  ],
+  [
+    'a key of nobody',
+    { 'a.json': { ...server({}), apiKeys: [{ name: 'laptop', userId: 'evaa', key }] } },
+    /a\.json: apiKeys\[0\]\.userId \(evaa\/laptop\): "evaa" belongs to no organization and owns no namespace; did you mean "eva"\?$/,
+    true,
+  ],
+  [
+    'an operator, who needs to belong to nobody',
+    { 'a.json': { ...server({}), apiKeys: [{ userId: 'root', key, operator: true }] } },
+    undefined,
+    true,
+  ],
+  [
+    'an address of the LAN',
+    { 'a.json': connection('http://192.168.1.5/mcp') },
+    /a\.json: connections\[0\]\.mcpUrl \(n\/c\): is not a public address: name it with --allow-upstream/,
+    true,
+  ],
+  ['this machine', { 'a.json': connection('http://localhost:3000/mcp') }, /is not a public address/, true],
+  [
+    'this machine, mocked',
+    { 'a.json': connection('http://localhost/', { server: 'n/s', mock: { enabled: true } }) },
+    undefined,
+    true,
+  ],
+  ['a name of the LAN, which only it knows', { 'a.json': connection('http://tools.internal/mcp') }, undefined, true],
+  [
+    'a file of another format',
+    { 'a.json': server({}), 'b.jsonc': '{}' },
+    /b\.jsonc: is not read: fixtures are \*\.json files$/,
+    true,
+  ],
+  ['YAML', { 'a.json': server({}), 'b.yaml': '' }, /b\.yaml: is not read/, true],
+]
+
+describe('check', () => {
+  for (const [what, files, line, isWarning] of rows) {
+    test(what, async () => {
+      using place = workplace()
+      const folder = join(place.folder, 'fixtures')
+      mkdirSync(folder)
+      for (const [name, content] of Object.entries(files)) {
+        writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content))
+      }
+      const check = (...flags: string[]) => run(place, ['check', folder, ...flags])
+      const [plain, strict] = await Promise.all([check(), check('--strict')])
+      const fine = { code: 0, stdout: expect.stringMatching(/^Fine: 1 file with /) }
+      if (line === undefined) {
+        for (const ran of [plain, strict]) expect(ran).toEqual({ ...fine, stderr: '' })
+        return
+      }
+      if (isWarning) expect(plain).toEqual({ ...fine, stderr: expect.stringMatching(/^warning: [^\n]*\n$/) })
+      else expect(plain).toEqual(strict)
+      const [first = '', last, ...rest] = strict.stderr.split('\n')
+      expect({ code: strict.code, stdout: strict.stdout, rest }).toEqual({ code: 1, stdout: '', rest: [''] })
+      expect(first).toMatch(line)
+      expect(last).toBe('1 problem: these fixtures can be loaded, and are not right')
+    })
+  }
+
+  test('the sample, strictly', async () => {
+    using place = workplace()
+    expect(await run(place, ['check', '--strict', sampleFolder])).toMatchObject({ code: 0, stderr: '' })
+  })
+})

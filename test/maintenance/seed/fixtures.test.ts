@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { revokeApiKey } from '../../../src/auth/api-key.ts'
+import { fixtureProblemsText } from '../../../src/cli/check.ts'
+import { isLoaded, loadFixtures } from '../../../src/maintenance/seed/load.ts'
+import {
+  digestOf,
+  findFixtureFiles,
+  readFixtures,
+  type SourceFile,
+  sourceFile,
+} from '../../../src/maintenance/seed/read.ts'
+import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
+import type { Connection } from '../../../src/model/connection.ts'
+import { connectionEntry, indexEntries, readConnection } from '../../../src/storage/connections.ts'
+import { apiKeyKey, connectionKey, connectionPrivateKey, connectionsVersionKey } from '../../../src/storage/keys.ts'
+import { openMemoryStore } from '../../../src/storage/memory.ts'
+import type { Store } from '../../../src/storage/store.ts'
+import { seed, silent, source } from '../../support/platform.ts'
+import cases from './problems.json' with { type: 'json' }
+
+const folder = resolve(import.meta.dir, '../../../fixtures')
+const pepper = seed('pepper')
+const march = new Date('2026-03-02T09:00:00.000Z')
+const april = new Date('2026-04-02T09:00:00.000Z')
+
+async function load(store: Store, sources: readonly SourceFile[], now = march, log = silent) {
+  const { fixtures, problems } = readFixtures(sources)
+  expect(problems).toEqual([])
+  return loadFixtures(store, fixtures, digestOf(sources), { pepper, now, log })
+}
+
+async function dump(store: Store): Promise<string[]> {
+  const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
+  // Generations are new with every load.
+  const lasting = entries.filter(({ key }) => !'gG'.includes(String.fromCharCode(key[0] ?? 0)))
+  return lasting.map(({ key, value }) => `${Buffer.from(key).toString('latin1')} ${Buffer.from(value).toString()}`)
+}
+
+describe('the sample fixtures', () => {
+  test('have no problem', () => {
+    expect(readFixtures(findFixtureFiles([folder]).map(sourceFile)).problems).toEqual([])
+  })
+
+  test('are all inside the executable, as they are in the folder', () => {
+    const files = readdirSync(folder).filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))
+    const carried = sampleSources()
+    expect(carried.map(({ file }) => file.split('/').at(-1) ?? '').sort()).toEqual(files.sort())
+    for (const { file, read } of carried) {
+      const original = sourceFile(resolve(folder, file.split('/').at(-1) ?? '')).read()
+      expect(JSON.parse(Buffer.from(read()).toString())).toEqual(JSON.parse(Buffer.from(original).toString()))
+    }
+  })
+
+  test('show what a platform can hold', () => {
+    const { fixtures } = readFixtures(sampleSources())
+    const records = fixtures.connections.namespaces.flatMap(({ ids, read }) =>
+      ids.map((_, index) => readConnection(read(index).record)),
+    )
+    expect(fixtures.organizations.length).toBe(2)
+    expect(fixtures.servers.length).toBeGreaterThanOrEqual(6)
+    expect(fixtures.servers.some(({ qualifiedName }) => !qualifiedName.includes('/'))).toBe(true)
+    expect(records.length).toBeGreaterThanOrEqual(40)
+    expect(new Set(records.map(({ status }) => status.state)).size).toBe(5)
+    expect(records.filter(({ mock }) => mock?.enabled === true).length).toBeGreaterThanOrEqual(8)
+    expect(new Set(fixtures.servers.flatMap((server) => server.connections.map(({ type }) => type)))).toEqual(
+      new Set(['stdio', 'http']),
+    )
+  })
+})
+
+describe('problems', () => {
+  for (const { because, files, problems } of cases) {
+    test(because, () => {
+      const sources = Object.entries(files).map(([file, document]) => source(file, document))
+      const found = readFixtures(sources).problems
+      if (typeof problems === 'number') expect({ found, count: found.length }).toEqual({ found, count: problems })
+      else expect(fixtureProblemsText(found).split('\n').slice(0, -1)).toEqual(problems)
+    })
+  }
+
+  test('what is not UTF-8 is told', () => {
+    const { problems } = readFixtures([{ file: 'a.json', read: () => Buffer.from([0x7b, 0xff, 0x7d]) }])
+    expect(problems).toEqual([{ file: 'a.json', place: '', message: 'is not UTF-8, or begins with a byte order mark' }])
+  })
+})
+
+const base = { namespaces: [{ namespace: 'n', userId: 'u' }] }
+const connection = (connectionId: string, more: object = {}) => ({
+  namespace: 'n',
+  connectionId,
+  mcpUrl: 'https://x.example.com/mcp',
+  ...more,
+})
+const set = (...connections: object[]) => [source('a.json', { ...base, connections })]
+const stored = async (store: Store, id: string): Promise<Connection | undefined> => {
+  const bytes = await store.get(connectionKey('n', id))
+  return bytes === undefined ? undefined : readConnection(bytes)
+}
+
+describe('loading', () => {
+  test('is idempotent: a second load leaves every record and index as it was', async () => {
+    const store = openMemoryStore()
+    await load(store, sampleSources())
+    const before = await dump(store)
+    expect(await isLoaded(store, digestOf(sampleSources()))).toBe(true)
+    await load(store, sampleSources(), april)
+    expect(await dump(store)).toEqual(before)
+  })
+
+  test('of one set after another leaves what a first load of it would', async () => {
+    const store = openMemoryStore()
+    const fresh = openMemoryStore()
+    const other = set(connection('a', { name: 'changed', createdAt: '2026-01-01T00:00:00Z' }))
+    await load(store, sampleSources())
+    await load(store, other)
+    await load(fresh, other)
+    expect(await dump(store)).toEqual(await dump(fresh))
+  })
+
+  test('fills in what a connection leaves out; createdAt is the first load', async () => {
+    const store = openMemoryStore()
+    await load(store, set(connection('a')))
+    expect(await stored(store, 'a')).toEqual({
+      connectionId: 'a',
+      name: 'a',
+      mcpUrl: 'https://x.example.com/mcp',
+      metadata: null,
+      transport: 'http',
+      createdAt: march.toISOString(),
+      status: { state: 'connected' },
+    })
+    await load(store, set(connection('a', { metadata: { team: 'x' } })), april)
+    expect(await stored(store, 'a')).toMatchObject({ createdAt: march.toISOString(), metadata: { team: 'x' } })
+  })
+
+  test('a record goes when its fixture does, and its index with it', async () => {
+    const store = openMemoryStore()
+    await load(store, set(connection('a'), connection('b')))
+    expect(await load(store, set(connection('b')))).toMatchObject({ connections: 1, removed: 1 })
+    expect([await stored(store, 'a'), (await stored(store, 'b'))?.connectionId]).toEqual([undefined, 'b'])
+    expect((await dump(store)).filter((line) => line.startsWith('x')).length).toBe(2)
+  })
+
+  test('a record written at run time stays; one that a fixture replaces is told', async () => {
+    const store = openMemoryStore()
+    const given = set(connection('mine', { createdAt: '2026-01-01T00:00:00Z' }))
+    const [mine] = readFixtures(given).fixtures.connections.namespaces
+    if (mine === undefined) throw new Error('a record was expected')
+    const record = readConnection(mine.read(0).record)
+    await store.commit({ puts: [connectionEntry('n', record), ...indexEntries('n', record)] })
+    const told: object[] = []
+    const log = { ...silent, warn: (_: string, fields: object = {}) => void told.push(fields) }
+    await load(store, set(connection('other')), march, log)
+    await load(store, set(), march, log)
+    expect([(await stored(store, 'mine'))?.name, told]).toEqual(['mine', []])
+    await load(store, set(connection('mine', { name: 'theirs' })), march, log)
+    expect([(await stored(store, 'mine'))?.name, told]).toEqual(['theirs', [{ record: 'connection n/mine' }]])
+  })
+
+  test('a revoked key of a fixture stays revoked', async () => {
+    const store = openMemoryStore()
+    const keys = (name: string) => [
+      source('keys.json', { apiKeys: [{ userId: 'u', name, key: 'a-key-of-at-least-32-characters-0' }] }),
+    ]
+    await load(store, keys('first'))
+    const { keys: found } = await store.keys({ gte: apiKeyKey(''), lt: apiKeyKey('~'), limit: 10 })
+    const keyId = Buffer.from(found[0] ?? '')
+      .toString()
+      .slice(1)
+    await revokeApiKey(store, keyId, march)
+    await load(store, keys('second'))
+    const record = JSON.parse(Buffer.from((await store.get(apiKeyKey(keyId))) ?? '').toString())
+    expect(record).toMatchObject({ name: 'second', revokedAt: march.toISOString() })
+  })
+
+  test('a revoked key stays revoked even when its fixture goes and comes back', async () => {
+    const store = openMemoryStore()
+    const keys = [source('keys.json', { apiKeys: [{ userId: 'u', key: 'a-key-of-at-least-32-characters-0' }] })]
+    await load(store, keys)
+    const { keys: found } = await store.keys({ gte: apiKeyKey(''), lt: apiKeyKey('~'), limit: 10 })
+    const record = apiKeyKey(
+      Buffer.from(found[0] ?? '')
+        .toString()
+        .slice(1),
+    )
+    await revokeApiKey(store, Buffer.from(record).toString().slice(1), march)
+    await load(store, set(connection('a')))
+    await load(store, keys)
+    expect(JSON.parse(Buffer.from((await store.get(record)) ?? '').toString()).revokedAt).toBe(march.toISOString())
+  })
+
+  test('the server of a connection follows its fixture, though nothing of it is public', async () => {
+    const store = openMemoryStore()
+    const server = (qualifiedName: string) => ({
+      qualifiedName,
+      displayName: '',
+      description: '',
+      remote: true,
+      connections: [],
+    })
+    const servers = [server('n/one'), server('n/two')]
+    const of = (more: object) => [source('a.json', { ...base, servers, connections: [connection('a', more)] })]
+    const named = async () => Buffer.from((await store.get(connectionPrivateKey('n', 'a'))) ?? '').toString()
+    await load(store, of({}))
+    expect(await named()).toBe('')
+    for (const name of ['n/one', 'n/two']) {
+      const before = await store.get(connectionsVersionKey('n'))
+      await load(store, of({ server: name }))
+      expect(await named()).toBe(JSON.stringify({ server: name }))
+      // Whoever remembers the connection looks again.
+      expect(await store.get(connectionsVersionKey('n'))).not.toEqual(before as never)
+    }
+    await load(store, of({}))
+    expect(await named()).toBe('')
+  })
+
+  test('a load that another write overtakes looks again', async () => {
+    const store = openMemoryStore()
+    let races = 1
+    const racing: Store = {
+      ...store,
+      async load(write) {
+        if (races-- > 0) await revokeApiKey(store, 'nothing', march).then(() => load(store, set(connection('theirs'))))
+        return store.load(write)
+      },
+    }
+    await load(racing, set(connection('mine')))
+    expect([(await stored(store, 'mine'))?.connectionId, await stored(store, 'theirs')]).toEqual(['mine', undefined])
+  })
+})

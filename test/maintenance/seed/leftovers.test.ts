@@ -1,0 +1,115 @@
+/** A namespace that goes with its fixture, and the connections that were made in it over HTTP. */
+
+import { expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { namespaceKey } from '../../../src/storage/keys.ts'
+import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
+import { run, type Server, sendTo, startServer, type Workplace, workplace } from '../../support/executable.ts'
+
+const key = 'a-key-of-at-least-32-characters-0'
+const bearer = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+const server = { qualifiedName: 'ada/s', displayName: 'S', description: '', remote: true, connections: [] }
+const body = (team: string) => JSON.stringify({ server: 'ada/s', mock: { enabled: true }, metadata: { team } })
+
+/** Serves these namespaces of one user from fixtures, until `use` is over. Resolves with what was logged at `warn`. */
+async function serving(place: Workplace, namespaces: readonly string[], use: (server: Server) => Promise<void>) {
+  const folder = join(place.folder, 'fixtures')
+  mkdirSync(folder, { recursive: true })
+  const document = {
+    namespaces: namespaces.map((namespace) => ({ namespace, userId: 'ada' })),
+    servers: [server],
+    apiKeys: [{ userId: 'ada', key }],
+    connections: namespaces.map((namespace) => ({
+      namespace,
+      connectionId: 'of-fixture',
+      mcpUrl: 'https://x.example.com/mcp',
+    })),
+  }
+  writeFileSync(join(folder, 'a.json'), JSON.stringify(document))
+  const running = await startServer(place, ['--fixtures', folder, '--base-url', 'http://localhost'])
+  await use(running)
+  await running.kill('SIGTERM')
+  const lines = running.stderr().trim().split('\n')
+  return lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 'warn')
+}
+
+async function make(server: Server): Promise<void> {
+  for (const id of ['one', 'two']) {
+    const init = { method: 'PUT', headers: bearer, body: body('x') }
+    expect((await sendTo(server)(`/connect/eva/${id}`, init)).status).toBe(201)
+  }
+}
+const listed = async (server: Server, query = '') => {
+  const { connections } = (await (await sendTo(server)(`/connect/eva${query}`, { headers: bearer })).json()) as {
+    connections: { connectionId: string }[]
+  }
+  return connections.map(({ connectionId }) => connectionId)
+}
+const verify = (place: Workplace, ...flags: string[]) => run(place, ['verify', '--data', place.data, ...flags])
+const gone = async () => {}
+
+test('they are kept and told, harm nobody, and are back with it', async () => {
+  using place = workplace()
+  expect(await serving(place, ['ada', 'eva'], make)).toEqual([])
+  const warned = await serving(place, ['ada'], async (server) => {
+    expect((await sendTo(server)('/connect/eva', { headers: bearer })).status).toBe(404)
+  })
+  expect(warned).toMatchObject([
+    {
+      event: expect.stringMatching(/^connections of a namespace that is gone are kept/),
+      namespace: 'eva',
+      connections: 2,
+    },
+  ])
+  const left = await verify(place)
+  expect(left).toMatchObject({ code: 0, stdout: expect.stringMatching(/all as they should be\n$/) })
+  expect(left.stderr).toMatch(/^2 connections of the namespace eva, which no longer exists\n.* --remove-leftovers\n$/)
+  // An export carries them, and says what its import will want.
+  const file = join(place.folder, 'export.jsonl')
+  expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain('connections of eva are in it')
+  await serving(place, ['ada', 'eva'], async (server) => {
+    expect(await listed(server)).toEqual(['of-fixture', 'one', 'two'])
+    expect(await listed(server, '?metadata.team=x')).toEqual(['one', 'two'])
+  })
+  expect(await verify(place)).toMatchObject({ code: 0, stderr: '' })
+})
+
+test('--remove-leftovers removes them with all that is of them, and nothing of anybody else', async () => {
+  using place = workplace()
+  await serving(place, ['ada', 'eva'], make)
+  await serving(place, ['ada'], gone)
+  const removed = await verify(place, '--remove-leftovers')
+  expect(removed).toMatchObject({ code: 0, stderr: '' })
+  expect(removed.stdout).toEndWith('removed 2 connections of the namespace eva, which no longer exists\n')
+  expect((await verify(place, '--remove-leftovers')).stdout).toEndWith('nothing is left over\n')
+  expect(await verify(place)).toMatchObject({ code: 0, stderr: '' })
+  await serving(place, ['ada', 'eva'], async (server) => expect(await listed(server)).toEqual(['of-fixture']))
+})
+
+test('a namespace that was lost, and did not go with its fixture, is no leftover', async () => {
+  using place = workplace()
+  await serving(place, ['ada', 'eva'], make)
+  await serving(place, ['ada'], gone)
+  // Once it was back, its going is forgotten.
+  await serving(place, ['ada', 'eva'], gone)
+  const store = openLmdbStore(join(place.data, 'store'))
+  await store.commit({ deletes: [namespaceKey('eva')] })
+  await store.close()
+  const lost = await verify(place)
+  expect(lost).toMatchObject({ code: 1, stdout: '' })
+  expect(lost.stderr).toMatch(
+    /^connections of eva: there is no such namespace\n.*--remove-leftovers.*restore a backup\n$/,
+  )
+})
+
+test('where many records go with their fixtures, the log names some', async () => {
+  using place = workplace()
+  const many = Array.from({ length: 6 }, (_, i) => `n${i}`)
+  await serving(place, ['ada', ...many], gone)
+  const [warned, ...more] = await serving(place, ['ada'], gone)
+  expect({ warned, more }).toMatchObject({
+    warned: { event: 'records went with their fixtures', removed: 12, records: expect.stringMatching(/namespace n0/) },
+    more: [],
+  })
+})

@@ -1,0 +1,240 @@
+import { describe, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import {
+  appendFileSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { auditCallersPerSecond, auditRefusalsPerCaller, auditRefusalsPerSecond } from '../../src/limits.ts'
+import { chainVerifier, firstHash } from '../../src/ops/audit-chain.ts'
+import { openAuditLog } from '../../src/ops/audit-log.ts'
+import { workplace } from '../support/executable.ts'
+
+const now = () => new Date('2026-03-02T09:00:00.000Z')
+const open = (folder: string, clock = now) => openAuditLog(folder, { now: clock, onFailure: () => {} })
+const linesOf = (folder: string) => readFileSync(join(folder, 'audit.jsonl'), 'utf8').split('\n').slice(0, -1)
+function verify(lines: readonly string[]) {
+  const chain = chainVerifier()
+  for (const [index, line] of lines.entries()) chain.take(line, String(index + 1))
+  return chain.report()
+}
+
+async function logOf(folder: string, count: number): Promise<string[]> {
+  const audit = open(folder)
+  await Promise.all(Array.from({ length: count }, (_, i) => audit.record('thing.happened', { number: i })))
+  audit.close()
+  return linesOf(folder)
+}
+
+describe('the audit log', () => {
+  test('is linked lines of JSON that only the owner can read', async () => {
+    using place = workplace()
+    const lines = await logOf(place.folder, 3)
+    const entries = lines.map((line) => JSON.parse(line))
+    expect(entries.map(({ seq, time, event, number }) => ({ seq, time, event, number }))).toEqual(
+      [0, 1, 2].map((number) => ({ seq: number + 1, time: now().toISOString(), event: 'thing.happened', number })),
+    )
+    expect(entries.map(({ prev }) => prev)).toEqual([firstHash, entries[0].hash, entries[1].hash])
+    expect(verify(lines)).toEqual({
+      entries: 3,
+      follows: { seq: 0, hash: firstHash },
+      lastHash: entries[2].hash,
+      problems: [],
+      torn: [],
+    })
+    expect(statSync(join(place.folder, 'audit.jsonl')).mode & 0o777).toBe(0o600)
+    expect(readdirSync(place.folder).sort()).toEqual(['audit.jsonl', 'audit.lock'])
+  })
+
+  test('shows every line that was changed, taken out, put in or moved', async () => {
+    using place = workplace()
+    const lines = await logOf(place.folder, 8)
+    for (let at = 0; at < lines.length - 1; at += 1) {
+      const line = lines[at] as string
+      const changed = lines.with(at, line.replace('"number":', '"number":1'))
+      const swapped = lines.with(at, lines[at + 1] as string).with(at + 1, line)
+      const [forged] = await (async () => {
+        using other = workplace()
+        return await logOf(other.folder, 1)
+      })()
+      for (const [what, bad] of Object.entries({
+        changed,
+        swapped,
+        // Without its first lines a log is the later file of a longer one: it says itself what it follows.
+        ...(at > 0 && { gone: lines.toSpliced(at, 1) }),
+        twice: lines.toSpliced(at, 0, line),
+        forged: lines.toSpliced(at + 1, 0, forged as string),
+        garbage: lines.toSpliced(at, 0, 'garbage', 'garbage'),
+      })) {
+        expect({ at, what, problems: verify(bad).problems.length > 0 }).toEqual({ at, what, problems: true })
+      }
+    }
+  })
+
+  test('goes on after a line that a crash cut short, and says which', async () => {
+    using place = workplace()
+    await logOf(place.folder, 3)
+    const file = join(place.folder, 'audit.jsonl')
+    appendFileSync(file, '{"seq":4,"time":"2026-0')
+    expect(verify(readFileSync(file, 'utf8').split('\n'))).toMatchObject({ entries: 3, problems: [], torn: ['4'] })
+    const lines = await logOf(place.folder, 2)
+    expect(verify(lines)).toMatchObject({ entries: 5, problems: [], torn: ['4'] })
+    // One that lost its line break only is whole.
+    truncateSync(file, statSync(file).size - 1)
+    expect(verify(await logOf(place.folder, 1))).toMatchObject({ entries: 6, problems: [] })
+  })
+
+  test('is written by two at once, one line after the other', async () => {
+    using place = workplace()
+    const logs = [open(place.folder), open(place.folder)]
+    for (let i = 0; i < 50; i += 1) await Promise.all(logs.map((log) => log.record('thing.happened', { i })))
+    for (const log of logs) log.close()
+    expect(verify(linesOf(place.folder))).toMatchObject({ entries: 100, problems: [], torn: [] })
+  })
+
+  test('goes on in a new file where the old one was moved away, emptied or deleted, whoever writes next', async () => {
+    using place = workplace()
+    const file = join(place.folder, 'audit.jsonl')
+    const logs = [open(place.folder), open(place.folder)] as const
+    const written: string[] = []
+    const away = {
+      moved: () => renameSync(file, `${file}.1`),
+      deleted: () => rmSync(file),
+      emptied: () => truncateSync(file),
+      'moved, and made anew': () => {
+        renameSync(file, `${file}.1`)
+        writeFileSync(file, '', { mode: 0o600 })
+      },
+    }
+    for (const act of Object.values(away)) {
+      for (const log of logs) await log.record('thing.happened', {})
+      written.push(...linesOf(place.folder))
+      act()
+    }
+    // One that was opened when there was nothing to see.
+    const late = open(place.folder)
+    await late.record('thing.happened', {})
+    for (const log of [...logs, late]) log.close()
+    written.push(...linesOf(place.folder))
+    expect(verify(written)).toMatchObject({ entries: 9, problems: [], torn: [] })
+    // The last file alone says where it begins.
+    const { seq, hash } = JSON.parse(written[7] ?? '')
+    expect(verify(written.slice(8))).toMatchObject({ entries: 1, follows: { seq, hash }, problems: [] })
+  })
+
+  test('says how many entries went where its end was cut off, or the copy of it was made too early', async () => {
+    using place = workplace()
+    await logOf(place.folder, 5)
+    const file = join(place.folder, 'audit.jsonl')
+    writeFileSync(file, `${linesOf(place.folder).slice(0, 3).join('\n')}\n`)
+    expect(verify(await logOf(place.folder, 1)).problems).toEqual([
+      '4: does not follow the entry before it: entries 4 to 5 are missing',
+    ])
+    const other = linesOf(place.folder)
+    expect(verify([...other.slice(3), ...other.slice(0, 3)]).problems).toEqual([
+      '2: does not follow the entry before it: entry 1 stands after entry 6 (give the oldest file first)',
+    ])
+  })
+
+  test('lets go of a file that was moved away when it is told to', async () => {
+    using place = workplace()
+    const file = join(place.folder, 'audit.jsonl')
+    const log = open(place.folder)
+    await log.record('thing.happened', {})
+    renameSync(file, `${file}.1`)
+    log.reopen()
+    expect(readFileSync(file, 'utf8')).toBe('')
+    await log.record('thing.happened', {})
+    log.close()
+    expect(verify([...readFileSync(`${file}.1`, 'utf8').trim().split('\n'), ...linesOf(place.folder)])).toMatchObject({
+      entries: 2,
+      problems: [],
+    })
+  })
+
+  for (const body of ['{"seq":1,oops', '{"seq":"x","prev":""', '{"seq":1', '{}garbage'] as const) {
+    test(`a last line with a right hash that is no entry stops nobody: ${body}`, async () => {
+      using place = workplace()
+      const line = `${body},"hash":"${createHash('sha256').update(body).digest('hex')}"}`
+      writeFileSync(join(place.folder, 'audit.jsonl'), `${line}\n`)
+      const lines = await logOf(place.folder, 1)
+      expect(lines.length).toBe(2)
+      expect(verify(lines)).toMatchObject({ entries: 1, problems: ['1: was changed, or is not of this log'] })
+    })
+  }
+
+  test('a lock file that is none is told', () => {
+    using place = workplace()
+    writeFileSync(join(place.folder, 'audit.lock'), 'x'.repeat(5000))
+    expect(() => open(place.folder)).toThrow(/audit\.lock is not the lock of the audit log .*: remove it/)
+  })
+})
+
+describe('refusals', () => {
+  const caller = (name: string) => ({ userId: name, keyId: `key_${name}` })
+  const logged = (folder: string) => linesOf(folder).map((line) => JSON.parse(line))
+
+  test('a flood of one caller becomes a number with whose it is, and hides nobody else', async () => {
+    using place = workplace()
+    let time = now().getTime()
+    const audit = open(place.folder, () => new Date(time))
+    for (let i = 0; i < 5000; i += 1) {
+      audit.note('access.refused', caller('flood'), { i })
+      if (i % 1000 === 999) audit.note('access.refused', caller('quiet'), { i })
+    }
+    time += 1000
+    audit.note('access.refused', caller('flood'), { i: 'later' })
+    audit.close()
+    const entries = logged(place.folder)
+    const of = (userId: string, event: string) =>
+      entries.filter((entry) => entry.userId === userId && entry.event === event)
+    expect(of('quiet', 'access.refused').map(({ i }) => i)).toEqual([999, 1999, 2999, 3999, 4999])
+    expect(of('flood', 'access.refused').map(({ i }) => i)).toEqual([
+      ...Array.from({ length: auditRefusalsPerCaller }, (_, i) => i),
+      'later',
+    ])
+    expect(of('flood', 'refusals.unwritten')).toMatchObject([
+      { keyId: 'key_flood', count: 5000 - auditRefusalsPerCaller },
+    ])
+    expect(of('quiet', 'refusals.unwritten')).toEqual([])
+    expect(verify(linesOf(place.folder)).problems).toEqual([])
+  })
+
+  test('of a crowd, the first of each is written, all within a bound, and none goes uncounted', async () => {
+    using place = workplace()
+    const crowd = auditCallersPerSecond + 300
+    const each = 3
+    const audit = open(place.folder)
+    for (let round = 0; round < each; round += 1) {
+      for (let i = 0; i < crowd; i += 1) audit.note('access.refused', caller(`c${i}`), {})
+    }
+    audit.close()
+    const entries = logged(place.folder)
+    const refused = entries.filter(({ event }) => event === 'access.refused')
+    const unwritten = entries.filter(({ event }) => event === 'refusals.unwritten')
+    expect(new Set(refused.map(({ userId }) => userId)).size).toBe(auditCallersPerSecond)
+    expect(refused.length).toBe(auditCallersPerSecond + auditRefusalsPerSecond)
+    expect(unwritten.length).toBeLessThanOrEqual(auditCallersPerSecond + 1)
+    expect(unwritten.filter(({ userId }) => userId === undefined)).toMatchObject([{ count: 300 * each }])
+    const counted = unwritten.reduce((sum, { count }) => sum + count, 0)
+    expect(refused.length + counted).toBe(crowd * each)
+  })
+})
+
+test('what others wrote stands in it escaped: nothing that a viewer would act on, and lines that still verify', async () => {
+  using place = workplace()
+  const hostile = '\u0007\u009b31m\u2028\u2029\u202e\u2066\n"\\'
+  const audit = open(place.folder)
+  for (const character of hostile) await audit.record('thing.happened', { name: `a${character}b` })
+  audit.close()
+  const lines = linesOf(place.folder)
+  expect(lines.map((line) => JSON.parse(line).name)).toEqual([...hostile].map((character) => `a${character}b`))
+  expect(lines.join('')).toMatch(/^[\x20-\x7e]*$/)
+  expect(verify(lines)).toMatchObject({ entries: hostile.length, problems: [] })
+})

@@ -1,0 +1,212 @@
+import { expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { open } from 'lmdb'
+import { freeBytesMin, reservedBytesMin } from '../../../src/limits.ts'
+import { ofRun, withChecksum } from '../../../src/storage/lmdb/checksum.ts'
+import { keyEncoder, openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
+import { inspect } from '../../../src/storage/lmdb/scan.ts'
+import { type Runs, writeRun } from '../../../src/storage/lmdb/segments.ts'
+import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
+import { type Store, StoreError } from '../../../src/storage/store.ts'
+import { workplace } from '../../support/executable.ts'
+import { storeConformance } from '../conformance.ts'
+
+// The keys of the suite begin with these letters: kept in runs, beside runs, and without any.
+for (const inRuns of [{ k: 16_384 }, { a: 1, k: 100 }, { b: 100, c: 4000 }, {}]) {
+  storeConformance(`LMDB with runs of ${JSON.stringify(inRuns)}`, () => openInRuns(inRuns))
+}
+
+function openInRuns(inRuns: Runs): Store {
+  const place = workplace()
+  const store = openLmdbStore(join(place.folder, 'store'), inRuns)
+  const close = async () => {
+    await store.close()
+    place[Symbol.dispose]()
+  }
+  return { ...store, close }
+}
+
+test('what was committed is there after closing and opening again', async () => {
+  using place = workplace()
+  const key = Buffer.from('a')
+  const first = openLmdbStore(place.folder)
+  await first.commit({ puts: [{ key, value: Buffer.from('1') }] })
+  await first.close()
+  const second = openLmdbStore(place.folder)
+  expect(Buffer.from((await second.get(key)) ?? '').toString()).toBe('1')
+  await second.close()
+})
+
+test('a read sees what another process has committed before it began', async () => {
+  using place = workplace()
+  const store = openLmdbStore(place.folder)
+  const key = Buffer.from('n')
+  const writer = Bun.spawn([process.execPath, join(import.meta.dir, 'other-process.ts'), place.folder], {
+    stdin: 'pipe',
+    stdout: 'pipe',
+  })
+  const lines = writer.stdout.pipeThrough(new TextDecoderStream()).getReader()
+  for (let i = 0; i < 50; i += 1) {
+    // A read of our own first, so that there is an old snapshot to be kept by mistake.
+    await store.get(key)
+    const commits = store.local?.commitCount()
+    writer.stdin.write(`${i}\n`)
+    await lines.read()
+    expect(store.local?.commitCount()).not.toBe(commits)
+    expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe(String(i))
+  }
+  await writer.stdin.end()
+  await writer.exited
+  await store.close()
+})
+
+/** The file as the first layout had it: no checksums, runs under their first key, the version among the records. */
+async function writeFirstLayout(folder: string, version = 'postern 1'): Promise<void> {
+  const root = open({ path: folder, overlappingSync: false, maxDbs: 4 })
+  const data = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
+  const runs = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
+  const entries = Array.from({ length: 50 }, (_, i) => ({
+    key: Buffer.from(`cn\0${i + 10}`),
+    value: Buffer.from(`${i}`),
+  }))
+  root.transactionSync(() => {
+    data.put(Buffer.from('v'), Buffer.from(version))
+    data.put(Buffer.from('n'), Buffer.from('namespace'))
+    data.put(Buffer.from('pn\x0010'), Buffer.from('{"server":"s"}'))
+    for (const start of [0, 20, 40]) {
+      const some = entries.slice(start, start + 20)
+      runs.put(some[0]?.key ?? '', Buffer.from(writeRun(some)))
+    }
+  })
+  await root.close()
+}
+
+test('a store of the first layout is upgraded when it is opened by whoever may do so, and stays as it is otherwise', async () => {
+  using place = workplace()
+  await writeFirstLayout(place.folder)
+  const lies = () => readFileSync(join(place.folder, 'data.mdb'))
+  const before = lies()
+  expect(() => openLmdbStore(place.folder)).toThrow(/it is of version 1, and this postern writes version 4/)
+  expect(lies().equals(before)).toBe(true)
+  const told: number[][] = []
+  for (let opened = 0; opened < 2; opened += 1) {
+    const store = openLmdbStore(place.folder, undefined, (from, to, upgrade) => {
+      if (upgrade()) told.push([from, to])
+    })
+    expect(told).toEqual([[1, 4]])
+    const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 1000 })
+    expect(entries.map(({ key, value }) => `${Buffer.from(key)}=${Buffer.from(value)}`)).toEqual([
+      ...Array.from({ length: 50 }, (_, i) => `cn\0${i + 10}=${i}`),
+      'n=namespace',
+      'pn\x0010={"server":"s"}',
+      // Nobody counted before: 50 connections of 90 bytes, and what is beside one of them.
+      'un=50 104',
+    ])
+    expect(Buffer.from((await store.get(Buffer.from('cn\x0033'))) ?? '').toString()).toBe('23')
+    await store.close()
+  }
+})
+
+test('a store of the second layout, whose checksums left out the keys, is upgraded too, and not by who only looks', async () => {
+  using place = workplace()
+  const key = Buffer.from('n')
+  await (async () => {
+    const store = openLmdbStore(place.folder)
+    await store.commit({ puts: [{ key, value: Buffer.from('namespace') }] })
+    await store.close()
+    const root = openRoot(place.folder)
+    const records = openBytes(root, 'postern')
+    root.transactionSync(() => {
+      records.put(key, withChecksum(ofRun, Buffer.from('namespace')))
+      openBytes(root, 'format').put(Buffer.from('v'), Buffer.from('postern 2'))
+    })
+    await root.close()
+  })()
+  const look = async () => {
+    const seen: string[] = []
+    await inspect(place.folder, {
+      entry: (entry) => seen.push(`${Buffer.from(entry.key)}=${Buffer.from(entry.value)}`),
+      damaged: () => seen.push('damaged'),
+    })
+    return seen
+  }
+  await expect(look()).rejects.toThrow(/it is of version 2/)
+  const store = openLmdbStore(place.folder, undefined, (_from, _to, upgrade) => void upgrade())
+  expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe('namespace')
+  await store.close()
+  expect(await look()).toEqual(['n=namespace'])
+})
+
+test('below the floor of free disk only what takes access away is written, and below the second nothing', async () => {
+  using place = workplace()
+  let free = freeBytesMin + 2 ** 20
+  const store = openLmdbStore(place.folder, undefined, undefined, () => free)
+  const write = (fromReserve: boolean) =>
+    store.commit({ puts: [{ key: Buffer.from('r'), value: Buffer.from(String(free)) }], fromReserve })
+  expect((await write(false)).ok).toBe(true)
+  free = freeBytesMin
+  await expect(write(false)).rejects.toThrow('make room')
+  expect((await write(true)).ok).toBe(true)
+  free = reservedBytesMin + 2 ** 20
+  await expect(write(false)).rejects.toThrow('make room')
+  expect((await write(true)).ok).toBe(true)
+  free = reservedBytesMin
+  await expect(write(true)).rejects.toThrow('make room')
+  expect(Buffer.from((await store.get(Buffer.from('r'))) ?? '').toString()).toBe(String(reservedBytesMin + 2 ** 20))
+  await store.close()
+})
+
+test('a record under another key than its own is an error', async () => {
+  using place = workplace()
+  const store = openLmdbStore(place.folder)
+  await store.commit({ puts: [{ key: Buffer.from('m-this-one'), value: Buffer.from('owner') }] })
+  await store.close()
+  const file = join(place.folder, 'data.mdb')
+  const bytes = readFileSync(file)
+  for (let at = bytes.indexOf('m-this-one'); at >= 0; at = bytes.indexOf('m-this-one', at + 1)) bytes[at + 9] = 0x66
+  writeFileSync(file, bytes)
+  const damaged = openLmdbStore(place.folder)
+  expect(() => damaged.get(Buffer.from('m-this-onf'))).toThrow('damaged')
+  await damaged.close()
+})
+
+test('a store of a newer version is refused in a line that says so, and left as it was', async () => {
+  using place = workplace()
+  await writeFirstLayout(place.folder, 'postern 99')
+  const refused = () => openLmdbStore(place.folder)
+  expect(refused).toThrow(/newer version of postern \(postern 99\): use that version/)
+  expect(refused).toThrow(/newer version/)
+})
+
+test('a value that is not what was written is an error, never an answer', async () => {
+  using place = workplace()
+  const store = openLmdbStore(place.folder)
+  const text = 'the value that the disk will change'
+  const keys = ['c1', 'n1'].map((key) => Buffer.from(key))
+  await store.commit({ puts: keys.map((key) => ({ key, value: Buffer.from(text) })) })
+  await store.close()
+  const file = join(place.folder, 'data.mdb')
+  const bytes = readFileSync(file)
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1)) bytes[at + 4] = 0x21
+  writeFileSync(file, bytes)
+  const damaged = openLmdbStore(place.folder)
+  const isDamaged = (error: unknown) => error instanceof StoreError && error.kind === 'damaged'
+  for (const key of keys) {
+    const range = { gte: key, lt: Buffer.concat([key, Buffer.of(0)]), limit: 1 }
+    for (const read of [
+      () => damaged.get(key),
+      () => damaged.getMany([key]),
+      () => damaged.range(range),
+      () => damaged.concatValues(range),
+      () => damaged.local?.concatValues(range, ({ count }) => count),
+    ]) {
+      expect(await Promise.try<unknown, []>(read).then(() => 'read', isDamaged)).toBe(true)
+    }
+  }
+  await damaged.close()
+})
+
+test('a folder that cannot hold a store is one line that names it', () => {
+  expect(() => openLmdbStore('/dev/null/store')).toThrow(/cannot open the store in \/dev\/null\/store/)
+})
