@@ -1,0 +1,22 @@
+/** Which HTTP/1.1 client requests to MCP servers are made with (`--upstream-client`). */
+
+import { findParser } from './http-parser.ts'
+import { openByParser } from './parser-client.ts'
+import type { OpenWire } from './wire.ts'
+
+export const clientNames = ['parser', 'node'] as const
+export type ClientName = (typeof clientNames)[number]
+
+/** Where the runtime has no parser that we know, the client is `node` whatever was wanted, and `onMissing` is told. */
+export async function chooseClient(
+  wanted: ClientName,
+  onMissing: () => void,
+  find: typeof findParser = findParser,
+): Promise<OpenWire> {
+  if (wanted === 'parser') {
+    if (find() !== undefined) return openByParser
+    onMissing()
+  }
+  const { openByNode } = await import('./node-client.ts')
+  return openByNode
+}
