@@ -1,11 +1,9 @@
 /** Which HTTP/1.1 client requests to MCP servers are made with (`--upstream-client`). */
 
+import type { ClientName } from './client-names.ts'
 import { findParser } from './http-parser.ts'
 import { openByParser } from './parser-client.ts'
 import type { OpenWire } from './wire.ts'
-
-export const clientNames = ['parser', 'node'] as const
-export type ClientName = (typeof clientNames)[number]
 
 /** Where the runtime has no parser that we know, the client is `node` whatever was wanted, and `onMissing` is told. */
 export async function chooseClient(

@@ -1,7 +1,8 @@
 /** The HTTP/1.1 clients: what one promises, the other does too. */
 
 import { describe } from 'bun:test'
-import { type ClientName, chooseClient, clientNames } from '../../src/upstream/clients.ts'
+import { type ClientName, clientNames } from '../../src/upstream/client-names.ts'
+import { chooseClient } from '../../src/upstream/clients.ts'
 import type { OpenWire } from '../../src/upstream/wire.ts'
 
 const clients = await Promise.all(

@@ -1,7 +1,8 @@
 /** Asks the server at a port of this machine, with a client, by its address and by a name that its certificate does not bear; prints what it got. */
 
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
-import { type ClientName, chooseClient } from '../../src/upstream/clients.ts'
+import type { ClientName } from '../../src/upstream/client-names.ts'
+import { chooseClient } from '../../src/upstream/clients.ts'
 import { createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
 
 const [port, client] = process.argv.slice(2)
