@@ -40,7 +40,7 @@ class NodeWire implements Wire {
     this.#socket = socket
     // Before the parser of each exchange, which comes later.
     socket.on('data', (chunk: Buffer) => {
-      // Nobody asked for anything.
+      // Nobody asked for anything. The agent would close it too, which its documentation does not say.
       if (this.#receiver === undefined || this.#isWhole) this.#close()
       this.#responseEnd.add(chunk)
       // `maxHeaderSize` counts names and values alone. What the parser makes of this chunk is known after it.
@@ -56,7 +56,7 @@ class NodeWire implements Wire {
     this.#response = undefined
     this.#isWhole = false
     this.#responseEnd.begin()
-    if (this.#isReady) this.#send(request)
+    if (this.#isReady) this.#attempt(() => this.#send(request))
     else this.#unsent = request
     return () => {
       if (this.#receiver !== receiver) return
@@ -72,8 +72,9 @@ class NodeWire implements Wire {
   #begin(): void {
     this.#isReady = true
     this.#keeper.connected()
-    if (this.#unsent !== undefined && !this.#isClosed) this.#send(this.#unsent)
+    const request = this.#unsent
     this.#unsent = undefined
+    if (request !== undefined && !this.#isClosed) this.#attempt(() => this.#send(request))
   }
 
   #send({ method, path, fields, content }: WireRequest): void {
@@ -89,8 +90,7 @@ class NodeWire implements Wire {
     })
     // Of more than a thousand it would drop the rest without a word. The head is bounded in bytes.
     request.maxHeadersCount = 0
-    request.on('information', () => this.#attempt(() => this.#responseEnd.endHead(true)))
-    request.on('upgrade', () => this.#fail(new Error('it speaks another protocol')))
+    request.on('information', () => this.#responseEnd.endHead(true))
     request.on('response', (response) => this.#attempt(() => this.#receive(request, response)))
     // With what comes past a whole response, that response is all the same.
     request.on('error', (error) => void (this.#response?.complete !== true && this.#fail(error)))
@@ -115,17 +115,17 @@ class NodeWire implements Wire {
     })
   }
 
-  #endlessHead(): void {
-    if (this.#responseEnd.isTooLong()) this.#fail(new Error('its head is too long'))
-  }
-
-  /** Whatever is thrown where the parser calls would not come back here. */
+  /** The runtime calls us, so what is thrown would end the process. */
   #attempt(act: () => void): void {
     try {
       act()
     } catch (error) {
       this.#fail(error as Error)
     }
+  }
+
+  #endlessHead(): void {
+    if (this.#responseEnd.isTooLong()) this.#fail(new Error('its head is too long'))
   }
 
   #onClose(): void {
@@ -209,6 +209,7 @@ function openSocket(
   socket.setNoDelay(true)
   socket.on('secureConnect', () => {
     isTold = true
+    // The runtime has refused what is not; requests carry credentials, so it is asked once more.
     if (socket.authorized) onReady()
     else onError(new CertificateError(socket.authorizationError))
   })

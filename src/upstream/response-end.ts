@@ -17,7 +17,7 @@ export interface ResponseEnd {
   add(chunk: Buffer): void
   /** Of a head that is not there yet, has too much come? */
   isTooLong(): boolean
-  /** The parser has read an informational head, or that of the response. Throws where they are too long together. */
+  /** The parser has read an informational head, or that of the response. */
   endHead(isInformational: boolean): void
   /** The parser has read the whole response: is there nothing past it? */
   isLast(status: number, headers: Readonly<Record<string, string>>): boolean
@@ -54,7 +54,6 @@ export function createResponseEnd(): ResponseEnd {
       headBytes = joined.indexOf(emptyLine, headBytes) + emptyLine.length
       isHeadExpected = isInformational
       heads = isHeadExpected ? [joined] : []
-      if (headBytes > upstreamHeadBytesMax) throw new Error('its head is too long')
     },
     isLast(status, { 'content-length': length = '', 'transfer-encoding': codings }) {
       if (codings !== undefined) return tail === emptyLine

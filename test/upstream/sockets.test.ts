@@ -142,13 +142,13 @@ eachClient((open) => {
   })
 
   test('headers that come several times are joined, many are all there, and none is more than a name', async () => {
-    const many = Array.from({ length: 100 }, (_, i) => `x-${i}: ${i}\r\n`).join('')
+    const many = Array.from({ length: 1500 }, (_, i) => `x-${i}: ${i}\r\n`).join('')
     script = (socket) =>
       socket.write(`HTTP/1.1 200 OK\r\nA: 1\r\na: 2\r\n__proto__: x\r\n${many}content-length: 0\r\n\r\n`)
     const { headers = {} } = await exchange()
     expect(headers['a']).toBe('1, 2')
-    expect(headers['x-99']).toBe('99')
-    expect(Object.keys(headers)).toHaveLength(103)
+    expect(headers['x-1499']).toBe('1499')
+    expect(Object.keys(headers)).toHaveLength(1503)
   })
 
   test('a head may be as long as it is allowed to be', async () => {
@@ -216,7 +216,8 @@ eachClient((open) => {
     for (const [what, answer] of notKept) {
       test(`is not kept after an answer ${what}`, async () => {
         script = (socket) => socket.write(connections === 1 ? answer : plain)
-        expect((await exchange()).status).toBe(200)
+        const { status, error } = await exchange()
+        expect([status, error]).toEqual([200, undefined])
         expect((await exchange()).body).toBe('hello')
         expect(connections).toBe(2)
       })
@@ -289,17 +290,18 @@ eachClient((open) => {
     })
 
     test('with TLS is closed when it is broken off before anybody was certified', async () => {
-      const arrived = Promise.withResolvers<void>()
+      const arrived = Promise.withResolvers<string>()
       const closed = Promise.withResolvers<void>()
       using silent = Bun.listen({
         hostname: '127.0.0.1',
         port: 0,
         // A greeting, and nobody answers it.
-        socket: { data: () => arrived.resolve(), close: () => closed.resolve() },
+        socket: { data: (_, hello) => arrived.resolve(hello.toString('latin1')), close: () => closed.resolve() },
       })
       sockets = openSockets({ port: silent.port, certified: 'tools.lan' })
       const breakOff = sockets.send(post, { onHead() {}, onData() {}, onEnd() {}, onError() {} })
-      await arrived.promise
+      // Servers of many names choose their certificate by it.
+      expect(await arrived.promise).toContain('tools.lan')
       breakOff()
       await closed.promise
     }, 2000)
