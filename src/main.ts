@@ -123,6 +123,14 @@ function withServeOptions(command: Command): Command {
     )
     .addOption(
       new Option(
+        '--upstream-client <name>',
+        'what sends requests to MCP servers: parser, or node if a later runtime breaks that one; node takes more time a call',
+      )
+        .env('POSTERN_UPSTREAM_CLIENT')
+        .default('parser'),
+    )
+    .addOption(
+      new Option(
         '--allow-sample-keys',
         'let the keys of the sample fixtures, which everybody has, be used on an address that is not loopback',
       ).env('POSTERN_ALLOW_SAMPLE_KEYS'),

@@ -9,6 +9,7 @@ import { upstreamPatienceMaxSeconds } from '../limits.ts'
 import { readTtl } from '../policy/duration.ts'
 import { didYouMean } from '../schema/near-name.ts'
 import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
+import { type ClientName, clientNames } from '../upstream/client-names.ts'
 
 /** As the command line and the environment give them. */
 export interface ServeFlags {
@@ -29,6 +30,7 @@ export interface ServeFlags {
   /** False for `--no-public-upstream`. */
   readonly publicUpstream: boolean
   readonly upstreamTimeout: string
+  readonly upstreamClient: string
   readonly allowSampleKeys?: boolean
 }
 
@@ -53,6 +55,7 @@ export interface ServeConfig {
     readonly patience: number
     /** Certificates of private authorities, in PEM. */
     readonly authorities: readonly string[]
+    readonly client: ClientName
   }
   /** May keys that everybody has be used by whoever reaches an address that is not this machine's alone? */
   readonly areSampleKeysAllowed: boolean
@@ -131,7 +134,17 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
     if (typeof read === 'string') complaints.push(`--upstream-ca ${file}: ${read}`)
     else authorities.push(...read)
   }
-  const upstream = { allowed, isPublicAllowed: flags.publicUpstream, patience: patienceSeconds * 1000, authorities }
+  const client = clientNames.find((name) => name === flags.upstreamClient)
+  if (client === undefined) {
+    complaints.push(`${given('--upstream-client', flags.upstreamClient)}: must be ${clientNames.join(' or ')}`)
+  }
+  const upstream = {
+    allowed,
+    isPublicAllowed: flags.publicUpstream,
+    patience: patienceSeconds * 1000,
+    authorities,
+    client: client ?? 'parser',
+  }
   const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)

@@ -32,6 +32,7 @@ import { removeAhead } from '../storage/ahead.ts'
 import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
 import { asBuffer, type Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
+import { chooseClient } from '../upstream/clients.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
 import { fixtureProblemsText } from './check.ts'
@@ -148,8 +149,12 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     isOurs: (address, port, target) =>
       (port === server.port && (machine.has(address) || isLoopback(address))) || isBelow(target, url),
   })
+  const open = await chooseClient(config.upstream.client, () =>
+    log.warn('this runtime has no HTTP parser that we know, so MCP servers are reached as with --upstream-client node'),
+  )
   const app = createApp({
     upstream: createUpstream(addresses, {
+      open,
       memory,
       pseudonym: secrets.pseudonym,
       authorities: config.upstream.authorities,

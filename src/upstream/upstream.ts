@@ -8,9 +8,12 @@ import { LRUCache } from 'lru-cache'
 import { createShares, type Holder, type Shares } from '../http/shares.ts'
 import { answersBytesMax, originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
 import { AddressError, type Addresses, type Destination } from './addresses.ts'
+import { CertificateError } from './certificate-error.ts'
 import { createClock } from './deadline-clock.ts'
-import { type BreakOff, CertificateError, createSockets, type Receiver, type Sockets } from './http1.ts'
+import { openByParser } from './parser-client.ts'
 import { type Ahead, createPile, readAhead } from './pile.ts'
+import { createSockets, type Sockets } from './sockets.ts'
+import type { BreakOff, OpenWire, Receiver } from './wire.ts'
 
 /**
  * `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: the
@@ -78,13 +81,21 @@ export interface UpstreamOptions {
   /** Of memory, in bytes: what answers under way may take together. */
   readonly memory?: Shares
   readonly observe?: ObserveUpstream | undefined
+  /** The HTTP/1.1 client; `parser` where it is left out. */
+  readonly open?: OpenWire
 }
 
 export function createUpstream(
   addresses: Addresses,
-  { memory = createShares(answersBytesMax), observe, pseudonym = 'postern', authorities = [] }: UpstreamOptions = {},
+  {
+    memory = createShares(answersBytesMax),
+    observe,
+    pseudonym = 'postern',
+    authorities = [],
+    open = openByParser,
+  }: UpstreamOptions = {},
 ): Upstream {
-  const upstream = reaching(addresses, memory, pseudonym, authorities)
+  const upstream = reaching(addresses, { memory, pseudonym, authorities, open })
   if (observe === undefined) return upstream
   return {
     async send(request) {
@@ -102,7 +113,10 @@ export function createUpstream(
   }
 }
 
-function reaching(addresses: Addresses, memory: Shares, pseudonym: string, authorities: readonly string[]): Upstream {
+function reaching(
+  addresses: Addresses,
+  { memory, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
+): Upstream {
   /** Given ones take the place of the machine's, so those are given too. */
   const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
   const kept = new LRUCache<string, Sockets>({ max: originsKeptMax, dispose: (sockets) => sockets.close() })
@@ -114,12 +128,13 @@ function reaching(addresses: Addresses, memory: Shares, pseudonym: string, autho
     const known = kept.get(name)
     if (known !== undefined) return known
     const isTls = protocol === 'https:'
-    const sockets = createSockets({
+    const to = {
       address,
       port: Number(port || (isTls ? 443 : 80)),
       certified: isTls ? host : undefined,
       authorities: trusted,
-    })
+    }
+    const sockets = createSockets(to, open)
     kept.set(name, sockets)
     return sockets
   }

@@ -1,20 +1,22 @@
-/** Asks the server at a port of this machine by its address and by a name that its certificate does not bear; prints what it got. */
+/** Asks the server at a port of this machine, with a client, by its address and by a name that its certificate does not bear; prints what it got. */
 
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
+import type { ClientName } from '../../src/upstream/client-names.ts'
+import { chooseClient } from '../../src/upstream/clients.ts'
 import { createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
 
-const upstream = createUpstream(
-  createAddresses({
-    allowed: [readAllowedUpstream('127.0.0.1')].flatMap((one) => one ?? []),
-    isPublicAllowed: false,
-    isOurs: () => false,
-    resolve: async () => ['127.0.0.1'],
-  }),
-)
+const [port, client] = process.argv.slice(2)
+const addresses = createAddresses({
+  allowed: [readAllowedUpstream('127.0.0.1')].flatMap((one) => one ?? []),
+  isPublicAllowed: false,
+  isOurs: () => false,
+  resolve: async () => ['127.0.0.1'],
+})
+const upstream = createUpstream(addresses, { open: await chooseClient(client as ClientName, () => {}) })
 const got: Record<string, number | string> = {}
 for (const host of ['127.0.0.1', 'tools.lan']) {
   try {
-    const url = `https://${host}:${process.argv[2]}/`
+    const url = `https://${host}:${port}/`
     got[host] = (await upstream.send({ url, headers: {}, body: '{}', patience: 5000 })).status
   } catch (error) {
     got[host] = error instanceof UpstreamError ? error.kind : String(error)

@@ -1,12 +1,11 @@
 /** Where requests to MCP servers may go, and what they make of servers that behave badly. A real server counts. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { asResponse, createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
+import type { OpenWire } from '../../src/upstream/wire.ts'
+import { eachClient } from '../support/clients.ts'
 
 let hits = 0
 let target: Bun.Server<undefined>
@@ -66,15 +65,16 @@ interface World {
 }
 const asking = { holder: { keyId: 'key', family: 'key' }, patience: 500 }
 const nobody = () => Promise.reject(new Error('there is no such name'))
+/** The client of the tests that are under way. */
+let sentBy: OpenWire | undefined
 function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours }: World) {
-  return createUpstream(
-    createAddresses({
-      allowed: allow.flatMap((text) => readAllowedUpstream(text) ?? []),
-      isPublicAllowed,
-      isOurs: (_, port) => port === ours,
-      resolve,
-    }),
-  )
+  const addresses = createAddresses({
+    allowed: allow.flatMap((text) => readAllowedUpstream(text) ?? []),
+    isPublicAllowed,
+    isOurs: (_, port) => port === ours,
+    resolve,
+  })
+  return createUpstream(addresses, { ...(sentBy && { open: sentBy }) })
 }
 /** The status of the answer, or the kind of the error. */
 async function ask(world: World, url: string): Promise<number | string> {
@@ -219,199 +219,150 @@ describe('addresses', () => {
   })
 })
 
-describe('a server', () => {
-  const allow = { allow: ['127.0.0.1'] }
-  const rawUrl = () => `http://127.0.0.1:${rawPort}/`
-  const json = 'content-type: application/json\r\n'
-  const behaviours: [what: string, says: string[], got: number | string][] = [
-    ['answers', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`], 200],
-    ['has nothing to say', ['HTTP/1.1 204 No Content\r\n\r\n'], 204],
-    [
-      'says something first',
-      ['HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n', `HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`],
-      200,
-    ],
-    ['breaks off in its head', ['HTTP/1.1 200 OK\r\ncontent-'], 'down'],
-    ['says nothing', [], 'down'],
-    ['lies about its length: less comes', [`HTTP/1.1 200 OK\r\n${json}content-length: 100\r\n\r\n{}`], 'down'],
-    ['breaks off a chunk', [`HTTP/1.1 200 OK\r\n${json}transfer-encoding: chunked\r\n\r\n5\r\n{}`], 'down'],
-    ['gives two lengths', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ncontent-length: 3\r\n\r\n{}`], 'down'],
-    [
-      'gives a length and chunks',
-      [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
-      'down',
-    ],
-    ['has a status of its own', [`HTTP/1.1 999 Odd\r\n${json}content-length: 2\r\n\r\n{}`], 'down'],
-    ['speaks another protocol', ['SSH-2.0-OpenSSH_9.9\r\n'], 'down'],
-    ['has an endless head', [`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(200_000)}\r\n\r\n`], 'down'],
-    [
-      'redirects',
-      ['HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n'],
-      307,
-    ],
-  ]
-  for (const [what, says, got] of behaviours) {
-    test(`that ${what}`, async () => {
-      rawSays = says
-      expect(await ask(allow, rawUrl())).toBe(got)
-    })
-  }
+eachClient((open) => {
+  beforeAll(() => {
+    sentBy = open
+  })
 
-  test('that redirects is not followed, wherever to', async () => {
-    for (const status of [301, 302, 303, 307, 308]) {
-      rawSays = [`HTTP/1.1 ${status} Moved\r\nlocation: http://127.0.0.1:${target.port}/\r\ncontent-length: 0\r\n\r\n`]
-      expect(await ask(allow, rawUrl())).toBe(status)
+  describe('a server', () => {
+    const allow = { allow: ['127.0.0.1'] }
+    const rawUrl = () => `http://127.0.0.1:${rawPort}/`
+    const json = 'content-type: application/json\r\n'
+    const behaviours: [what: string, says: string[], got: number | string][] = [
+      ['answers', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`], 200],
+      ['has nothing to say', ['HTTP/1.1 204 No Content\r\n\r\n'], 204],
+      [
+        'says something first',
+        ['HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n', `HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`],
+        200,
+      ],
+      ['breaks off in its head', ['HTTP/1.1 200 OK\r\ncontent-'], 'down'],
+      ['says nothing', [], 'down'],
+      ['lies about its length: less comes', [`HTTP/1.1 200 OK\r\n${json}content-length: 100\r\n\r\n{}`], 'down'],
+      ['breaks off a chunk', [`HTTP/1.1 200 OK\r\n${json}transfer-encoding: chunked\r\n\r\n5\r\n{}`], 'down'],
+      ['gives two lengths', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ncontent-length: 3\r\n\r\n{}`], 'down'],
+      [
+        'gives a length and chunks',
+        [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
+        'down',
+      ],
+      ['has a status of its own', [`HTTP/1.1 999 Odd\r\n${json}content-length: 2\r\n\r\n{}`], 'down'],
+      ['speaks another protocol', ['SSH-2.0-OpenSSH_9.9\r\n'], 'down'],
+      ['has an endless head', [`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(200_000)}\r\n\r\n`], 'down'],
+      [
+        'redirects',
+        ['HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n'],
+        307,
+      ],
+    ]
+    for (const [what, says, got] of behaviours) {
+      test(`that ${what}`, async () => {
+        rawSays = says
+        expect(await ask(allow, rawUrl())).toBe(got)
+      })
     }
-    expect(hits).toBe(0)
-  })
 
-  test('that sends a bomb is not unpacked, and what it sends is not kept', async () => {
-    const bomb = Bun.gzipSync(Buffer.alloc(200 * 2 ** 20))
-    using server = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      fetch: () => new Response(bomb, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } }),
+    test('that redirects is not followed, wherever to', async () => {
+      for (const status of [301, 302, 303, 307, 308]) {
+        rawSays = [
+          `HTTP/1.1 ${status} Moved\r\nlocation: http://127.0.0.1:${target.port}/\r\ncontent-length: 0\r\n\r\n`,
+        ]
+        expect(await ask(allow, rawUrl())).toBe(status)
+      }
+      expect(hits).toBe(0)
     })
-    Bun.gc(true)
-    const before = process.memoryUsage.rss()
-    const response = await upstreamIn(allow).send({
-      url: `http://127.0.0.1:${server.port}/`,
-      headers: {},
-      patience: 500,
-    })
-    expect([response.headers['content-encoding'], response.body]).toEqual(['gzip', undefined])
-    expect((process.memoryUsage.rss() - before) / 2 ** 20).toBeLessThan(20)
-  })
 
-  test('is let go when whoever asked has gone, before its answer and in the middle of it', async () => {
-    const upstream = upstreamIn(allow)
-    const gone = new AbortController()
-    const response = await upstream.send({
-      url: `http://127.0.0.1:${target.port}/held`,
-      headers: {},
-      body: '{}',
-      patience: 500,
-      signal: () => gone.signal,
+    test('that sends a bomb is not unpacked, and what it sends is not kept', async () => {
+      const bomb = Bun.gzipSync(Buffer.alloc(200 * 2 ** 20))
+      using server = Bun.serve({
+        port: 0,
+        hostname: '127.0.0.1',
+        fetch: () =>
+          new Response(bomb, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } }),
+      })
+      Bun.gc(true)
+      const before = process.memoryUsage.rss()
+      const response = await upstreamIn(allow).send({
+        url: `http://127.0.0.1:${server.port}/`,
+        headers: {},
+        patience: 500,
+      })
+      expect([response.headers['content-encoding'], response.body]).toEqual(['gzip', undefined])
+      expect((process.memoryUsage.rss() - before) / 2 ** 20).toBeLessThan(20)
     })
-    const reader = asResponse(response).body?.getReader()
-    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(': held\n\n')
-    gone.abort()
-    expect(reader?.read() as Promise<unknown>).rejects.toThrow('the client disconnected')
-    const early = upstream.send({
-      url: `http://127.0.0.1:${target.port}/silent`,
-      headers: {},
-      patience: 5000,
-      signal: () => AbortSignal.abort(),
-    })
-    expect(early).rejects.toThrow('the client disconnected')
-    while (abandoned === 0) await new Promise(setImmediate)
-    expect(abandoned).toBe(1)
-  })
 
-  test('is told who we are, whatever a connection has among its headers', async () => {
-    const told: (string | null)[] = []
-    using server = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      fetch(request) {
-        told.push(request.headers.get('via'))
-        return Response.json({})
-      },
+    test('is let go when whoever asked has gone, before its answer and in the middle of it', async () => {
+      const upstream = upstreamIn(allow)
+      const gone = new AbortController()
+      const response = await upstream.send({
+        url: `http://127.0.0.1:${target.port}/held`,
+        headers: {},
+        body: '{}',
+        patience: 500,
+        signal: () => gone.signal,
+      })
+      const reader = asResponse(response).body?.getReader()
+      expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(': held\n\n')
+      gone.abort()
+      expect(reader?.read() as Promise<unknown>).rejects.toThrow('the client disconnected')
+      const early = upstream.send({
+        url: `http://127.0.0.1:${target.port}/silent`,
+        headers: {},
+        patience: 5000,
+        signal: () => AbortSignal.abort(),
+      })
+      expect(early).rejects.toThrow('the client disconnected')
+      while (abandoned === 0) await new Promise(setImmediate)
+      expect(abandoned).toBe(1)
     })
-    const request = { url: `http://127.0.0.1:${server.port}/`, headers: { via: '1.1 hidden' }, patience: 500 }
-    await upstreamIn(allow).send(request)
-    await upstreamIn(allow).send({ ...request, via: '1.1 proxy' })
-    expect(told).toEqual(['1.1 postern', '1.1 proxy, 1.1 postern'])
-  })
 
-  test('that streams faster than anybody reads is let go', async () => {
-    using server = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      idleTimeout: 0,
-      fetch: () =>
-        new Response(
-          new ReadableStream({
-            pull: (controller) => controller.enqueue(new Uint8Array(1 << 20)),
-          }),
-          { headers: { 'content-type': 'text/event-stream' } },
-        ),
+    test('is told who we are, whatever a connection has among its headers', async () => {
+      const told: (string | null)[] = []
+      using server = Bun.serve({
+        port: 0,
+        hostname: '127.0.0.1',
+        fetch(request) {
+          told.push(request.headers.get('via'))
+          return Response.json({})
+        },
+      })
+      const request = { url: `http://127.0.0.1:${server.port}/`, headers: { via: '1.1 hidden' }, patience: 500 }
+      await upstreamIn(allow).send(request)
+      await upstreamIn(allow).send({ ...request, via: '1.1 proxy' })
+      expect(told).toEqual(['1.1 postern', '1.1 proxy, 1.1 postern'])
     })
-    const url = `http://127.0.0.1:${server.port}/`
-    const { body } = asResponse(await upstreamIn(allow).send({ url, headers: {}, patience: 500 }))
-    const reader = body?.getReader()
-    await reader?.read()
-    let error: unknown
-    while (error === undefined) {
-      const moment = new Promise<undefined>((done) => setImmediate(() => done(undefined)))
-      error = await Promise.race([reader?.closed.catch((thrown: unknown) => thrown), moment])
-    }
-    expect(String(error)).toContain('ahead of its reader')
-  })
 
-  test('may hold more streams than the runtime’s own fetch would let be', async () => {
-    const upstream = upstreamIn(allow)
-    const request = { url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', patience: 5000 }
-    const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
-    expect(all.every(({ status }) => status === 200)).toBe(true)
-    await Promise.all(all.map((answer) => asResponse(answer).body?.cancel()))
+    test('that streams faster than anybody reads is let go', async () => {
+      using server = Bun.serve({
+        port: 0,
+        hostname: '127.0.0.1',
+        idleTimeout: 0,
+        fetch: () =>
+          new Response(
+            new ReadableStream({
+              pull: (controller) => controller.enqueue(new Uint8Array(1 << 20)),
+            }),
+            { headers: { 'content-type': 'text/event-stream' } },
+          ),
+      })
+      const url = `http://127.0.0.1:${server.port}/`
+      const { body } = asResponse(await upstreamIn(allow).send({ url, headers: {}, patience: 500 }))
+      const reader = body?.getReader()
+      await reader?.read()
+      let error: unknown
+      while (error === undefined) {
+        const moment = new Promise<undefined>((done) => setImmediate(() => done(undefined)))
+        error = await Promise.race([reader?.closed.catch((thrown: unknown) => thrown), moment])
+      }
+      expect(String(error)).toContain('ahead of its reader')
+    })
+
+    test('may hold more streams than the runtime’s own fetch would let be', async () => {
+      const upstream = upstreamIn(allow)
+      const request = { url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', patience: 5000 }
+      const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
+      expect(all.every(({ status }) => status === 200)).toBe(true)
+      await Promise.all(all.map((answer) => asResponse(answer).body?.cancel()))
+    })
   })
 })
-
-test('a certificate that nobody vouches for is not taken', async () => {
-  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
-  expect(await ask({ allow: ['127.0.0.1'] }, `https://127.0.0.1:${server.port}/`)).toBe('down')
-})
-
-test('why a certificate is not taken is told, and what to do', async () => {
-  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
-  const request = { url: `https://127.0.0.1:${server.port}/`, headers: {}, patience: 500 }
-  expect(upstreamIn({ allow: ['127.0.0.1'] }).send(request)).rejects.toThrow('--upstream-ca')
-})
-
-test('an authority that the operator names is trusted, beside those of the machine, for its names alone', async () => {
-  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
-  const addresses = createAddresses({
-    allowed: ['127.0.0.1', 'tools.lan'].flatMap((text) => readAllowedUpstream(text) ?? []),
-    isPublicAllowed: false,
-    isOurs: () => false,
-    resolve: async () => ['127.0.0.1'],
-  })
-  const upstream = createUpstream(addresses, { authorities: [cert] })
-  const send = (host: string) =>
-    upstream.send({ url: `https://${host}:${server.port}/`, headers: {}, body: '{}', patience: 500 })
-  expect((await send('127.0.0.1')).status).toBe(200)
-  expect(send('tools.lan')).rejects.toThrow('its certificate is for another name')
-})
-
-test('a certificate that is vouched for is taken for its own name alone', async () => {
-  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
-  const folder = mkdtempSync(join(tmpdir(), 'postern-test-'))
-  const authority = join(folder, 'ca.pem')
-  writeFileSync(authority, cert)
-  // Who is trusted is read when a process starts.
-  const asker = Bun.spawn([process.execPath, join(import.meta.dir, 'tls-asker.ts'), String(server.port)], {
-    env: { ...process.env, NODE_EXTRA_CA_CERTS: authority },
-    stdout: 'pipe',
-  })
-  expect(await new Response(asker.stdout).json()).toEqual({ '127.0.0.1': 200, 'tools.lan': 'down' })
-  rmSync(folder, { recursive: true })
-})
-
-/** Made for this test alone; it vouches for itself. */
-const key = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgu6P8TNMmEEFuw2Ga
-/rwNiL68ffvNb5hoQKcKMPnKwEChRANCAATUArPvYe0rq+ICD4fcmOhhxj8jVNR0
-r9jo83/Q2xB+fP89EBe5DHs5gj+Op0kutStPiJxIYGtznIHmNobnJNie
------END PRIVATE KEY-----`
-const cert = `-----BEGIN CERTIFICATE-----
-MIIBkTCCATagAwIBAgIUJRETkAvtzdid5gYXiIPk9zVDj+EwCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTEyMTE2MjU0N1oYDzIxMjYxMDI4
-MTYyNTQ3WjAUMRIwEAYDVQQDDAkxMjcuMC4wLjEwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAATUArPvYe0rq+ICD4fcmOhhxj8jVNR0r9jo83/Q2xB+fP89EBe5DHs5
-gj+Op0kutStPiJxIYGtznIHmNobnJNieo2QwYjAdBgNVHQ4EFgQUa/pnZgt53JZt
-gHTIQBtALOn0amEwHwYDVR0jBBgwFoAUa/pnZgt53JZtgHTIQBtALOn0amEwDwYD
-VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0kAMEYC
-IQCOpED96YvmVH8gJvn25yQHh5QmDk5xqy4JMRjjB/gingIhAMYSKmpL6XWx7h6J
-adMExr/HeTa9fdcKZptpO/7yq1gY
------END CERTIFICATE-----`

@@ -64,7 +64,7 @@ test('they are kept and told, harm nobody, and are back with it', async () => {
   ])
   const left = await verify(place)
   expect(left).toMatchObject({ code: 0, stdout: expect.stringMatching(/all as they should be\n$/) })
-  expect(left.stderr).toMatch(/^2 connections of the namespace eva, which no longer exists\n.* --remove-leftovers\n$/)
+  expect(left.stderr).toMatch(/^2 connections of the namespace eva, which no longer exists\n.* --remove-leftovers`\n$/)
   // An export carries them, and says what its import will want.
   const file = join(place.folder, 'export.jsonl')
   expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain('connections of eva are in it')

@@ -1,0 +1,181 @@
+/**
+ * The client `parser`: sockets of the runtime, and its llhttp for responses. The quickest there is, but the module
+ * that has llhttp is not documented: a runtime that changes it is given the client `node` instead (clients.ts).
+ */
+
+import { isIP } from 'node:net'
+import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
+import { CertificateError } from './certificate-error.ts'
+import { headersOf, keepMsOf } from './head.ts'
+import { findParser, type ParserClass } from './http-parser.ts'
+import type { Keeper, OpenWire, Origin, Receiver, Wire, WireRequest } from './wire.ts'
+
+let found: ParserClass | undefined
+
+/** Throws where the runtime has no parser that works as we know it. */
+export const openByParser: OpenWire = (origin, keeper) => {
+  found ??= findParser()
+  if (found === undefined) throw new Error('this runtime has no parser of HTTP that we know')
+  return openWire(found, origin, keeper)
+}
+
+function openWire(HTTPParser: ParserClass, origin: Origin, { connected, keep, leave }: Keeper): Wire {
+  let socket: Bun.Socket | undefined
+  /** Connected and, with TLS, certified. */
+  let isReady = false
+  /** Undefined between exchanges. */
+  let receiver: Receiver | undefined
+  /** What the socket has not taken yet. */
+  let unsent: Buffer | undefined
+  let rawHeaders: string[] = []
+  /** What came before the head was there. */
+  let headBytes = 0
+  let hasHead = false
+  let isWhole = false
+  /** The other side lets the socket be used again, and said nothing past its answer. */
+  let isReusable = false
+  let isClosed = false
+  let keepMs = socketIdleMs
+
+  const parser = new HTTPParser()
+  parser.initialize(HTTPParser.RESPONSE, {}, upstreamHeadBytesMax)
+  parser[HTTPParser.kOnMessageBegin] = () => {
+    if (isWhole) isReusable = false
+  }
+  parser[HTTPParser.kOnHeaders] = (more) => {
+    if (!hasHead) rawHeaders.push(...more)
+  }
+  parser[HTTPParser.kOnHeadersComplete] = (version, _, last = [], __, ___, status, ____, isUpgrade, keepsAlive) => {
+    const headers = headersOf(rawHeaders.length === 0 ? last : [...rawHeaders, ...last])
+    rawHeaders = []
+    if (isUpgrade || version !== 1) throw new Error('it speaks another protocol')
+    // Informational answers come before the one that counts.
+    if (isWhole || status < 200) return 0
+    hasHead = true
+    isReusable = keepsAlive
+    keepMs = keepMsOf(headers)
+    receiver?.onHead(status, headers)
+    return 0
+  }
+  parser[HTTPParser.kOnBody] = (chunk) => {
+    if (!isWhole) receiver?.onData(chunk)
+  }
+  parser[HTTPParser.kOnMessageComplete] = () => {
+    if (hasHead) isWhole = true
+  }
+
+  function close(): void {
+    isClosed = true
+    // Now: until the runtime tells of it, somebody could take it.
+    leave(wire)
+    socket?.terminate()
+  }
+
+  function fail(error: Error): void {
+    const told = receiver
+    receiver = undefined
+    close()
+    told?.onError(error)
+  }
+
+  function end(mayKeep: boolean): void {
+    const told = receiver
+    receiver = undefined
+    const isKept = mayKeep && isReusable && unsent === undefined && keep(wire, keepMs)
+    if (!isKept) close()
+    told?.onEnd()
+  }
+
+  function write(bytes: Buffer): void {
+    const written = socket?.write(bytes) ?? 0
+    unsent = written < bytes.length ? bytes.subarray(Math.max(written, 0)) : undefined
+  }
+
+  function begin(): void {
+    isReady = true
+    connected()
+    if (unsent !== undefined) write(unsent)
+  }
+
+  const { address, port, certified, authorities } = origin
+  const handlers = {
+    open(opened: Bun.Socket) {
+      socket = opened
+      // Broken off meanwhile.
+      if (isClosed) close()
+      else if (certified === undefined) begin()
+    },
+    handshake(_: Bun.Socket, isDone: boolean, problem: Error | null) {
+      if (isDone && problem === null) begin()
+      else fail(new CertificateError(problem))
+    },
+    data(_: Bun.Socket, chunk: Buffer) {
+      // Nobody asked for anything.
+      if (receiver === undefined) return close()
+      let read: number | Error
+      try {
+        read = parser.execute(chunk)
+      } catch (thrown) {
+        read = thrown as Error
+      }
+      // Whoever was told has broken it off.
+      if (receiver === undefined) return
+      if (!hasHead) headBytes += chunk.length
+      if (headBytes > upstreamHeadBytesMax) fail(new Error('its head is too long'))
+      else if (isWhole) end(read === chunk.length)
+      else if (typeof read !== 'number') fail(read)
+    },
+    drain() {
+      if (unsent !== undefined) write(unsent)
+    },
+    end() {
+      // Where no length was given, this is the end of the answer.
+      if (receiver !== undefined && parser.finish() === undefined && isWhole) end(false)
+      else fail(new Error('it broke off'))
+    },
+    close() {
+      if (!isReady) connected()
+      handlers.end()
+    },
+    error: (_: Bun.Socket, error: Error) => fail(error),
+  }
+
+  const wire: Wire = {
+    start(request, told) {
+      const bytes = bytesOf(request)
+      receiver = told
+      headBytes = 0
+      hasHead = false
+      isWhole = false
+      isReusable = false
+      if (isReady) write(bytes)
+      else unsent = bytes
+      return () => {
+        if (receiver !== told) return
+        receiver = undefined
+        close()
+      }
+    },
+    close,
+  }
+  // With TLS nothing is written before the certificate was found to be that of the name.
+  const named = certified !== undefined && isIP(certified) === 0 && { serverName: certified }
+  const ca = authorities !== undefined && { ca: [...authorities] }
+  const tls = certified !== undefined && { tls: { rejectUnauthorized: true, ...ca, ...named } }
+  Bun.connect({ hostname: address, port, socket: handlers, ...tls }).catch((error) => {
+    connected()
+    fail(error)
+  })
+  return wire
+}
+
+function bytesOf({ method, path, fields, content }: WireRequest): Buffer {
+  let head = `${method} ${path} HTTP/1.1\r\n`
+  for (let i = 0; i + 1 < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+  head += '\r\n'
+  // In one piece: two small writes would wait for each other.
+  const bytes = Buffer.allocUnsafe(head.length + (content?.length ?? 0))
+  bytes.write(head, 'latin1')
+  if (content !== undefined) bytes.set(content, head.length)
+  return bytes
+}

@@ -1,0 +1,69 @@
+/**
+ * Requests to one address: wires that are kept for the next exchange, and no more of them being connected than
+ * allowed.
+ */
+
+import { connectsAtOnceMax, socketIdleMs } from '../limits.ts'
+import { type OutgoingRequest, wireRequest } from './head.ts'
+import type { BreakOff, OpenWire, Origin, Receiver, Wire } from './wire.ts'
+
+export interface Sockets {
+  /** Throws TypeError for a header that cannot be sent, Error where too many sockets are being connected. */
+  send(request: OutgoingRequest, receiver: Receiver): BreakOff
+  /** What is under way ends as it would; nothing is kept after it. */
+  close(): void
+}
+
+export function createSockets(origin: Origin, open: OpenWire): Sockets {
+  /** By how long they were unused. */
+  const idle: { readonly wire: Wire; readonly until: number }[] = []
+  let connecting = 0
+  let sweep: Timer | undefined
+  let isClosed = false
+
+  function keep(wire: Wire, milliseconds: number): boolean {
+    if (isClosed) return false
+    idle.push({ wire, until: performance.now() + milliseconds })
+    // One timer for all: one for each of them would cost every exchange two.
+    sweep ??= setTimeout(closeUnused, socketIdleMs).unref()
+    return true
+  }
+
+  function closeUnused(): void {
+    const now = performance.now()
+    for (const { wire, until } of [...idle]) if (until <= now) wire.close()
+    sweep = idle.length === 0 ? undefined : setTimeout(closeUnused, socketIdleMs).unref()
+  }
+
+  function leave(wire: Wire): void {
+    const at = idle.findIndex((one) => one.wire === wire)
+    if (at >= 0) idle.splice(at, 1)
+  }
+
+  function connected(): void {
+    connecting -= 1
+  }
+
+  function take(): Wire {
+    // The last one: the other side is the least likely to be closing it at this moment.
+    for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
+      if (last.until > performance.now()) return last.wire
+      last.wire.close()
+    }
+    if (connecting >= connectsAtOnceMax) throw new Error('it takes too long to connect')
+    connecting += 1
+    return open(origin, { keep, leave, connected })
+  }
+
+  return {
+    send(request, receiver) {
+      const ready = wireRequest(request)
+      return take().start(ready, receiver)
+    },
+    close() {
+      isClosed = true
+      clearTimeout(sweep)
+      for (const { wire } of [...idle]) wire.close()
+    },
+  }
+}

@@ -1,0 +1,82 @@
+/** Whose certificates are taken, and what is said of those that are not. A real server counts. */
+
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
+import { createUpstream } from '../../src/upstream/upstream.ts'
+import { eachClient } from '../support/clients.ts'
+
+eachClient((open, client) => {
+  const upstreamTrusting = (authorities: readonly string[]) => {
+    const addresses = createAddresses({
+      allowed: ['127.0.0.1', 'tools.lan'].flatMap((text) => readAllowedUpstream(text) ?? []),
+      isPublicAllowed: false,
+      isOurs: () => false,
+      resolve: async () => ['127.0.0.1'],
+    })
+    return createUpstream(addresses, { authorities, open })
+  }
+
+  test('a certificate that nobody vouches for is not taken, and nothing is sent to whoever showed it', async () => {
+    let asked = 0
+    const fetch = () => {
+      asked += 1
+      return Response.json({})
+    }
+    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch })
+    const request = { url: `https://127.0.0.1:${server.port}/`, headers: {}, body: '{}', patience: 500 }
+    expect(upstreamTrusting([]).send(request)).rejects.toMatchObject({ kind: 'down' })
+    // What was sent before it was closed would be read within this.
+    await Bun.sleep(50)
+    expect(asked).toBe(0)
+  })
+
+  test('why a certificate is not taken is told, and what to do', async () => {
+    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+    const request = { url: `https://127.0.0.1:${server.port}/`, headers: {}, patience: 500 }
+    expect(upstreamTrusting([]).send(request)).rejects.toThrow('--upstream-ca')
+  })
+
+  test('an authority that the operator names is trusted, beside those of the machine, for its names alone', async () => {
+    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+    const upstream = upstreamTrusting([cert])
+    const send = (host: string) =>
+      upstream.send({ url: `https://${host}:${server.port}/`, headers: {}, body: '{}', patience: 500 })
+    expect((await send('127.0.0.1')).status).toBe(200)
+    expect(send('tools.lan')).rejects.toThrow('its certificate is for another name')
+  })
+
+  test('a certificate that is vouched for is taken for its own name alone', async () => {
+    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+    const folder = mkdtempSync(join(tmpdir(), 'postern-test-'))
+    const authority = join(folder, 'ca.pem')
+    writeFileSync(authority, cert)
+    // Who is trusted is read when a process starts.
+    const asker = Bun.spawn([process.execPath, join(import.meta.dir, 'tls-asker.ts'), String(server.port), client], {
+      env: { ...process.env, NODE_EXTRA_CA_CERTS: authority },
+      stdout: 'pipe',
+    })
+    expect(await new Response(asker.stdout).json()).toEqual({ '127.0.0.1': 200, 'tools.lan': 'down' })
+    rmSync(folder, { recursive: true })
+  })
+})
+
+/** Made for this test alone; it vouches for itself. */
+const key = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgu6P8TNMmEEFuw2Ga
+/rwNiL68ffvNb5hoQKcKMPnKwEChRANCAATUArPvYe0rq+ICD4fcmOhhxj8jVNR0
+r9jo83/Q2xB+fP89EBe5DHs5gj+Op0kutStPiJxIYGtznIHmNobnJNie
+-----END PRIVATE KEY-----`
+const cert = `-----BEGIN CERTIFICATE-----
+MIIBkTCCATagAwIBAgIUJRETkAvtzdid5gYXiIPk9zVDj+EwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTEyMTE2MjU0N1oYDzIxMjYxMDI4
+MTYyNTQ3WjAUMRIwEAYDVQQDDAkxMjcuMC4wLjEwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATUArPvYe0rq+ICD4fcmOhhxj8jVNR0r9jo83/Q2xB+fP89EBe5DHs5
+gj+Op0kutStPiJxIYGtznIHmNobnJNieo2QwYjAdBgNVHQ4EFgQUa/pnZgt53JZt
+gHTIQBtALOn0amEwHwYDVR0jBBgwFoAUa/pnZgt53JZtgHTIQBtALOn0amEwDwYD
+VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0kAMEYC
+IQCOpED96YvmVH8gJvn25yQHh5QmDk5xqy4JMRjjB/gingIhAMYSKmpL6XWx7h6J
+adMExr/HeTa9fdcKZptpO/7yq1gY
+-----END CERTIFICATE-----`
