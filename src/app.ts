@@ -6,14 +6,14 @@
 import { createAuthenticator } from './auth/authenticate.ts'
 import { createAuthorizer } from './auth/authorize.ts'
 import { createDenials } from './auth/denials.ts'
-import { createRefusedLog, type RefusedBecause } from './auth/refused-log.ts'
+import { createRefusedLog, type RefusalReason } from './auth/refused-log.ts'
 import { createRegistry } from './auth/registry.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { PlatformError } from './errors.ts'
 import { createFastLane } from './fast-lane/fast-lane.ts'
 import { createConnectionLists } from './features/connections/list.ts'
 import { connectionHandlers } from './features/connections/routes.ts'
-import { createStates } from './features/gateway/connection-status.ts'
+import { createStatusRecorder } from './features/gateway/connection-status.ts'
 import { mcpHandlers } from './features/gateway/mcp.ts'
 import { createOpenStreams, type Every } from './features/gateway/open-streams.ts'
 import { createProxy } from './features/gateway/proxy.ts'
@@ -57,9 +57,9 @@ export interface AppDeps {
   /** Bytes of answers under way that callers share. */
   readonly memory: Shares
   /** Milliseconds that one has for the head of its answer. */
-  readonly upstreamPatience: number
+  readonly upstreamTimeoutMs: number
   /** Lets a request take longer than a silent connection may, until what it gives is called. */
-  readonly takeTime: (request: Request) => () => void
+  readonly disableIdleTimeout: (request: Request) => () => void
   /** Holds a request for so many milliseconds, or until the client disconnects. */
   readonly wait: (milliseconds: number, request: Request) => Promise<void>
   /** Milliseconds since 1970. */
@@ -88,8 +88,8 @@ export interface Observer {
   answered(operation: string, status: number, seconds: number): void
   minted(): void
   refused(reason: string): void
-  credentialRefused(reason: RefusedBecause): void
-  upstreamAnswered(outcome: string, seconds: number): void
+  credentialRefused(reason: RefusalReason): void
+  upstreamResponded(outcome: string, seconds: number): void
 }
 
 export interface App {
@@ -123,7 +123,7 @@ export function createApp(deps: AppDeps): App {
   const ordinary = createAuthorizer({ authenticator, store, denials })
   const authorizer = fastLane?.authorizer(ordinary) ?? ordinary
   const sessions = createSessions(secrets.sessionKey)
-  const states = createStates({ store, now: monotonic, log })
+  const statuses = createStatusRecorder({ store, now: monotonic, log })
   const turns = createTurns()
   const gateway = {
     authorizer,
@@ -136,13 +136,13 @@ export function createApp(deps: AppDeps): App {
       sessions,
       memory,
       turns,
-      patience: deps.upstreamPatience,
-      onState: states.note,
+      timeoutMs: deps.upstreamTimeoutMs,
+      onStatus: statuses.record,
     }),
     mocks: createMocks({ wait: deps.wait }),
     turns,
     streams: createOpenStreams(deps.every),
-    takeTime: deps.takeTime,
+    disableIdleTimeout: deps.disableIdleTimeout,
     pseudonym: secrets.pseudonym,
     monotonic,
   }

@@ -16,13 +16,13 @@ export const tokenLifetimeMaxSeconds = 24 * 60 * 60
 /** Contract 3: a token must fit a request header of common proxies (8 KiB) with room for the others. Past it: 400 `policy_too_large`, and a token that long is not read. */
 export const tokenCharsMax = 6144
 /** Ours: clocks of one company differ by seconds. Past it: a token from further in the future is 401. */
-export const issuedAheadMaxSeconds = 30
+export const clockSkewMaxSeconds = 30
 /** Ours: how long a verifier may keep the list of public keys. Past it: a key that was published so long ago may sign. */
 export const jwksMaxAgeSeconds = 300
 /** Ours: a retired key is accepted until its last token is over, and a minute for clocks that differ. Past it: its tokens are 401. */
 export const keyRetirementSeconds = tokenLifetimeMaxSeconds + 60
 /** Ours: a clock that runs ahead for a while must not make us forget a revocation. Past it, after the token's own end: it is forgotten. */
-export const revocationKeptSeconds = 7 * 24 * 60 * 60
+export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
 // Policies
 
@@ -103,7 +103,7 @@ export const cursorCharsMax = 256
 /** Ours: filters are intersected, each with a cursor of its own in the store. Past it: 400. */
 export const listFiltersMax = 32
 /** Ours: one turn of index work. Past it: other requests get their turn first. */
-export const turnMaxMs = 2
+export const eventLoopSliceMs = 2
 
 // Requests
 
@@ -122,7 +122,7 @@ export const signersMax = 4
 /** Ours: tokens that may wait for a thread that gives way to everything else. Past it: the thread competes until none waits. */
 export const signaturesBehind = 8
 /** Ours: tokens that wait for their signature; one API key may have half of what the others leave. Past it: 503. */
-export const signaturesAtOnceMax = 800
+export const pendingSignaturesMax = 800
 /** Ours: bad credentials a second from one address; an office with an expired token stays under it. `--failure-rate`. Past it: 429. */
 export const failuresPerSecondDefault = 20
 /** Ours: hops of `X-Forwarded-For` or `Forwarded` that are looked at, from the right. Past it: the proxy's own address counts. */
@@ -134,20 +134,20 @@ export const rateLimitNamesMax = 20_000
 /** Ours: a connection on which nothing moves. Past it: the runtime closes it, within seven seconds. */
 export const idleTimeoutSeconds = 30
 /** Ours: what a stop waits for requests in flight; containers wait 10 s. Past it: they are cut off. */
-export const stopPatienceMs = 5000
+export const shutdownTimeoutMs = 5000
 
 // The gateway
 
 /** Contract (gateway): the first contact when a connection is made. Past it: the connection is made with the state `error`. */
-export const connectPatienceMs = 5000
+export const probeTimeoutMs = 5000
 /** Contract (gateway): seconds to the head of an upstream's answer. `--upstream-timeout`. Past it: 504. */
-export const upstreamPatienceDefaultSeconds = 60
+export const upstreamTimeoutDefaultSeconds = 60
 /** Ours: what `--upstream-timeout` may be. Past it: refused at the start. */
-export const upstreamPatienceMaxSeconds = 600
+export const upstreamTimeoutMaxSeconds = 600
 /** Ours: one JSON-RPC request; arguments with a document in them fit. Past it: 413. */
 export const rpcBodyBytesMax = MB
 /** Ours: a body of a call that came at once. Past it: credential and connection are looked at again before anything is called. */
-export const bodyPromptMs = 50
+export const slowBodyMs = 50
 /** Ours: JSON-RPC bodies nest a few levels; arguments may add theirs. Past it: 400, -32700. */
 export const rpcDepthMax = 64
 /** Ours: keys of all objects of one body: 80,000 took a tenth of a second to read. Past it: 400. */
@@ -157,35 +157,35 @@ export const rpcValuesMax = 150_000
 /** Ours: the head of an upstream's answer. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
 /** Ours: an answer that is no stream is held in memory, and a stream may be so far ahead of its reader. Past it: 502, or the stream ends. */
-export const upstreamAnswerBytesMax = 16 * MB
+export const upstreamResponseBytesMax = 16 * MB
 /** Ours: answers under way in all: not whole yet, or not read by their client. One API key may hold half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
-export const answersBytesMax = 512 * MB
+export const pendingResponseBytesMax = 512 * MB
 /** Ours: an answer that is read here and not only passed on: lists that are narrowed, `.tools`. Past it: 502. */
-export const answerReadCharsMax = 4 * MB
-/** Ours: what such an answer takes in memory for each of its characters, once it is read: some three bytes mostly, and seven for thousands of small objects. Counted as of `answersBytesMax`. Past it: 429. */
-export const answerReadTimes = 8
+export const parsedResponseCharsMax = 4 * MB
+/** Ours: what such an answer takes in memory for each of its characters, once it is read: some three bytes mostly, and seven for thousands of small objects. Counted as of `pendingResponseBytesMax`. Past it: 429. */
+export const parsedResponseMemoryFactor = 8
 /** Ours: keys of all objects of such an answer; twice as many took a tenth of a second to read. Past it: 502. */
-export const answerKeysMax = 40_000
+export const parsedResponseKeysMax = 40_000
 /** Ours: values in the objects and lists of such an answer. Past it: 502. */
-export const answerValuesMax = 200_000
+export const parsedResponseValuesMax = 200_000
 /** Ours: how deep such an answer nests; schemas in schemas do some tens. Writing a hundred thousand levels anew took a second. Past it: 502. */
-export const answerDepthMax = 500
+export const parsedResponseDepthMax = 500
 /** Ours: time for the rest of an answer that is no stream, once it has begun. Past it: 504. */
-export const upstreamAnswerMs = 60_000
+export const upstreamBodyTimeoutMs = 60_000
 /** Ours: a stream in all: what a long task has to say fits. Past it: the stream ends. */
 export const streamBytesMax = 256 * MB
 /** Ours: one event of a stream that must be looked into. Past it: the stream ends. */
-export const streamEventBytesMax = answerReadCharsMax
+export const streamEventBytesMax = parsedResponseCharsMax
 /** Ours: a stream on which nothing comes; servers send comments meanwhile. Past it: the stream ends. */
-export const streamSilenceMs = 5 * 60_000
+export const streamIdleTimeoutMs = 5 * 60_000
 /** Ours: a stream in all. Past it: the stream ends. */
 export const streamLifetimeMs = 60 * 60_000
 /** Ours: how often an open stream's credential and connection are looked at. Within it: a stream goes on after their end. */
-export const streamsLookedAtEveryMs = 500
+export const streamCheckIntervalMs = 500
 /** Ours: streams looked at in one turn of the event loop; a token that is looked up anew takes a quarter of a millisecond. Past it: the next turn. */
-export const streamsLookedAtOnce = 16
+export const streamsCheckedPerTurn = 16
 /** Ours: requests under way through one connection, streams included. One API key may have half of what the others leave, one token half of that. Past it: 429. */
-export const callsAtOnceMax = 8000
+export const concurrentCallsMax = 8000
 /** Ours: sessions of upstreams that are kept for clients without one, by API key; some hundred bytes each. Past it: the one unused longest is opened again. */
 export const sessionsKeptMax = 500
 /** Ours: API keys for which sessions are kept. Past it: those of the one unused longest are opened again. */
@@ -193,17 +193,19 @@ export const holdersWithSessionsMax = 500
 /** Stores 7: what an upstream may call a session, so that its sealed id fits 1,024 characters. Past it: 502. */
 export const upstreamSessionIdCharsMax = 512
 /** Ours: connections whose last written state is remembered. Past it: written once more. */
-export const statesKeptMax = 20_000
+export const statusesKeptMax = 20_000
+/** Ours: spaces before a response that is passed on; a server may pad it to have it sent at once. Past it: 502. */
+export const leadingSpacesMax = 64 * kB
 /** Ours: a whole answer of more is handed over in pieces, so that we know when it was read. Within it: the system's buffers hold it. */
-export const answerAtOnceBytesMax = 256 * kB
+export const responseInOnePieceBytesMax = 256 * kB
 /** Ours: pages of a server's tools that `.tools` reads. Past it: the later ones are not shown. */
 export const toolPagesMax = 100
 /** Ours: upstreams to which connections are kept open for a few seconds. Past it: the one unused longest is connected to again. */
-export const originsKeptMax = 1000
+export const upstreamPoolsMax = 1000
 /** Ours: how often the deadlines of calls are looked at, and after which a call asks whether its client is still there. Within it: nobody is late. */
-export const clockTickMs = 50
+export const deadlineTickMs = 50
 /** Ours: connections to one upstream that are being made; given up ones too, until the system has given them up. Past it: 502. */
-export const connectsAtOnceMax = 2000
+export const pendingConnectsMax = 2000
 /** Ours: an unused connection to an upstream is kept so long, or a second less than it says itself. Past it: it is closed. */
 export const socketIdleMs = 4000
 /** Ours: tools of one server that `.tools` holds. Past it: 502. */
@@ -213,21 +215,21 @@ export const toolsCharsMax = 16 * MB
 /** Ours: connections that are held decoded for calls. Past it: the one unused longest is read again. */
 export const connectionsKeptBytesMax = 16 * MB
 /** Ours: a connection's state is written no more often than this. Within it: the state stays as it is. */
-export const stateWrittenEveryMs = 10_000
+export const statusWriteIntervalMs = 10_000
 /** Ours: what a server may answer to a request of the first contact; instructions and icons fit. Past it: the connection is made with the state `error`. */
-export const greetingBytesMax = 256 * kB
+export const probeResponseBytesMax = 256 * kB
 /** Ours: of such an answer, what is read in one turn of the event loop; some five milliseconds. Past it: the next turn. */
-export const greetingBytesAtOnce = 4 * kB
+export const probeBytesAtOnce = 4 * kB
 /** Ours: requests of the first contact; there are five, and each request of the server itself is answered with one more. Past it: the connection is made with the state `error`. */
-export const greetingRequestsMax = 20
+export const probeRequestsMax = 20
 /** Ours: how long the addresses of a name are remembered; the one looked at is the one connected to. Past it: resolved again. */
-export const resolvedForMs = 5000
+export const dnsCacheTtlMs = 5000
 /** Ours: how long a name server may take. Past it: the name has no address, for as long as that is remembered. */
-export const lookupPatienceMs = 5000
+export const lookupTimeoutMs = 5000
 /** Ours: names that are looked up at once; one API key may take half of what the others leave. Past it: 502, or the connection is made with the state `error`. */
-export const lookupsAtOnceMax = 400
+export const pendingLookupsMax = 400
 /** Ours: names whose addresses are remembered, some hundred bytes each. Past it: resolved again. */
-export const resolvedKeptMax = 1000
+export const dnsCacheEntriesMax = 1000
 
 // The log, the audit log and the disk
 
@@ -240,9 +242,9 @@ export const auditRefusalsPerSecond = 100
 /** Ours: a method and a name of a refused MCP request, as the audit log has them; MCP's own names end at 128. Past it: cut, with an ellipsis. */
 export const auditNameCharsMax = 128
 /** Ours: while the store cannot be written, every request would say so. Within it: the log says it once. */
-export const unavailableLoggedEveryMs = 10_000
+export const unavailableLogIntervalMs = 10_000
 /** Ours: how often the log says why credentials are refused, for each reason. Within it: they are counted, and the next line says how many. */
-export const refusedLoggedEveryMs = 10_000
+export const refusalLogIntervalMs = 10_000
 /** Ours: room left on the disk. LMDB does not survive a full one for sure. Below it: writes are 503, reads go on, and revocations and deletions too. */
 export const freeBytesMin = 16 * MB
 /** Ours: room that revocations and deletions leave too; each writes some ten kilobytes. Below it: 503, every write. */

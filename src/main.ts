@@ -9,7 +9,7 @@ import {
   mintsPerSecondDefault,
   namespaceBytesDefault,
   namespaceConnectionsDefault,
-  upstreamPatienceDefaultSeconds,
+  upstreamTimeoutDefaultSeconds,
   writesPerSecondDefault,
 } from './limits.ts'
 import { printableLines } from './ops/escape-control.ts'
@@ -119,7 +119,7 @@ function withServeOptions(command: Command): Command {
     .addOption(
       new Option('--upstream-timeout <duration>', 'how long an MCP server may take to begin its answer')
         .env('POSTERN_UPSTREAM_TIMEOUT')
-        .default(`${upstreamPatienceDefaultSeconds}s`),
+        .default(`${upstreamTimeoutDefaultSeconds}s`),
     )
     .addOption(
       new Option(

@@ -13,7 +13,7 @@ import {
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
-import { under, usageKey } from '../src/storage/keys.ts'
+import { prefixRange, usageKey } from '../src/storage/keys.ts'
 import { openLmdbStore } from '../src/storage/lmdb/store.ts'
 import { mintToken } from './api/cases.ts'
 import {
@@ -429,7 +429,7 @@ describe('data is safe', () => {
       stdout: expect.stringMatching(/^\d+ records and \d+ index entries/),
     })
     const store = openLmdbStore(join(place.data, 'store'))
-    const { keys } = await store.keys({ ...under(Buffer.from('xnorthwind\0')), limit: 1 })
+    const { keys } = await store.keys({ ...prefixRange(Buffer.from('xnorthwind\0')), limit: 1 })
     const stray = Buffer.concat([keys[0]?.subarray(0, 27) ?? Buffer.alloc(0), Buffer.from('nobody')])
     const miscounted = { key: usageKey('lumen'), add: [1, -5] }
     await store.commit({ deletes: keys, counts: [miscounted], puts: [{ key: stray, value: Buffer.alloc(0) }] })

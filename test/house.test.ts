@@ -152,8 +152,6 @@ describe('what is long has a reason', () => {
   const longFunctions: Readonly<Record<string, string>> = {
     'cli/config.ts:readServeConfig': 'every setting with what it must be, one after the other',
     'cli/serve.ts:start': 'to come apart',
-    'features/connections/routes.ts:connectionHandlers': 'to come apart',
-    'features/gateway/proxy.ts:createProxy': 'to come apart',
     'main.ts:program': 'to come apart',
     'main.ts:withServeOptions': 'every flag with its help, one after the other',
     'maintenance/import.ts:importFile': 'to come apart',

@@ -3,7 +3,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { apiKeyCharsMax, apiKeyCharsMin } from '../limits.ts'
 import type { ApiKey } from '../model/registry.ts'
-import { apiKeyDigestKey, apiKeyKey, apiKeys, registryVersionKey, under } from '../storage/keys.ts'
+import { apiKeyDigestKey, apiKeyKey, apiKeys, prefixRange, registryVersionKey } from '../storage/keys.ts'
 import { asBuffer, type Entry, type Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -67,7 +67,7 @@ export async function createApiKey(
 
 /** All keys, oldest first, the revoked ones too. */
 export async function listApiKeys(store: Store): Promise<ApiKey[]> {
-  const { entries } = await store.range({ ...under(apiKeys), limit: 100_000 })
+  const { entries } = await store.range({ ...prefixRange(apiKeys), limit: 100_000 })
   const records = entries.map(({ value }) => readApiKey(value))
   return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }

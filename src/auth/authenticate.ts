@@ -13,7 +13,7 @@ import type { ServiceTokenClaims } from '../model/token.ts'
 import type { LogFields } from '../ops/log.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
-import type { OnRefused, RefusedBecause } from './refused-log.ts'
+import type { OnRefused, RefusalReason } from './refused-log.ts'
 import type { Registry, RegistrySnapshot } from './registry.ts'
 import { type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
 import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
@@ -61,14 +61,14 @@ export interface AuthenticatorOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number
   /** Credentials that were not accepted, by address. */
-  readonly failures: Failures
+  readonly failures: FailureLimit
   readonly addressOf: (request: Request) => string
   /** Told why a credential was not accepted: whoever sent it is not. */
   readonly onRefused?: OnRefused
 }
 
 /** Seconds to wait, 0 for none. */
-export interface Failures {
+export interface FailureLimit {
   take(address: string): number
   wait(address: string): number
 }
@@ -133,7 +133,7 @@ export async function canReachNamespace(
 }
 
 /** Admin or owner; an operator leads every organization that exists (spec 2.1; contract 2). */
-export async function leads(
+export async function isOrganizationAdmin(
   { userId, operator }: Pick<Caller, 'userId' | 'operator'>,
   organizationId: string,
   registry: RegistrySnapshot,
@@ -158,7 +158,7 @@ async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<K
 
 /** A credential that is not accepted, and why. */
 interface Refused {
-  readonly refused: RefusedBecause
+  readonly refused: RefusalReason
   readonly details?: LogFields
   /** Whose failure it is, where that is narrower than the address. */
   readonly bucket?: string
@@ -226,11 +226,11 @@ async function tokenCaller(
   const verified = verifyToken(credential, { keys: await keysOf(registry, sealingKey), issuer, nowSeconds })
   if ('refused' in verified) return { ...whyNot(credential, verified.refused, issuer), bucket }
   const { claims } = verified
-  const refused = (because: RefusedBecause): Refused => ({ refused: because, details: aboutToken(claims) })
+  const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
   // A child dies with its parent.
   for (const jti of [...(claims.par ?? []), claims.jti]) if (await registry.isRevoked(jti)) return refused('revoked')
   if (!isLive(key) || key.userId !== claims.sub) return refused('revoked')
-  if (claims.org !== undefined && !(await leads(key, claims.org, registry))) return refused('membership')
+  if (claims.org !== undefined && !(await isOrganizationAdmin(key, claims.org, registry))) return refused('membership')
   const blocks: Block[] = []
   for (const constraint of claims.policy) {
     const read = readConstraint(constraint)

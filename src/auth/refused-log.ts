@@ -3,7 +3,7 @@
  * seconds, so that a flood of bad credentials is no flood of lines. No line holds a credential.
  */
 
-import { refusedLoggedEveryMs } from '../limits.ts'
+import { refusalLogIntervalMs } from '../limits.ts'
 import type { Log, LogFields } from '../ops/log.ts'
 
 const words = {
@@ -19,16 +19,16 @@ const words = {
   limit: 'too many credentials from this address were not accepted (--failure-rate)',
 } as const
 
-export type RefusedBecause = keyof typeof words
-export type OnRefused = (reason: RefusedBecause, details: LogFields) => void
+export type RefusalReason = keyof typeof words
+export type OnRefused = (reason: RefusalReason, details: LogFields) => void
 
 /** `now`: milliseconds that never go back. */
 export function createRefusedLog(log: Pick<Log, 'warn'>, now: () => number): OnRefused {
-  const written = new Map<RefusedBecause, { at: number; unwritten: number }>()
+  const written = new Map<RefusalReason, { at: number; unwritten: number }>()
   return (reason, details) => {
     const last = written.get(reason)
     const at = now()
-    if (last !== undefined && at - last.at < refusedLoggedEveryMs) {
+    if (last !== undefined && at - last.at < refusalLogIntervalMs) {
       last.unwritten += 1
       return
     }

@@ -16,11 +16,11 @@ import {
   mocksOf,
   namespaceKey,
   organizationKey,
+  prefixRange,
   registryVersionKey,
   revocationKey,
   serverKey,
   signingKeysKey,
-  under,
 } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
@@ -104,7 +104,7 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): R
     namespace: (namespace) => read(`namespace\0${namespace}`, () => namespaceKey(namespace), json<Namespace>),
     serverJson: (qualifiedName) => read(`server\0${qualifiedName}`, () => serverKey(qualifiedName), itself),
     async recordedAnswers(qualifiedName) {
-      const { entries } = await store.range({ ...under(mocksOf(qualifiedName)), limit: recordedAnswersMax })
+      const { entries } = await store.range({ ...prefixRange(mocksOf(qualifiedName)), limit: recordedAnswersMax })
       return entries.map(({ value }) => json<RecordedAnswer>(value))
     },
   }

@@ -3,8 +3,8 @@
  * of it is asked for (`authenticate.ts`) until the last of them has expired by itself.
  */
 
-import { revocationKeptSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
-import { latin1Key, registryVersionKey, revocationKey, revocations, under } from '../storage/keys.ts'
+import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
+import { latin1Key, prefixRange, registryVersionKey, revocationKey, revocations } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -29,6 +29,8 @@ export function readRevocation(stored: Uint8Array | undefined): number {
 
 /** Some of the revocations of tokens that are long over. */
 async function forgettable(store: Store, nowSeconds: number): Promise<Key[]> {
-  const { entries } = await store.range({ ...under(revocations), limit: 1000 })
-  return entries.filter(({ value }) => readRevocation(value) + revocationKeptSeconds < nowSeconds).map(({ key }) => key)
+  const { entries } = await store.range({ ...prefixRange(revocations), limit: 1000 })
+  return entries
+    .filter(({ value }) => readRevocation(value) + revocationRetentionSeconds < nowSeconds)
+    .map(({ key }) => key)
 }

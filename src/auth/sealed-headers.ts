@@ -1,6 +1,6 @@
 /** The headers of a connection, sealed for it alone: moved to another one, they do not open. */
 
-import type { PrivatePart } from '../storage/connections.ts'
+import type { ConnectionPrivate } from '../storage/connections.ts'
 import { openSealed, seal } from './secrets.ts'
 
 export interface SealedFor {
@@ -10,13 +10,17 @@ export interface SealedFor {
 
 const textOf = ({ namespace, connectionId }: SealedFor) => `${namespace}/${connectionId}`
 
-export function sealHeaders(headers: Readonly<Record<string, string>>, place: SealedFor, key: Buffer): PrivatePart {
+export function sealHeaders(
+  headers: Readonly<Record<string, string>>,
+  place: SealedFor,
+  key: Buffer,
+): ConnectionPrivate {
   if (Object.keys(headers).length === 0) return {}
   return { headers: seal(key, JSON.stringify(headers), textOf(place)).toString('base64url') }
 }
 
 /** As they go upstream. Throws where they were sealed with another secret. */
-export function openHeaders({ headers }: PrivatePart, place: SealedFor, key: Buffer): Record<string, string> {
+export function openHeaders({ headers }: ConnectionPrivate, place: SealedFor, key: Buffer): Record<string, string> {
   if (headers === undefined) return {}
   const text = openSealed(key, Buffer.from(headers, 'base64url'), textOf(place))
   if (text === undefined) throw new Error('the headers of a connection were sealed with another secret')

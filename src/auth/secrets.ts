@@ -7,7 +7,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
-import { expectPrivate } from '../storage/private-file.ts'
+import { requirePrivate } from '../storage/private-file.ts'
 
 export interface Secrets {
   /** Keys the hash of an API key that the store keeps. */
@@ -71,7 +71,7 @@ export function openSealed(key: Buffer, sealed: Buffer, place = ''): string | un
  */
 export function readOrCreate(path: string, create: () => string): string {
   if (!existsSync(path)) createWhole(path, `${create()}\n`)
-  expectPrivate(path, 'file')
+  requirePrivate(path, 'file')
   try {
     return readFileSync(path, 'utf8').trim()
   } catch (error) {

@@ -5,9 +5,9 @@
  */
 
 import { sign, timingSafeEqual } from 'node:crypto'
-import { issuedAheadMaxSeconds, tokenCharsMax } from '../limits.ts'
+import { clockSkewMaxSeconds, tokenCharsMax } from '../limits.ts'
 import { ServiceTokenClaims } from '../model/token.ts'
-import { shapeOf } from '../schema/check.ts'
+import { validatorOf } from '../schema/check.ts'
 import { signatureOf } from './signature.ts'
 import { isAccepted, type KeyRing, type SigningKey } from './signing-keys.ts'
 
@@ -42,7 +42,7 @@ export interface VerifyOptions {
   readonly nowSeconds: number
 }
 
-const claimsShape = shapeOf(ServiceTokenClaims)
+const claimsShape = validatorOf(ServiceTokenClaims)
 
 export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyOptions): Verified {
   if (token.length > tokenCharsMax) return { refused: 'not_a_token' }
@@ -78,7 +78,7 @@ function isSignature(given: string, signed: string, { privateKey }: SigningKey):
 
 /** Asked again at every use of a remembered token. */
 export function clockRefusal(claims: ServiceTokenClaims, nowSeconds: number): 'not_yet' | 'expired' | undefined {
-  if (claims.iat > nowSeconds + issuedAheadMaxSeconds) return 'not_yet'
+  if (claims.iat > nowSeconds + clockSkewMaxSeconds) return 'not_yet'
   return claims.exp <= nowSeconds ? 'expired' : undefined
 }
 

@@ -10,7 +10,7 @@ import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomBy
 import { type Static, Type } from '@sinclair/typebox'
 import { CommandError } from '../errors.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
-import { shapeOf } from '../schema/check.ts'
+import { validatorOf } from '../schema/check.ts'
 import { registryVersionKey, signingKeysKey } from '../storage/keys.ts'
 import { asBuffer, type Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -62,7 +62,7 @@ export const SigningKeyRecord = Type.Object(
 )
 export type SigningKeyRecord = Static<typeof SigningKeyRecord>
 
-const recordsShape = shapeOf(Type.Array(SigningKeyRecord, { minItems: 1 }))
+const recordsShape = validatorOf(Type.Array(SigningKeyRecord, { minItems: 1 }))
 
 /** Throws when none of the records is of an active key. */
 export function keyRing(records: readonly SigningKeyRecord[]): KeyRing {

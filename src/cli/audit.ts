@@ -9,7 +9,7 @@ import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
 import type { Terminal } from './terminal.ts'
 
 /** After the act itself, before the command says that it is done. */
-export async function recordAct(data: string, event: string, fields: AuditFields): Promise<void> {
+export async function auditCommand(data: string, event: string, fields: AuditFields): Promise<void> {
   const audit = openAuditLog(data, { now: () => new Date(), onFailure: () => {} })
   try {
     await audit.record(event, { ...fields, by: 'command line' })

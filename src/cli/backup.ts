@@ -4,10 +4,10 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { join, resolve } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { backUp, restore } from '../maintenance/backup.ts'
-import { expectDataFolder } from '../maintenance/data-folder.ts'
-import { expectOwn } from '../storage/private-file.ts'
+import { requireDataFolder } from '../maintenance/data-folder.ts'
+import { requireOwn } from '../storage/private-file.ts'
 import { StoreError } from '../storage/store.ts'
-import { recordAct } from './audit.ts'
+import { auditCommand } from './audit.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import type { Terminal } from './terminal.ts'
 import { verify } from './verify.ts'
@@ -18,13 +18,13 @@ interface Flags {
 
 /** While the server runs or not; what was committed before is in it. */
 export async function backUpCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
-  expectDataFolder(data)
+  requireDataFolder(data)
   if (existsSync(file)) throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
   process.umask(0o077)
   await told(`cannot write ${file}`, () =>
     backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
   )
-  await recordAct(data, 'backup.made', {})
+  await auditCommand(data, 'backup.made', {})
   const { size } = statSync(file)
   const shown = size < 1e6 ? `${Math.ceil(size / 1e3)} kB` : `${Math.round(size / 1e6)} MB`
   stdout(`${file} holds the whole of ${data}, its secrets too (${shown}): keep it as safe as the folder\n`)
@@ -39,7 +39,7 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
   await leavingNothing(data, async () => {
     await told(`cannot restore ${file}`, async () => {
       mkdirSync(data, { recursive: true, mode: 0o700 })
-      expectOwn(data, statSync(data))
+      requireOwn(data, statSync(data))
       chmodSync(data, 0o700)
       const secret = await restore(file, join(data, 'store'))
       writeFileSync(join(data, 'instance-secret'), `${secret}\n`, { mode: 0o600, flush: true })
@@ -51,7 +51,7 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
       throw new CommandError(`${problems}\n${file} is damaged: nothing is restored`, 1, { cause: error })
     })
   })
-  await recordAct(data, 'backup.restored', {})
+  await auditCommand(data, 'backup.restored', {})
   terminal.stdout(`${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`\n`)
 }
 

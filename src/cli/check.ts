@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { type FixtureProblem, fixtureProblemLine } from '../maintenance/seed/problem.ts'
 import { findFixtureFiles, readFixtures, sourceFile } from '../maintenance/seed/read.ts'
-import { printable } from '../ops/escape-control.ts'
+import { escapeControlCharacters } from '../ops/escape-control.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -22,9 +22,9 @@ export async function check(
   const { fixtures, problems } = readFixtures(sources)
   if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
   // Serving knows this file too, and need not read the checker of schemas at its start.
-  const { mockAdvice } = await import('../features/mocks/lint.ts')
+  const { lintMocks } = await import('../features/mocks/lint.ts')
   const { fixtureDoubts, looksIgnored } = await import('../maintenance/seed/doubts.ts')
-  const advice = mockAdvice(fixtures.servers, fixtures.mocks)
+  const advice = lintMocks(fixtures.servers, fixtures.mocks)
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
   const warnings = [
     ...folders.flatMap((folder) => ignoredFiles(folder, looksIgnored)),
@@ -35,7 +35,7 @@ export async function check(
     const lines = strict ? [...wrong, ...warnings] : wrong
     if (!strict) stderr(warningLines(warnings))
     throw new CommandError(
-      `${lines.map(printable).join('\n')}\n${counted(lines.length, 'problem')}: these fixtures can be loaded, and are not right`,
+      `${lines.map(escapeControlCharacters).join('\n')}\n${counted(lines.length, 'problem')}: these fixtures can be loaded, and are not right`,
     )
   }
   stderr(warningLines(warnings))
@@ -46,7 +46,7 @@ export async function check(
 }
 
 function warningLines(warnings: readonly string[]): string {
-  return warnings.map((line) => `warning: ${printable(line)}\n`).join('')
+  return warnings.map((line) => `warning: ${escapeControlCharacters(line)}\n`).join('')
 }
 
 function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): string[] {
@@ -57,7 +57,7 @@ function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): 
 
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
   return [
-    ...problems.map(fixtureProblemLine).map(printable),
+    ...problems.map(fixtureProblemLine).map(escapeControlCharacters),
     `${counted(problems.length, 'problem')}: these fixtures are not loaded`,
   ].join('\n')
 }

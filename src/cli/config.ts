@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { chosenKeyProblem } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import { type Network, readNetwork } from '../http/client-address.ts'
-import { upstreamPatienceMaxSeconds } from '../limits.ts'
+import { upstreamTimeoutMaxSeconds } from '../limits.ts'
 import { readTtl } from '../policy/duration.ts'
 import { didYouMean } from '../schema/near-name.ts'
 import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
@@ -52,7 +52,7 @@ export interface ServeConfig {
   readonly upstream: {
     readonly allowed: readonly AllowedUpstream[]
     readonly isPublicAllowed: boolean
-    readonly patience: number
+    readonly timeoutMs: number
     /** Certificates of private authorities, in PEM. */
     readonly authorities: readonly string[]
     readonly client: ClientName
@@ -121,9 +121,9 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
       complaints.push(`--allow-upstream ${text}: must be a host, HOST:PORT or a CIDR like 10.0.0.0/8`)
     else allowed.push(one)
   }
-  const patience = /^\d{1,6}[smh]$/.test(flags.upstreamTimeout) ? readTtl(flags.upstreamTimeout) : { seconds: 0 }
-  const patienceSeconds = 'seconds' in patience ? patience.seconds : 0
-  if (patienceSeconds < 1 || patienceSeconds > upstreamPatienceMaxSeconds) {
+  const timeoutMs = /^\d{1,6}[smh]$/.test(flags.upstreamTimeout) ? readTtl(flags.upstreamTimeout) : { seconds: 0 }
+  const timeoutSeconds = 'seconds' in timeoutMs ? timeoutMs.seconds : 0
+  if (timeoutSeconds < 1 || timeoutSeconds > upstreamTimeoutMaxSeconds) {
     complaints.push(
       `${given('--upstream-timeout', flags.upstreamTimeout)}: must be a duration from 1s to 10m, like 60s`,
     )
@@ -141,7 +141,7 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   const upstream = {
     allowed,
     isPublicAllowed: flags.publicUpstream,
-    patience: patienceSeconds * 1000,
+    timeoutMs: timeoutSeconds * 1000,
     authorities,
     client: client ?? 'parser',
   }

@@ -13,11 +13,11 @@ import {
 } from '../maintenance/data-folder.ts'
 import { exportLines } from '../maintenance/export.ts'
 import { importFile } from '../maintenance/import.ts'
-import { printable } from '../ops/escape-control.ts'
+import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { isAnythingAhead, removeAhead } from '../storage/ahead.ts'
 import { type Store, StoreError } from '../storage/store.ts'
 import { writeWhole } from '../storage/write-whole.ts'
-import { recordAct } from './audit.ts'
+import { auditCommand } from './audit.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -70,10 +70,10 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
     )
   }
   progress.end()
-  await recordAct(data, 'data.exported', { records: lines - 2 })
+  await auditCommand(data, 'data.exported', { records: lines - 2 })
   if (gone.length > 0) {
     terminal.stderr(
-      `connections of ${gone.map(printable).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
+      `connections of ${gone.map(escapeControlCharacters).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
         'To export without them, remove them first: `postern verify --remove-leftovers`\n',
     )
   }
@@ -94,7 +94,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
     }
   })
   progress.end()
-  await recordAct(data, 'data.imported', { records })
+  await auditCommand(data, 'data.imported', { records })
   terminal.stdout(`${records} records are imported\n`)
   if (isNew) terminal.stderr(madeFolder(data))
   if (leftOut > 0) {

@@ -9,13 +9,13 @@ import {
   openNamedDataFolder,
 } from '../maintenance/data-folder.ts'
 import { ApiKey } from '../model/registry.ts'
-import { problemText, shapeOf } from '../schema/check.ts'
-import { recordAct } from './audit.ts'
+import { problemText, validatorOf } from '../schema/check.ts'
+import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-const userShape = shapeOf(ApiKey.properties.userId)
-const nameShape = shapeOf(ApiKey.properties.name)
+const userShape = validatorOf(ApiKey.properties.userId)
+const nameShape = validatorOf(ApiKey.properties.name)
 
 export interface CreateFlags extends NamedFolder {
   readonly user: string
@@ -41,7 +41,7 @@ export async function createKey(flags: CreateFlags, terminal: Terminal): Promise
     now: new Date(),
   })
   await store.close()
-  await recordAct(data, 'key.created', { keyId: record.keyId, userId: user, operator })
+  await auditCommand(data, 'key.created', { keyId: record.keyId, userId: user, operator })
   terminal.stdout(`${key}\n`)
   if (isNew) terminal.stderr(madeFolder(data))
   terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. It is not shown again.\n`)
@@ -71,6 +71,6 @@ export async function revokeKey(
   const found = await revokeApiKey(store, keyId, new Date())
   await store.close()
   if (!found) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
-  await recordAct(data, 'key.revoked', { keyId })
+  await auditCommand(data, 'key.revoked', { keyId })
   stdout(`${keyId} is revoked, and every token minted with it\n`)
 }

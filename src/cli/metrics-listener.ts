@@ -7,7 +7,7 @@ import { CommandError } from '../errors.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import type { Guard } from '../http/guard.ts'
 import { registryVersionKey } from '../storage/keys.ts'
-import { expectRoom } from '../storage/lmdb/free-space.ts'
+import { requireFreeSpace } from '../storage/lmdb/free-space.ts'
 import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
 
@@ -34,7 +34,7 @@ export async function serveMetrics(
       await store.get(registryVersionKey)
       // A file that was moved or replaced is still open here, and written to where nobody looks.
       if (statSync(storeFile).ino !== ino) throw new Error('the data folder is another one')
-      expectRoom(dataPath, 0)
+      requireFreeSpace(dataPath, 0)
       return Response.json({ status: 'ready' })
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException

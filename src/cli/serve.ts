@@ -13,7 +13,7 @@ import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import { createShares } from '../http/shares.ts'
-import { answersBytesMax, idleTimeoutSeconds, stopPatienceMs } from '../limits.ts'
+import { idleTimeoutSeconds, pendingResponseBytesMax, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDataFolder } from '../maintenance/data-folder.ts'
 import { isLoaded, loadFixtures } from '../maintenance/seed/load.ts'
 import {
@@ -136,9 +136,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   }
   const signers = createSigners()
   cleanup.defer(() => signers.close())
-  const memory = createShares(answersBytesMax)
+  const memory = createShares(pendingResponseBytesMax)
   /** A request that takes its time has none of the runtime's timeout, and gets it back. */
-  const takeTime = (request: Request) => {
+  const disableIdleTimeout = (request: Request) => {
     const arrived = originalRequest(request)
     server.timeout(arrived, 0)
     return () => server.timeout(arrived, idleTimeoutSeconds)
@@ -158,16 +158,16 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       memory,
       pseudonym: secrets.pseudonym,
       authorities: config.upstream.authorities,
-      observe: metrics?.observer.upstreamAnswered,
+      observe: metrics?.observer.upstreamResponded,
     }),
-    upstreamPatience: config.upstream.patience,
+    upstreamTimeoutMs: config.upstream.timeoutMs,
     memory,
     async wait(milliseconds, request) {
-      const onWaited = takeTime(request)
+      const onWaited = disableIdleTimeout(request)
       await wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
       onWaited()
     },
-    takeTime,
+    disableIdleTimeout,
     signers,
     store,
     secrets,
@@ -218,9 +218,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       return reloading
     },
     async stop() {
-      const patience = setTimeout(() => void server.stop(true), stopPatienceMs)
+      const timeoutMs = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
       await server.stop()
-      clearTimeout(patience)
+      clearTimeout(timeoutMs)
       await store.close()
       held.dispose()
     },

@@ -11,7 +11,7 @@ import {
 import { CommandError } from '../errors.ts'
 import { keyRetirementSeconds } from '../limits.ts'
 import { openExistingDataFolder } from '../maintenance/data-folder.ts'
-import { recordAct } from './audit.ts'
+import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -26,7 +26,7 @@ export async function listSigningKeys({ data }: Flags, now: Date, { stdout, stde
 export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
   const records = await change(data, stderr, (before) => rotated(before, seconds(now)))
   const { active } = keyRing(records)
-  await recordAct(data, 'signing-key.rotated', { kid: active.kid })
+  await auditCommand(data, 'signing-key.rotated', { kid: active.kid })
   stdout(`${active.kid} signs from now on\n\n${shown(records, seconds(now))}`)
 }
 
@@ -42,7 +42,7 @@ export async function revokeSigningKey(
       throw new CommandError(`there is no signing key ${JSON.stringify(kid)}: see \`postern signing-key list\``)
     return after
   })
-  await recordAct(data, 'signing-key.revoked', { kid })
+  await auditCommand(data, 'signing-key.revoked', { kid })
   stdout(`${kid} is revoked, and every token it signed\n\n${shown(records, seconds(now))}`)
 }
 

@@ -19,12 +19,12 @@ export function write(name: 'stdout' | 'stderr', text: string): void {
 }
 
 /**
- * Resolves when all of it is written, or after `patience` milliseconds; with why it could not be, unless the reader
+ * Resolves when all of it is written, or after `timeoutMs` milliseconds; with why it could not be, unless the reader
  * of a pipe had enough.
  */
-export async function written(patience: number): Promise<string | undefined> {
+export async function written(timeoutMs: number): Promise<string | undefined> {
   const late = new AbortController()
-  const waited = setTimeout(patience, [], { signal: late.signal }).catch(() => [])
+  const waited = setTimeout(timeoutMs, [], { signal: late.signal }).catch(() => [])
   const errors = await Promise.race([Promise.all([last.stdout, last.stderr]), waited])
   late.abort()
   return errors.find((error) => error !== undefined && (error as NodeJS.ErrnoException).code !== 'EPIPE')?.message

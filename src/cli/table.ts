@@ -1,12 +1,12 @@
 /** Tables of commands. */
 
-import { printable } from '../ops/escape-control.ts'
+import { escapeControlCharacters } from '../ops/escape-control.ts'
 
 /**
  * Rows in columns, as wide as their widest cell; the first row is the heading. A cell is one line, whatever is in it.
  */
 export function table(cells: readonly (readonly string[])[]): string {
-  const rows = cells.map((row) => row.map(printable))
+  const rows = cells.map((row) => row.map(escapeControlCharacters))
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
   const line = (row: readonly string[]) =>
     row

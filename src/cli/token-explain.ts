@@ -11,7 +11,7 @@ import { rpcDepthMax } from '../limits.ts'
 import { openExistingDataFolder } from '../maintenance/data-folder.ts'
 import { operationKinds, resourceTypes } from '../model/constraint.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
-import { printable } from '../ops/escape-control.ts'
+import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { type Access, allows, decide, fields } from '../policy/decide.ts'
 import { connectionIdFact } from '../policy/metadata.ts'
@@ -66,7 +66,7 @@ export async function explainToken(
     lines.push('', ...answer.lines)
     isRefused = !answer.allowed
   }
-  stdout(`${lines.map(printable).join('\n')}\n`)
+  stdout(`${lines.map(escapeControlCharacters).join('\n')}\n`)
   return isRefused ? 1 : 0
 }
 

@@ -6,7 +6,7 @@ import { readKeyRing } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
 import { openExistingDataFolder } from '../maintenance/data-folder.ts'
 import { tokenIdShape } from '../model/token.ts'
-import { recordAct } from './audit.ts'
+import { auditCommand } from './audit.ts'
 import { readToken } from './given-token.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -32,7 +32,7 @@ export async function revokeTokenCommand(
     }
     const jti = claims?.jti ?? token
     await revokeToken(store, jti, { exp: claims?.exp, nowSeconds: Math.floor(now.getTime() / 1000) })
-    await recordAct(data, 'token.revoked', { jti })
+    await auditCommand(data, 'token.revoked', { jti })
     stdout(`${jti} is revoked, and every token minted with it\n`)
   } finally {
     await store.close()

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { isCompiled } from '../compiled.ts'
 import { CommandError } from '../errors.ts'
-import { expectDataFolder, openExistingDataFolder, upgradeStore } from '../maintenance/data-folder.ts'
+import { openExistingDataFolder, requireDataFolder, upgradeStore } from '../maintenance/data-folder.ts'
 import { type Findings, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
-import { printable } from '../ops/escape-control.ts'
+import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { removeLeftovers as removeLeftoversOf } from '../storage/leftovers.ts'
 import { checkFile } from '../storage/lmdb/file-check.ts'
-import { recordAct } from './audit.ts'
+import { auditCommand } from './audit.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -26,13 +26,13 @@ const shownMax = 100
  * process looks, and this one tells how it ended.
  */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
-  if (process.env[lookingHere] !== undefined) return verifyHere(flags, terminal)
+  if (process.env[verifyChildVariable] !== undefined) return verifyHere(flags, terminal)
   const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data]
   if (flags.repair === true) args.push('--repair')
   if (flags.removeLeftovers === true) args.push('--remove-leftovers')
   const child = Bun.spawn([...program, ...args], {
-    env: { ...process.env, [lookingHere]: '1' },
+    env: { ...process.env, [verifyChildVariable]: '1' },
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
@@ -50,12 +50,12 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   terminal.stdout(stdout)
 }
 
-const lookingHere = 'POSTERN_VERIFY_HERE'
+const verifyChildVariable = 'POSTERN_VERIFY_HERE'
 
 async function verifyHere({ data, repair = false, removeLeftovers = false }: Flags, terminal: Terminal): Promise<void> {
   process.umask(0o077)
   const folder = join(data, 'store')
-  expectDataFolder(data)
+  requireDataFolder(data)
   try {
     checkFile(join(folder, 'data.mdb'))
   } catch (error) {
@@ -69,14 +69,16 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
   const { problems, indexProblems, leftovers, lost } = findings
   if (indexProblems.length > 0 && repair) {
     await rebuildIndex(folder, findings)
-    await recordAct(data, 'index.rebuilt', { connections: findings.connections })
+    await auditCommand(data, 'index.rebuilt', { connections: findings.connections })
     terminal.stdout(`the index of ${findings.connections} connections is written anew\n`)
   }
   const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
   const left = [...problems, ...(removeLeftovers ? [] : missing), ...(repair ? [] : indexProblems)]
   if (left.length > 0) {
     const more = left.length > shownMax ? [`and ${left.length - shownMax} more`] : []
-    throw new CommandError([...left.slice(0, shownMax).map(printable), ...more, adviceFor(findings)].join('\n'))
+    throw new CommandError(
+      [...left.slice(0, shownMax).map(escapeControlCharacters), ...more, adviceFor(findings)].join('\n'),
+    )
   }
   if (indexProblems.length === 0) {
     terminal.stdout(`${findings.records} records and ${findings.indexEntries} index entries, all as they should be\n`)
@@ -100,7 +102,7 @@ async function remove(data: string, namespaces: readonly string[], { stdout, std
   try {
     for (const namespace of namespaces) {
       const connections = await removeLeftoversOf(store, namespace)
-      await recordAct(data, 'leftovers.removed', { namespace, connections })
+      await auditCommand(data, 'leftovers.removed', { namespace, connections })
       stdout(`removed ${connectionsOf(namespace, connections)}\n`)
     }
   } finally {
@@ -114,5 +116,5 @@ function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
 }
 
 function connectionsOf(namespace: string, count: number): string {
-  return `${count} ${count === 1 ? 'connection' : 'connections'} of the namespace ${printable(namespace)}, which no longer exists`
+  return `${count} ${count === 1 ? 'connection' : 'connections'} of the namespace ${escapeControlCharacters(namespace)}, which no longer exists`
 }

@@ -51,7 +51,7 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
   const admittedDetails = createAdmissions<Uint8Array>({ bytesMax: detailsKeptBytesMax, sizeOf: (json) => json.length })
   const allowed = createAdmissions<AllowedConnection>({
     bytesMax: connectionsKeptBytesMax,
-    sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.besideBytes?.length ?? 0)) + 500,
+    sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
   })
   const detailsHeaders = new Headers(privateJson)
 

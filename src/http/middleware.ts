@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { unavailableLoggedEveryMs } from '../limits.ts'
+import { unavailableLogIntervalMs } from '../limits.ts'
 import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
@@ -97,7 +97,7 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
     const now = monotonic()
     // 502 and 504 are an upstream's: the connection's state and the metrics tell of them.
     if (response.status === 500 || (response.status === 503 && now >= quietUntil)) {
-      if (response.status === 503) quietUntil = now + unavailableLoggedEveryMs
+      if (response.status === 503) quietUntil = now + unavailableLogIntervalMs
       log.error('request failed', {
         requestId: response.headers.get('x-request-id'),
         method: request.method,

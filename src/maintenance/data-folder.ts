@@ -11,7 +11,7 @@ import { changeSigningKeys, newSigningKeys } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
 import type { Upgrading } from '../storage/lmdb/migrations.ts'
 import { openLmdbStore } from '../storage/lmdb/store.ts'
-import { expectOwn, expectPrivate } from '../storage/private-file.ts'
+import { requireOwn, requirePrivate } from '../storage/private-file.ts'
 import { type Store, StoreError } from '../storage/store.ts'
 
 export interface DataFolder {
@@ -23,15 +23,15 @@ export interface DataFolder {
 }
 
 /** For commands that have nothing to say of an empty folder. Throws CommandError. */
-export function expectDataFolder(path: string): void {
+export function requireDataFolder(path: string): void {
   if (existsSync(path)) {
-    expectReadable(path)
-    expectPrivateFolder(path)
+    requireReadable(path)
+    requirePrivateFolder(path)
   }
   if (!hasStore(path)) {
     throw new CommandError(`there is no data folder at ${path}: name it with --data, or run postern serve first`)
   }
-  expectSecret(path)
+  requireSecret(path)
 }
 
 function hasStore(path: string): boolean {
@@ -39,7 +39,7 @@ function hasStore(path: string): boolean {
 }
 
 /** What is in a folder of somebody else's looks like nothing. */
-function expectReadable(path: string): void {
+function requireReadable(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.X_OK)
   } catch (error) {
@@ -50,7 +50,7 @@ function expectReadable(path: string): void {
 }
 
 /** Made anew beside data that needs the old one, it would lock everybody out without a word. */
-function expectSecret(path: string): void {
+function requireSecret(path: string): void {
   const file = join(path, 'instance-secret')
   if (hasStore(path) && !existsSync(file)) {
     throw new CommandError(`${file} is missing, and the store needs it: restore it from a backup`)
@@ -59,7 +59,7 @@ function expectSecret(path: string): void {
 
 /** For a command: opens a data folder that must be there. */
 export async function openExistingDataFolder(path: string, stderr: Tell): Promise<DataFolder> {
-  expectDataFolder(path)
+  requireDataFolder(path)
   return openDataFolder(path, upgradingUnlessServed(path, stderr))
 }
 
@@ -104,7 +104,7 @@ export function madeFolder(path: string): string {
 export async function openDataFolder(path: string, upgrading?: Upgrading): Promise<DataFolder> {
   makeFolder(path)
   const isNew = !hasStore(path)
-  expectSecret(path)
+  requireSecret(path)
   const secrets = openSecrets(path)
   const store = openStore(join(path, 'store'), upgrading)
   try {
@@ -146,21 +146,21 @@ function makeFolder(path: string): void {
       cause: error,
     })
   }
-  expectPrivateFolder(path)
+  requirePrivateFolder(path)
 }
 
 /**
  * Whoever else could write here could put keys of their own in, or have the superuser write where a link points to. The
  * folder itself may be reached by a link, which is of the operator's making.
  */
-function expectPrivateFolder(path: string): void {
+function requirePrivateFolder(path: string): void {
   const found = statSync(path)
-  expectOwn(path, found)
+  requireOwn(path, found)
   if (process.getuid !== undefined && (found.mode & 0o077) !== 0) {
     throw new CommandError(`the data folder ${path} is accessible to other users: run \`chmod 700 ${path}\``)
   }
-  expectPrivate(join(path, 'store'), 'folder')
-  for (const name of files) expectPrivate(join(path, name), 'file')
+  requirePrivate(join(path, 'store'), 'folder')
+  for (const name of files) requirePrivate(join(path, name), 'file')
 }
 
 const locks = ['audit.lock', 'server.lock']

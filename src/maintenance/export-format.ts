@@ -10,8 +10,8 @@ import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
-import { shapeOf } from '../schema/check.ts'
-import { connectionEntry, type PrivatePart } from '../storage/connections.ts'
+import { validatorOf } from '../schema/check.ts'
+import { type ConnectionPrivate, connectionEntry } from '../storage/connections.ts'
 import {
   connectionPrivateKey,
   memberKey,
@@ -55,9 +55,9 @@ const lines = {
 }
 export type ExportLine = { [K in keyof typeof lines]: Static<(typeof lines)[K]> }[keyof typeof lines]
 
-export const headShape = shapeOf(ExportHead)
-export const endShape = shapeOf(ExportEnd)
-export const lineShapes = Object.fromEntries(Object.entries(lines).map(([kind, schema]) => [kind, shapeOf(schema)]))
+export const headShape = validatorOf(ExportHead)
+export const endShape = validatorOf(ExportEnd)
+export const lineShapes = Object.fromEntries(Object.entries(lines).map(([kind, schema]) => [kind, validatorOf(schema)]))
 
 /** The entries of a line, without the index. `headers` are the sealed ones that a connection has already. */
 export function entriesOf(record: ExportLine, headers?: string): Entry[] {
@@ -80,7 +80,10 @@ export function entriesOf(record: ExportLine, headers?: string): Entry[] {
     case 'connection': {
       const { namespace, connection, server } = record
       const entry = connectionEntry(namespace, connection)
-      const beside: PrivatePart = { ...(server !== undefined && { server }), ...(headers !== undefined && { headers }) }
+      const beside: ConnectionPrivate = {
+        ...(server !== undefined && { server }),
+        ...(headers !== undefined && { headers }),
+      }
       if (Object.keys(beside).length === 0) return [entry]
       return [entry, { key: connectionPrivateKey(namespace, connection.connectionId), value: json(beside) }]
     }

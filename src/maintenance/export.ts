@@ -1,7 +1,7 @@
 /** The records of a store as lines, from one snapshot. */
 
-import { printable } from '../ops/escape-control.ts'
-import type { PrivatePart } from '../storage/connections.ts'
+import { escapeControlCharacters } from '../ops/escape-control.ts'
+import type { ConnectionPrivate } from '../storage/connections.ts'
 import { parseKey } from '../storage/keys.ts'
 import { inspect } from '../storage/lmdb/scan.ts'
 import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
@@ -12,7 +12,7 @@ import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
  */
 export async function exportLines(folder: string, secret: string, give: (line: string) => void): Promise<string[]> {
   // Characters that a terminal acts on stand in strings only, where their escapes are JSON's own.
-  const write = (line: string) => give(printable(line))
+  const write = (line: string) => give(escapeControlCharacters(line))
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
   let records = 0
   /** What comes before the record it belongs to. */
@@ -44,7 +44,7 @@ export async function exportLines(folder: string, secret: string, give: (line: s
       case 'revocation':
         return `{"kind":"revocation","jti":${JSON.stringify(parsed.jti)},"until":${json}}`
       case 'connectionPrivate':
-        servers.set(`${parsed.namespace}/${parsed.connectionId}`, (JSON.parse(json) as PrivatePart).server)
+        servers.set(`${parsed.namespace}/${parsed.connectionId}`, (JSON.parse(json) as ConnectionPrivate).server)
         return undefined
       case 'connection': {
         const { namespace, connectionId } = parsed

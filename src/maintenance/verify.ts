@@ -9,7 +9,7 @@ import { Connection } from '../model/connection.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
-import { problemText, type Shape, shapeOf } from '../schema/check.ts'
+import { problemText, type Shape, validatorOf } from '../schema/check.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKind, latin1Key, type ParsedKey, parseKey, recordName } from '../storage/keys.ts'
 import { inspect, replaceIndex } from '../storage/lmdb/scan.ts'
@@ -92,14 +92,14 @@ export async function rebuildIndex(folder: string, { namespaces, usages }: Findi
   await replaceIndex(folder, entries, [...namespaces.map(newConnectionsVersion), ...usages])
 }
 
-const roleShape = shapeOf(Role)
-const connectionShape = shapeOf(Connection)
+const roleShape = validatorOf(Role)
+const connectionShape = validatorOf(Connection)
 const [organizationShape, namespaceShape, apiKeyShape, serverShape, mockShape] = [
-  shapeOf(Organization),
-  shapeOf(Namespace),
-  shapeOf(ApiKey),
-  shapeOf(ServerDetail),
-  shapeOf(RecordedAnswer),
+  validatorOf(Organization),
+  validatorOf(Namespace),
+  validatorOf(ApiKey),
+  validatorOf(ServerDetail),
+  validatorOf(RecordedAnswer),
 ]
 
 /** Records, one after the other, and what they say of one another. */

@@ -113,7 +113,7 @@ export const Connection = Type.Object(
 )
 export type Connection = Static<typeof Connection>
 
-/** Header names and values as HTTP has them; which names are refused is said in `features/connections/write.ts`. */
+/** Header names and values as HTTP has them; which names are refused is said in `features/connections/draft.ts`. */
 const HttpHeaders = Type.Record(
   Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }),
   Type.String({

@@ -1,7 +1,7 @@
 /** The chain of the audit log: how lines are linked, and what is wrong with lines that are not. Pure. */
 
 import { createHash } from 'node:crypto'
-import { printable } from './escape-control.ts'
+import { escapeControlCharacters } from './escape-control.ts'
 
 /** What the first line stands on. */
 export const firstHash = '0'.repeat(64)
@@ -11,7 +11,7 @@ export function lineOf(entry: { readonly seq: number; readonly prev: string } & 
   text: string
   hash: string
 } {
-  const body = printable(JSON.stringify(entry)).slice(0, -1)
+  const body = escapeControlCharacters(JSON.stringify(entry)).slice(0, -1)
   const hash = createHash('sha256').update(body).digest('hex')
   return { text: `${body},"hash":"${hash}"}`, hash }
 }

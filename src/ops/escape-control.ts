@@ -1,5 +1,5 @@
 /** Text of somebody else's on one line, with nothing in it that a terminal or a viewer would act on. */
-export function printable(text: string): string {
+export function escapeControlCharacters(text: string): string {
   return text.replace(acted, escaped)
 }
 

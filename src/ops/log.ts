@@ -3,7 +3,7 @@
  * bodies and query strings are never among them.
  */
 
-import { printable } from './escape-control.ts'
+import { escapeControlCharacters } from './escape-control.ts'
 
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>
 
@@ -22,6 +22,6 @@ export function createLog({ write, now }: LogOptions): Log {
   const line =
     (level: string) =>
     (event: string, fields: LogFields = {}) =>
-      write(`${printable(JSON.stringify({ time: now().toISOString(), level, event, ...fields }))}\n`)
+      write(`${escapeControlCharacters(JSON.stringify({ time: now().toISOString(), level, event, ...fields }))}\n`)
   return { info: line('info'), warn: line('warn'), error: line('error') }
 }

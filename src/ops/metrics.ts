@@ -10,7 +10,7 @@ export interface Metrics {
   /** A credential that was not accepted, and why. */
   credentialRefused(reason: string): void
   /** A request to an MCP server elsewhere; `outcome` is the status of its answer, or why there is none. */
-  upstreamAnswered(outcome: string, seconds: number): void
+  upstreamResponded(outcome: string, seconds: number): void
   /** The whole text. */
   text(): Promise<string>
   readonly contentType: string
@@ -90,7 +90,7 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
     minted: () => minted.inc(),
     refused: (reason) => refused.inc({ reason }),
     credentialRefused: (reason) => credentials.inc({ reason }),
-    upstreamAnswered: (outcome, seconds) => upstream.observe({ outcome }, seconds),
+    upstreamResponded: (outcome, seconds) => upstream.observe({ outcome }, seconds),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   }

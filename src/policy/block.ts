@@ -5,7 +5,7 @@
  */
 
 import { type Constraint, type OperationKind, Policy, type ResourceType } from '../model/constraint.ts'
-import { type Problem, placeOf, shapeOf } from '../schema/check.ts'
+import { type Problem, placeOf, validatorOf } from '../schema/check.ts'
 import { readTtl } from './duration.ts'
 import { patternsProblem } from './patterns.ts'
 import { pathProblem, type RpcRule } from './rpc-match.ts'
@@ -50,7 +50,7 @@ export function readConstraint(constraint: Constraint): { block: Block } | { pro
   }
 }
 
-const policyShape = shapeOf(Policy)
+const policyShape = validatorOf(Policy)
 
 /** A policy from outside: its blocks, or the first problem, placed like `policy[0].ttl`. Patterns are not looked at. */
 export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Problem } {

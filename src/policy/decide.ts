@@ -7,7 +7,7 @@
 import type { OperationKind, ResourceType } from '../model/constraint.ts'
 import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
-import { isOfParams, ruleCost, rulePasses } from './rpc-match.ts'
+import { isParamsRule, ruleCost, rulePasses } from './rpc-match.ts'
 
 /** What one request attempts. */
 export interface Access {
@@ -91,7 +91,7 @@ function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access
   if (body === undefined) return { allowed: true }
   for (const [block, { rpc: rules = [] }] of blocks.entries()) {
     // A reply names no method and no tool: a block that is about those alone has nothing to say of it.
-    if (isReply && rules.every(isOfParams)) continue
+    if (isReply && rules.every(isParamsRule)) continue
     for (const rule of rules) {
       yield ruleCost(rule, body)
       if (!rulePasses(rule, body))

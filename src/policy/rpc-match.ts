@@ -37,16 +37,16 @@ export function ruleCost(rule: RpcRule, body: unknown): number {
  */
 const preliminary = /^(?:initialize|ping|server\/discover|tools\/list|notifications\/.*)$/s
 
-export function isOfParams({ path }: RpcRule): boolean {
+export function isParamsRule({ path }: RpcRule): boolean {
   return path.startsWith('params.')
 }
 
 /** Does the request pass the rule, by matching it or by being one that it is not asked of? */
 export function rulePasses(rule: RpcRule, body: unknown): boolean {
-  return (isOfParams(rule) && isPreliminary(body)) || ruleMatches(rule, body)
+  return (isParamsRule(rule) && isHandshakeMethod(body)) || ruleMatches(rule, body)
 }
 
-function isPreliminary(body: unknown): boolean {
+function isHandshakeMethod(body: unknown): boolean {
   if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'method')) return false
   const { method } = body as { method: unknown }
   if (typeof method !== 'string' || !preliminary.test(method)) return false

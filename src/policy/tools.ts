@@ -38,7 +38,7 @@ export function* toolVerdict({ asked, others }: ToolRules, tool: string): Genera
 }
 
 /** Does any block say something of calls? */
-export function narrowsTools(blocks: readonly Block[]): boolean {
+export function restrictsTools(blocks: readonly Block[]): boolean {
   return blocks.some(({ rpc }) => rpc !== undefined)
 }
 

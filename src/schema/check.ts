@@ -23,7 +23,7 @@ FormatRegistry.Set('date-time', (text) => isoDateTime.test(text) && !Number.isNa
 const isoDateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
 /** Compiles when first used: most commands never check most shapes. */
-export function shapeOf<S extends TSchema>(schema: S): Shape<Static<S>> {
+export function validatorOf<S extends TSchema>(schema: S): Shape<Static<S>> {
   let compiled: TypeCheck<S> | undefined
   const check = () => {
     compiled ??= TypeCompiler.Compile(schema)

@@ -3,7 +3,7 @@
 import { jsonPlaceCharsMax } from '../limits.ts'
 
 /** ` (line 3, column 5)`; '' where it cannot be told. For a text that the runtime refused. */
-export function whereItFails(text: string): string {
+export function jsonErrorPosition(text: string): string {
   if (text.length > jsonPlaceCharsMax) return ''
   // Loaded when first needed: most processes never do.
   const { visit } = require('jsonc-parser/lib/esm/main.js') as typeof import('jsonc-parser')

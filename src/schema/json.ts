@@ -6,7 +6,7 @@
 
 import { jsonCharacterCost } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
-import { whereItFails } from './json-error.ts'
+import { jsonErrorPosition } from './json-error.ts'
 
 export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
 
@@ -65,7 +65,7 @@ export function readJson(text: string, { depthMax, numbers = 'any', keysMax, val
     value = JSON.parse(text)
   } catch (error) {
     const detail = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
-    return { problem: { place: '', message: `is not JSON: ${detail}${whereItFails(text)}` } }
+    return { problem: { place: '', message: `is not JSON: ${detail}${jsonErrorPosition(text)}` } }
   }
   // Shorter ones always come out as they were.
   const areNumbersAtRisk = numbers !== 'any' && /[\d.]{16}|\d[eE]/.test(text)

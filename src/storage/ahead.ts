@@ -5,7 +5,7 @@
  * load that was cut off has left is removed before the next, and nobody takes it for records until then.
  */
 
-import { aheadKey, connectionsOf, namespaceIn, namespaceKey, privatesOf, termsIn, under } from './keys.ts'
+import { aheadKey, connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, termsIn } from './keys.ts'
 import { asBuffer, type Check, type Entry, type Key, type Store } from './store.ts'
 
 /** Of keys and values in one commit; with what LMDB and the runs add, it is held in memory twice. */
@@ -27,7 +27,7 @@ export function namespacesAhead(note: Uint8Array | undefined): ReadonlySet<strin
 /** Does the namespace hold no connections, nor anything of one? */
 export async function isEmpty(store: Store, namespace: string): Promise<boolean> {
   for (const prefix of partsOf(namespace)) {
-    if ((await store.keys({ ...under(prefix), limit: 1 })).keys.length > 0) return false
+    if ((await store.keys({ ...prefixRange(prefix), limit: 1 })).keys.length > 0) return false
   }
   return true
 }
@@ -83,7 +83,7 @@ export async function removeAhead(store: Store): Promise<void> {
   for (const namespace of namespacesAhead(note)) {
     for (const prefix of partsOf(namespace)) {
       for (let more = true; more; ) {
-        const left = await store.keys({ ...under(prefix), limit: removedAtOnce })
+        const left = await store.keys({ ...prefixRange(prefix), limit: removedAtOnce })
         more = left.more
         await store.load({ deletes: left.keys })
       }

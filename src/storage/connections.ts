@@ -36,7 +36,7 @@ export function* indexEntries(namespace: string, connection: Connection): Genera
 }
 
 /** What a connection has beside its public record. */
-export interface PrivatePart {
+export interface ConnectionPrivate {
   /** The registered server it is of. */
   readonly server?: string
   /** Headers that go upstream, sealed, base64url. */
@@ -46,9 +46,9 @@ export interface PrivatePart {
 /** A connection as it is stored, with the bytes it was read from: what a write checks that nobody has changed. */
 export interface StoredConnection {
   readonly connection: Connection
-  readonly beside: PrivatePart
+  readonly beside: ConnectionPrivate
   readonly bytes: Uint8Array
-  readonly besideBytes: Uint8Array | undefined
+  readonly privateBytes: Uint8Array | undefined
 }
 
 export async function findConnection(
@@ -57,15 +57,15 @@ export async function findConnection(
   connectionId: string,
 ): Promise<StoredConnection | undefined> {
   const keys = [connectionKey(namespace, connectionId), connectionPrivateKey(namespace, connectionId)]
-  const [bytes, besideBytes] = await store.getMany(keys)
+  const [bytes, privateBytes] = await store.getMany(keys)
   if (bytes === undefined) return undefined
-  const beside = besideBytes === undefined ? {} : (JSON.parse(asBuffer(besideBytes).toString()) as PrivatePart)
-  return { connection: readConnection(bytes), beside, bytes, besideBytes }
+  const beside = privateBytes === undefined ? {} : (JSON.parse(asBuffer(privateBytes).toString()) as ConnectionPrivate)
+  return { connection: readConnection(bytes), beside, bytes, privateBytes }
 }
 
 /** What a connection counts for. */
-export function bytesOf({ bytes, besideBytes }: StoredConnection): number {
-  return bytes.length + (besideBytes?.length ?? 0)
+export function bytesOf({ bytes, privateBytes }: StoredConnection): number {
+  return bytes.length + (privateBytes?.length ?? 0)
 }
 
 /** What a namespace may hold: connections, and bytes of them with what is beside them. */
@@ -109,7 +109,7 @@ export function connectionChange(
   return {
     checks: [
       { key, value: before?.bytes ?? null },
-      { key: besideKey, value: before?.besideBytes ?? null },
+      { key: besideKey, value: before?.privateBytes ?? null },
     ],
     // Deletes come before puts, so what stays is put again.
     deletes: [...gone, ...(before === undefined ? [] : [key, besideKey])],

@@ -19,7 +19,7 @@ function extended(prefix: Key, text: string): Key {
 }
 
 /** All keys that begin with these bytes: up to the prefix with its last byte raised. */
-export function under(prefix: Key): Omit<Range, 'limit'> {
+export function prefixRange(prefix: Key): Omit<Range, 'limit'> {
   let end = prefix.length
   while (prefix[end - 1] === 0xff) end -= 1
   if (end === 0) throw new Error('a prefix of 0xff bytes has no end')

@@ -5,7 +5,7 @@
  */
 
 import { connectionChange, findConnection } from './connections.ts'
-import { connectionsOf, idOfKey, latin1Key, left, leftKey, namespaceKey, under } from './keys.ts'
+import { connectionsOf, idOfKey, latin1Key, left, leftKey, namespaceKey, prefixRange } from './keys.ts'
 import type { Store, Write } from './store.ts'
 
 const batchMax = 500
@@ -13,7 +13,7 @@ const batchMax = 500
 /** The ids of a namespace's connections, some at a time. */
 async function* idsOf(store: Pick<Store, 'keys'>, namespace: string): AsyncGenerator<string[]> {
   const prefix = connectionsOf(namespace)
-  let { gte, lt } = under(prefix)
+  let { gte, lt } = prefixRange(prefix)
   for (;;) {
     const { keys, more } = await store.keys({ gte, lt, limit: batchMax })
     const last = keys.at(-1)
@@ -47,7 +47,7 @@ export async function leftBehind(
     for await (const ids of idsOf(store, namespace)) count += ids.filter((id) => !going.has(prefix + id)).length
     if (count > 0) counts.set(namespace, count)
   }
-  const { keys: marked } = await store.keys({ ...under(left), limit: marksMax })
+  const { keys: marked } = await store.keys({ ...prefixRange(left), limit: marksMax })
   const stays = new Set([...staying].map((namespace) => latin1Key(leftKey(namespace))))
   return {
     counts,

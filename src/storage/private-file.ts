@@ -7,7 +7,7 @@ import { lstatSync, type Stats } from 'node:fs'
 import { CommandError } from '../errors.ts'
 
 /** For a path that may be missing. Throws CommandError with what to do. */
-export function expectPrivate(path: string, kind: 'file' | 'folder'): void {
+export function requirePrivate(path: string, kind: 'file' | 'folder'): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
   if (found.isSymbolicLink()) {
@@ -18,7 +18,7 @@ export function expectPrivate(path: string, kind: 'file' | 'folder'): void {
   if (!(kind === 'file' ? found.isFile() : found.isDirectory())) {
     throw new CommandError(`${path} is no ${kind}: move it away`)
   }
-  expectOwn(path, found)
+  requireOwn(path, found)
   if (hasModes && (found.mode & 0o077) !== 0) {
     const mode = kind === 'file' ? '600' : '700'
     throw new CommandError(`${path} is accessible to other users: run \`chmod ${mode} ${path}\``)
@@ -26,7 +26,7 @@ export function expectPrivate(path: string, kind: 'file' | 'folder'): void {
 }
 
 /** The superuser too: what somebody else can replace is not ours to trust. Throws CommandError. */
-export function expectOwn(path: string, { uid }: Stats): void {
+export function requireOwn(path: string, { uid }: Stats): void {
   if (hasModes && uid !== process.getuid?.()) {
     throw new CommandError(`${path} belongs to another user: run postern as its owner, or change the owner`)
   }

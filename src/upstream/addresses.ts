@@ -7,7 +7,7 @@
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type { Holder } from '../http/shares.ts'
-import { resolvedForMs, resolvedKeptMax } from '../limits.ts'
+import { dnsCacheEntriesMax, dnsCacheTtlMs } from '../limits.ts'
 import { createNames, type Lookup, TooManyLookups } from './names.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -27,7 +27,7 @@ export interface AddressPolicy {
 }
 
 /** Where a request may go: an address to connect to, for this host. Both without brackets. */
-export interface Destination {
+export interface ResolvedAddress {
   readonly host: string
   /** It holds until then, by `performance.now()`. */
   readonly until: number
@@ -46,23 +46,23 @@ export class AddressError extends Error {
 /** Who asks, and for how many milliseconds it may take. */
 export interface Asking {
   readonly holder: Holder
-  readonly patience: number
+  readonly timeoutMs: number
 }
 
 export interface Addresses {
   /** Throws AddressError. */
-  destinationOf(url: URL, asking: Asking): Promise<Destination>
+  destinationOf(url: URL, asking: Asking): Promise<ResolvedAddress>
 }
 
 export function createAddresses(policy: AddressPolicy): Addresses {
   const names = createNames(policy.resolve)
   // For some seconds only; the address that was looked at is the one that is connected to, so this is no opening.
-  const known = new LRUCache<string, Destination>({ max: resolvedKeptMax })
+  const known = new LRUCache<string, ResolvedAddress>({ max: dnsCacheEntriesMax })
 
-  async function addressesOf(host: string, { holder, patience }: Asking): Promise<readonly string[]> {
+  async function addressesOf(host: string, { holder, timeoutMs }: Asking): Promise<readonly string[]> {
     if (ipaddr.isValid(host)) return [host]
     try {
-      const addresses = await names.addressesOf(host, holder, patience)
+      const addresses = await names.addressesOf(host, holder, timeoutMs)
       if (addresses.length > 0) return addresses
     } catch (error) {
       if (error instanceof TooManyLookups) throw new AddressError('unresolved', `was not looked up: ${error.message}`)
@@ -82,7 +82,7 @@ export function createAddresses(policy: AddressPolicy): Addresses {
         if (reason !== undefined) throw new AddressError('refused', reason)
       }
       const [address = ''] = addresses
-      const destination = { host, address, until: performance.now() + resolvedForMs }
+      const destination = { host, address, until: performance.now() + dnsCacheTtlMs }
       known.set(url.origin, destination)
       return destination
     },

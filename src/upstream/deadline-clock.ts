@@ -3,7 +3,7 @@
  * runtime's costs two microseconds each.
  */
 
-import { clockTickMs } from '../limits.ts'
+import { deadlineTickMs } from '../limits.ts'
 
 export interface Clock {
   /** Calls `look` at every tick, with the milliseconds of `performance.now()`, until it is taken back. */
@@ -22,7 +22,7 @@ export function createClock(): Clock {
     const now = performance.now()
     for (const look of watched) look(now)
     isTicking = watched.size > 0
-    if (isTicking) setTimeout(tick, clockTickMs).unref()
+    if (isTicking) setTimeout(tick, deadlineTickMs).unref()
   }
 
   return {
@@ -30,7 +30,7 @@ export function createClock(): Clock {
       watched.add(look)
       if (!isTicking) {
         isTicking = true
-        setTimeout(tick, clockTickMs).unref()
+        setTimeout(tick, deadlineTickMs).unref()
       }
       return { end: () => void watched.delete(look) }
     },

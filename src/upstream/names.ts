@@ -9,14 +9,14 @@
 import { LRUCache } from 'lru-cache'
 import type { Holder, Shares } from '../http/shares.ts'
 import { createShares } from '../http/shares.ts'
-import { lookupPatienceMs, lookupsAtOnceMax, resolvedForMs, resolvedKeptMax } from '../limits.ts'
+import { dnsCacheEntriesMax, dnsCacheTtlMs, lookupTimeoutMs, pendingLookupsMax } from '../limits.ts'
 
 /** Resolves a name to all of its addresses; rejects where there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
 export interface Names {
   /** All addresses of a name; none where it has none, or none that came in time. Rejects with TooManyLookups. */
-  addressesOf(host: string, holder: Holder, patience: number): Promise<readonly string[]>
+  addressesOf(host: string, holder: Holder, timeoutMs: number): Promise<readonly string[]>
 }
 
 /** The caller has asked for too many names that were not answered yet. */
@@ -29,9 +29,9 @@ interface Known {
 }
 
 export function createNames(lookup: Lookup = lookupByCares): Names {
-  const known = new LRUCache<string, Known>({ max: resolvedKeptMax })
+  const known = new LRUCache<string, Known>({ max: dnsCacheEntriesMax })
   const underWay = new Map<string, Promise<readonly string[]>>()
-  const shares: Shares = createShares(lookupsAtOnceMax)
+  const shares: Shares = createShares(pendingLookupsMax)
 
   function ask(host: string, holder: Holder): Promise<readonly string[]> {
     if (!shares.take(holder, 1)) throw new TooManyLookups('too many names are being looked up: try again')
@@ -39,9 +39,9 @@ export function createNames(lookup: Lookup = lookupByCares): Names {
       .catch(() => [])
       .finally(() => shares.giveBack(holder, 1))
     // Who waits is told in time; the look-up itself may go on, and keeps its share until it ends.
-    const answer = Promise.race([asked, after(lookupPatienceMs)])
+    const answer = Promise.race([asked, after(lookupTimeoutMs)])
       .then((addresses) => {
-        known.set(host, { addresses, until: performance.now() + resolvedForMs })
+        known.set(host, { addresses, until: performance.now() + dnsCacheTtlMs })
         return addresses
       })
       .finally(() => underWay.delete(host))
@@ -50,10 +50,10 @@ export function createNames(lookup: Lookup = lookupByCares): Names {
   }
 
   return {
-    async addressesOf(host, holder, patience) {
+    async addressesOf(host, holder, timeoutMs) {
       const last = known.get(host)
       if (last !== undefined && last.until > performance.now()) return last.addresses
-      return Promise.race([underWay.get(host) ?? ask(host, holder), after(patience)])
+      return Promise.race([underWay.get(host) ?? ask(host, holder), after(timeoutMs)])
     },
   }
 }

@@ -3,19 +3,19 @@
  * it?
  */
 
-import { connectPatienceMs, greetingBytesAtOnce, greetingBytesMax, greetingRequestsMax } from '../limits.ts'
+import { probeBytesAtOnce, probeRequestsMax, probeResponseBytesMax, probeTimeoutMs } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
-import { shapeOf } from '../schema/check.ts'
+import { validatorOf } from '../schema/check.ts'
 import { version } from '../version.ts'
-import { asResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
+import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
 
-export interface Learnt {
+export interface ProbeResult {
   readonly status: ConnectionStatus
   readonly serverInfo?: ServerInfo
 }
 
-const serverInfoShape = shapeOf(ServerInfo)
+const serverInfoShape = validatorOf(ServerInfo)
 const fieldNames = Object.keys(ServerInfo.properties)
 
 /** Who asks, and through whom. */
@@ -25,13 +25,13 @@ type Asking = Pick<UpstreamRequest, 'holder' | 'via'>
  * In the words of the handshake, which most servers know; one that refuses those is greeted in those of 2026-07-28.
  * Throws UpstreamError `refused` only: everything else is a state that a connection may be in.
  */
-export async function learn(
+export async function probeServer(
   upstream: Upstream,
   url: string,
   headers: Readonly<Record<string, string>>,
   asking: Asking,
-): Promise<Learnt> {
-  const deadline = AbortSignal.timeout(connectPatienceMs)
+): Promise<ProbeResult> {
+  const deadline = AbortSignal.timeout(probeTimeoutMs)
   const greet = (mode: Greeting['mode']) => greeted(upstream, { url, headers, asking, deadline, mode })
   const first = await greet('legacy')
   if ('learnt' in first) return first.learnt
@@ -48,7 +48,7 @@ interface Greeting {
 }
 
 /** `isRefusal`: it said that it does not take this greeting. */
-type Greeted = { readonly learnt: Learnt } | { readonly problem: string; readonly isRefusal: boolean }
+type Greeted = { readonly learnt: ProbeResult } | { readonly problem: string; readonly isRefusal: boolean }
 
 async function greeted(
   upstream: Upstream,
@@ -66,7 +66,7 @@ async function greeted(
     requestInit: { headers },
     fetch: async (input, init) => {
       requests += 1
-      if (requests > greetingRequestsMax) {
+      if (requests > probeRequestsMax) {
         problem = 'The server does not speak MCP: it asks too much for a greeting'
         enough.abort()
         throw new Error(problem)
@@ -76,7 +76,7 @@ async function greeted(
           url: String(input),
           method: (init?.method ?? 'GET') as 'GET',
           headers: Object.fromEntries(new Headers(init?.headers as Record<string, string>)),
-          patience: connectPatienceMs,
+          timeoutMs: probeTimeoutMs,
           ...(holder !== undefined && { holder }),
           via,
           signal: () => signal,
@@ -86,7 +86,7 @@ async function greeted(
         if (status === 401) wantsAuthorization = true
         isRefusal ||= status >= 400 && status < 500
         if (status < 200 || status > 299) problem = `The server does not speak MCP: it answered ${status}`
-        return capped(asResponse(answer), () => {
+        return capped(toResponse(answer), () => {
           problem = 'The server does not speak MCP: it says too much for a greeting'
           enough.abort()
         })
@@ -101,7 +101,7 @@ async function greeted(
   })
   const client = new Client({ name: 'postern', version }, { versionNegotiation: { mode } })
   try {
-    await client.connect(transport, { timeout: connectPatienceMs, signal })
+    await client.connect(transport, { timeout: probeTimeoutMs, signal })
     const serverInfo = readServerInfo(client.getServerVersion())
     return { learnt: { status: { state: 'connected' }, ...(serverInfo && { serverInfo }) } }
   } catch (error) {
@@ -121,7 +121,7 @@ async function greeted(
 /** Whoever answers a greeting with more than this is no MCP server that we want to hear out. */
 function capped(response: Response, onTooMuch: () => void): Response {
   if (response.body === null) return response
-  let left = greetingBytesMax
+  let left = probeResponseBytesMax
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       async transform(chunk, controller) {
@@ -131,9 +131,9 @@ function capped(response: Response, onTooMuch: () => void): Response {
           onTooMuch()
           return
         }
-        for (let at = 0; at < chunk.length; at += greetingBytesAtOnce) {
+        for (let at = 0; at < chunk.length; at += probeBytesAtOnce) {
           if (at > 0) await new Promise((resolve) => setImmediate(resolve))
-          controller.enqueue(chunk.subarray(at, at + greetingBytesAtOnce))
+          controller.enqueue(chunk.subarray(at, at + probeBytesAtOnce))
         }
       },
     }),

@@ -3,13 +3,13 @@
  * allowed.
  */
 
-import { connectsAtOnceMax, socketIdleMs } from '../limits.ts'
+import { pendingConnectsMax, socketIdleMs } from '../limits.ts'
 import { type OutgoingRequest, wireRequest } from './head.ts'
-import type { BreakOff, OpenWire, Origin, Receiver, Wire } from './wire.ts'
+import type { Abort, OpenWire, Origin, Receiver, Wire } from './wire.ts'
 
 export interface Sockets {
   /** Throws TypeError for a header that cannot be sent, Error where too many sockets are being connected. */
-  send(request: OutgoingRequest, receiver: Receiver): BreakOff
+  send(request: OutgoingRequest, receiver: Receiver): Abort
   /** What is under way ends as it would; nothing is kept after it. */
   close(): void
 }
@@ -50,7 +50,7 @@ export function createSockets(origin: Origin, open: OpenWire): Sockets {
       if (last.until > performance.now()) return last.wire
       last.wire.close()
     }
-    if (connecting >= connectsAtOnceMax) throw new Error('it takes too long to connect')
+    if (connecting >= pendingConnectsMax) throw new Error('it takes too long to connect')
     connecting += 1
     return open(origin, { keep, leave, connected })
   }

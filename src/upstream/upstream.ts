@@ -6,14 +6,19 @@
 import { getCACertificates } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { createShares, type Holder, type Shares } from '../http/shares.ts'
-import { answersBytesMax, originsKeptMax, upstreamAnswerBytesMax, upstreamAnswerMs } from '../limits.ts'
-import { AddressError, type Addresses, type Destination } from './addresses.ts'
+import {
+  pendingResponseBytesMax,
+  upstreamBodyTimeoutMs,
+  upstreamPoolsMax,
+  upstreamResponseBytesMax,
+} from '../limits.ts'
+import { AddressError, type Addresses, type ResolvedAddress } from './addresses.ts'
 import { CertificateError } from './certificate-error.ts'
 import { createClock } from './deadline-clock.ts'
 import { openByParser } from './parser-client.ts'
 import { type Ahead, createPile, readAhead } from './pile.ts'
 import { createSockets, type Sockets } from './sockets.ts'
-import type { BreakOff, OpenWire, Receiver } from './wire.ts'
+import type { Abort, OpenWire, Receiver } from './wire.ts'
 
 /**
  * `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: the
@@ -43,10 +48,10 @@ export interface UpstreamRequest {
    */
   readonly signal?: () => AbortSignal
   /** Milliseconds to the head of the answer, the look-up of the name included. */
-  readonly patience: number
+  readonly timeoutMs: number
 }
 
-export interface UpstreamAnswer {
+export interface UpstreamResponse {
   readonly status: number
   /** Names in small letters. */
   readonly headers: Readonly<Record<string, string | undefined>>
@@ -62,11 +67,11 @@ export interface Upstream {
    * The answer. A redirect is one; of redirects, faults and what is compressed the body is not read. Throws
    * UpstreamError.
    */
-  send(request: UpstreamRequest): Promise<UpstreamAnswer>
+  send(request: UpstreamRequest): Promise<UpstreamResponse>
 }
 
 /** For whoever reads as the platform's own fetch would give it. */
-export function asResponse({ status, headers, body }: UpstreamAnswer): Response {
+export function toResponse({ status, headers, body }: UpstreamResponse): Response {
   return new Response(body ?? null, { status, headers: headers as Record<string, string> })
 }
 
@@ -88,7 +93,7 @@ export interface UpstreamOptions {
 export function createUpstream(
   addresses: Addresses,
   {
-    memory = createShares(answersBytesMax),
+    memory = createShares(pendingResponseBytesMax),
     observe,
     pseudonym = 'postern',
     authorities = [],
@@ -119,11 +124,11 @@ function reaching(
 ): Upstream {
   /** Given ones take the place of the machine's, so those are given too. */
   const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
-  const kept = new LRUCache<string, Sockets>({ max: originsKeptMax, dispose: (sockets) => sockets.close() })
-  const ways = new LRUCache<string, Way>({ max: originsKeptMax })
+  const kept = new LRUCache<string, Sockets>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
+  const ways = new LRUCache<string, Way>({ max: upstreamPoolsMax })
 
   /** To this address, under this name. */
-  function socketsTo({ protocol, origin, port }: URL, { host, address }: Destination): Sockets {
+  function socketsTo({ protocol, origin, port }: URL, { host, address }: ResolvedAddress): Sockets {
     const name = `${origin} ${address}`
     const known = kept.get(name)
     if (known !== undefined) return known
@@ -139,11 +144,11 @@ function reaching(
     return sockets
   }
 
-  async function find({ url, patience, holder = nobody }: UpstreamRequest): Promise<Way> {
+  async function find({ url, timeoutMs, holder = nobody }: UpstreamRequest): Promise<Way> {
     const target = new URL(url)
     const { host, hostname, pathname, search } = target
     try {
-      const destination = await addresses.destinationOf(target, { holder, patience })
+      const destination = await addresses.destinationOf(target, { holder, timeoutMs })
       const { until } = destination
       const way = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
       ways.set(url, way)
@@ -154,14 +159,14 @@ function reaching(
     }
   }
 
-  async function findAndSend(request: UpstreamRequest): Promise<UpstreamAnswer> {
+  async function findAndSend(request: UpstreamRequest): Promise<UpstreamResponse> {
     const from = performance.now()
     const way = await find(request)
-    const patience = request.patience - (performance.now() - from)
-    return sendBy(way, { ...request, patience: Math.max(patience, 0) })
+    const timeoutMs = request.timeoutMs - (performance.now() - from)
+    return sendBy(way, { ...request, timeoutMs: Math.max(timeoutMs, 0) })
   }
 
-  function sendBy({ sockets, host, path }: Way, request: UpstreamRequest): Promise<UpstreamAnswer> {
+  function sendBy({ sockets, host, path }: Way, request: UpstreamRequest): Promise<UpstreamResponse> {
     const { method = 'POST', body, via } = request
     const own = `1.1 ${pseudonym}`
     // Ours is the last word, whatever a connection has among its headers: without it a loop would not be known.
@@ -192,26 +197,26 @@ interface Way {
 const clock = createClock()
 
 /**
- * Makes an answer of what a receiver is told, within `patience`, the bounds of an answer and the holder's share of
+ * Makes an answer of what a receiver is told, within `timeoutMs`, the bounds of an answer and the holder's share of
  * memory.
  */
 function answerTo(
-  begin: (receiver: Receiver) => BreakOff,
-  { patience, signal: signalOf, holder = nobody }: UpstreamRequest,
+  begin: (receiver: Receiver) => Abort,
+  { timeoutMs, signal: signalOf, holder = nobody }: UpstreamRequest,
   memory: Shares,
-): Promise<UpstreamAnswer> {
-  const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamAnswer>()
-  let breakOff: BreakOff | undefined
+): Promise<UpstreamResponse> {
+  const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
+  let breakOff: Abort | undefined
   let signal: AbortSignal | undefined
-  let lateAt = performance.now() + patience
-  let lateText = `no answer within ${Math.ceil(patience / 1000)} s`
+  let lateAt = performance.now() + timeoutMs
+  let lateText = `no answer within ${Math.ceil(timeoutMs / 1000)} s`
   const watch = clock.watch((now) => {
     if (now >= lateAt) stop(new UpstreamError('late', lateText))
     else if (signal === undefined && signalOf !== undefined) listen(signalOf())
     else if (stream !== undefined) watch.end()
   })
   let status = 0
-  let headers: UpstreamAnswer['headers'] = {}
+  let headers: UpstreamResponse['headers'] = {}
   let stream: Ahead | undefined
   const body = createPile(memory, holder)
 
@@ -254,15 +259,15 @@ function answerTo(
         stream = readAhead(body, () => stop(new UpstreamError('down', 'nobody reads on')))
         return resolve({ status, headers, body: stream.readable })
       }
-      lateAt = performance.now() + upstreamAnswerMs
+      lateAt = performance.now() + upstreamBodyTimeoutMs
       lateText = 'it did not finish its answer in time'
     },
     onData(chunk) {
       if (stream?.give(chunk) === true) return
       if (!body.add(chunk)) return stop(new UpstreamError('busy', 'too much of your other answers is still under way'))
-      if (body.length() <= upstreamAnswerBytesMax) return
+      if (body.length() <= upstreamResponseBytesMax) return
       const what = stream === undefined ? 'its answer is larger than' : 'its stream is ahead of its reader by more than'
-      stop(new UpstreamError('down', `${what} ${upstreamAnswerBytesMax} bytes`))
+      stop(new UpstreamError('down', `${what} ${upstreamResponseBytesMax} bytes`))
     },
     onEnd() {
       over()

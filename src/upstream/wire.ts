@@ -33,11 +33,11 @@ export interface Receiver {
 }
 
 /** What breaks an exchange off; its receiver is told nothing more. */
-export type BreakOff = () => void
+export type Abort = () => void
 
 export interface Wire {
   /** Once at a time: the next one after `onEnd`. With TLS nothing is written before the certificate was accepted. */
-  start(request: WireRequest, receiver: Receiver): BreakOff
+  start(request: WireRequest, receiver: Receiver): Abort
   close(): void
 }
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createApiKey, listApiKeys, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
-import { memberKey, registryVersionKey, revocations, under } from '../../src/storage/keys.ts'
+import { memberKey, prefixRange, registryVersionKey, revocations } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, seed, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -132,7 +132,7 @@ describe('a credential stops working at once', () => {
 
   test('a revocation is forgotten when its token is long over, and no sooner', async () => {
     const { store } = platform
-    const kept = async () => (await store.keys({ ...under(revocations), limit: 100 })).keys.length
+    const kept = async () => (await store.keys({ ...prefixRange(revocations), limit: 100 })).keys.length
     const week = 7 * 24 * 3600
     const day = 24 * 3600
     const exp = 1000

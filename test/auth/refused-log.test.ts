@@ -6,7 +6,7 @@ import { createRefusedLog } from '../../src/auth/refused-log.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { signToken, unverifiedClaims } from '../../src/auth/service-token.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'
-import { refusedLoggedEveryMs } from '../../src/limits.ts'
+import { refusalLogIntervalMs } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
 import { memberKey, registryVersionKey } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
@@ -77,7 +77,7 @@ test('a token that is over, is of the future, or is revoked', async () => {
   await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${token}` } })
   platform.now = claims.exp * 1000
   expect(await logged(`Bearer ${token}`)).toEqual(refused('expired', about))
-  platform.now += refusedLoggedEveryMs
+  platform.now += refusalLogIntervalMs
   expect(await logged(signed({ ...claims, iat: claims.iat - 1 }))).toEqual(refused('expired', about))
   platform.now = startOfTime
   await revokeToken(platform.store, claims.jti, { exp: claims.exp, nowSeconds: startOfTime / 1000 })
@@ -128,7 +128,7 @@ test('of each reason one line in ten seconds, and how many were not written', ()
     { reason: 'unknown', because: expect.any(String) },
     { reason: 'expired', because: expect.any(String) },
   ])
-  now = refusedLoggedEveryMs
+  now = refusalLogIntervalMs
   note('unknown', {})
   note('unknown', {})
   expect(lines.slice(2)).toEqual([{ reason: 'unknown', because: expect.any(String), unwritten: 999 }])

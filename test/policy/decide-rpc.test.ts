@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readPolicy } from '../../src/policy/block.ts'
 import { type Access, decide, decideOnConnection, drained } from '../../src/policy/decide.ts'
-import { narrowsTools, speaksOfArguments, toolRules, toolVerdict } from '../../src/policy/tools.ts'
+import { restrictsTools, speaksOfArguments, toolRules, toolVerdict } from '../../src/policy/tools.ts'
 
 function blocksOf(...rules: Record<string, string>[]) {
   const read = readPolicy(rules.map((rpcReqMatch) => ({ rpcReqMatch })))
@@ -144,7 +144,7 @@ test('rules that no tool’s name could answer are read once, and not for each t
 test('a list of tools is narrowed where any block says something of requests', () => {
   const plain = readPolicy([{ operations: 'execute' }])
   if ('problem' in plain) throw new Error('the policy is fine')
-  expect(narrowsTools([])).toBe(false)
-  expect(narrowsTools(plain.blocks)).toBe(false)
-  expect(narrowsTools([...plain.blocks, ...blocksOf(oneTool)])).toBe(true)
+  expect(restrictsTools([])).toBe(false)
+  expect(restrictsTools(plain.blocks)).toBe(false)
+  expect(restrictsTools([...plain.blocks, ...blocksOf(oneTool)])).toBe(true)
 })

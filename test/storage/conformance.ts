@@ -1,7 +1,7 @@
 /** What every engine must do: the storage contract, promise by promise. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { under } from '../../src/storage/keys.ts'
+import { prefixRange } from '../../src/storage/keys.ts'
 import { type ConcatenatedValues, type Entry, type Range, type Store, StoreError } from '../../src/storage/store.ts'
 
 const bytes = (text: string) => Buffer.from(text)
@@ -122,12 +122,12 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       })
     })
 
-    test('under() a prefix is everything that begins with it, whatever its last byte', async () => {
+    test('prefixRange() a prefix is everything that begins with it, whatever its last byte', async () => {
       const prefix = Buffer.from([0x78, 0xff, 0xff])
       const inside = [prefix, Buffer.concat([prefix, bytes('a')]), Buffer.concat([prefix, Buffer.from([0xff])])]
       const outside = [Buffer.from([0x78, 0xff, 0xfe, 0xff]), bytes('y')]
       await store.commit({ puts: [...inside, ...outside].map((key) => ({ key, value: bytes('') })) })
-      const { keys } = await store.keys({ ...under(prefix), limit: 100 })
+      const { keys } = await store.keys({ ...prefixRange(prefix), limit: 100 })
       expect(keys.length).toBe(inside.length)
     })
 

@@ -6,7 +6,7 @@ import { signatureOf } from '../../src/auth/signature.ts'
 import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import { createShares, type Shares } from '../../src/http/shares.ts'
-import { answersBytesMax } from '../../src/limits.ts'
+import { pendingResponseBytesMax } from '../../src/limits.ts'
 import { loadFixtures } from '../../src/maintenance/seed/load.ts'
 import { readFixtures, type SourceFile } from '../../src/maintenance/seed/read.ts'
 import { sampleSources } from '../../src/maintenance/seed/sample.ts'
@@ -121,11 +121,11 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     upstream: options.upstream ?? {
       send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),
     },
-    upstreamPatience: 1000,
+    upstreamTimeoutMs: 1000,
     wait: async (milliseconds) => void waited.push(milliseconds),
-    takeTime: () => () => {},
+    disableIdleTimeout: () => () => {},
     signers: options.signers ?? { sign: async (text, { secretKey }) => signatureOf(text, secretKey) },
-    memory: options.memory ?? createShares(answersBytesMax),
+    memory: options.memory ?? createShares(pendingResponseBytesMax),
     now: () => platform.now,
     log,
     audit: {

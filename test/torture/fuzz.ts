@@ -12,7 +12,7 @@ import { sampleKeys } from '../support/sample.ts'
 import { collector, type Trial } from './trial.ts'
 
 /** Milliseconds that a request may wait for its answer. */
-const patience = 1000
+const timeoutMs = 1000
 const memoryMaxMB = 30
 const sockets = 16
 
@@ -42,9 +42,9 @@ export const fuzz: Trial = {
         // What the first fifth takes is what the runtime keeps for itself.
         if (number === Math.floor(times / 5)) memoryBefore = anonymousMemory(server.pid)
         const { bytes, last } = pickRequest(chance, document, token)
-        const answer = await socket.send(bytes, { last, patience: 10 * patience })
+        const answer = await socket.send(bytes, { last, timeoutMs: 10 * timeoutMs })
         const about = () => `request ${number}: ${JSON.stringify(bytes.toString('latin1').slice(0, 600))}`
-        expect(answer !== undefined && answer.milliseconds <= patience, () => `hangs: ${about()}`)
+        expect(answer !== undefined && answer.milliseconds <= timeoutMs, () => `hangs: ${about()}`)
         if (answer === undefined) continue
         statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
         slowest = Math.max(slowest, answer.milliseconds)

@@ -6,7 +6,12 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { answerReadCharsMax, requestBodyBytesMax, rpcBodyBytesMax, upstreamAnswerBytesMax } from '../../src/limits.ts'
+import {
+  parsedResponseCharsMax,
+  requestBodyBytesMax,
+  rpcBodyBytesMax,
+  upstreamResponseBytesMax,
+} from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
 import { anonymousMemory } from '../bench/measure.ts'
 import { sendTo, startServer, workplace } from '../support/executable.ts'
@@ -190,7 +195,7 @@ const operations: Readonly<Record<string, (round: Round) => Promise<number[]>>> 
   'a tool without MCP': ({ ask, thing }) =>
     several(() => ask('POST', '/connect/mallory/mocked/.tools/do', filled('{"x":…}', thing, rpcBodyBytesMax))),
   'an answer': ({ ask, thing, chance, tokens, sets }) => {
-    const bytes = chance.pick([upstreamAnswerBytesMax, answerReadCharsMax])
+    const bytes = chance.pick([upstreamResponseBytesMax, parsedResponseCharsMax])
     const text = filled(chance.pick(answers), thing, bytes)
     const isStream = chance.chance(0.4)
     sets(isStream ? `data: ${text}\n\n` : text, isStream ? 'text/event-stream' : 'application/json')
@@ -200,7 +205,7 @@ const operations: Readonly<Record<string, (round: Round) => Promise<number[]>>> 
   },
   'a list of tools': ({ ask, chance, tokens, sets }) => {
     const nameChars = chance.pick([4, 60, 1000, 2000])
-    const count = Math.floor(chance.pick([answerReadCharsMax, 400_000]) / (nameChars + 14))
+    const count = Math.floor(chance.pick([parsedResponseCharsMax, 400_000]) / (nameChars + 14))
     const tools = Array.from(
       { length: count },
       (_, i) => `{"name":"${i.toString(36)}${chance.pick(['ab', 'a', 'b ']).repeat(nameChars).slice(0, nameChars)}"}`,
@@ -210,7 +215,7 @@ const operations: Readonly<Record<string, (round: Round) => Promise<number[]>>> 
     return several(() => ask('POST', '/connect/mallory/real/mcp', list, chance.pick(tokens)))
   },
   'tools without MCP': ({ ask, thing, chance, sets }) => {
-    sets(filled(chance.pick(answers), thing, answerReadCharsMax), 'application/json')
+    sets(filled(chance.pick(answers), thing, parsedResponseCharsMax), 'application/json')
     return several(() => ask('GET', `/connect/mallory/real/.tools${chance.pick(['', '/x'])}`))
   },
   'texts for patterns': ({ ask, chance, tokens, sets }) => {

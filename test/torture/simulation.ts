@@ -8,7 +8,7 @@ import { createApiKey, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { changeSigningKeys, isAccepted, keyRing, rotated, withoutKey } from '../../src/auth/signing-keys.ts'
 import { CommandError } from '../../src/errors.ts'
-import { issuedAheadMaxSeconds } from '../../src/limits.ts'
+import { clockSkewMaxSeconds } from '../../src/limits.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
 import { mintToken } from '../api/cases.ts'
@@ -143,7 +143,7 @@ export const simulation: Trial = {
           const signer = ring.all.find(({ kid }) => kid === one.kid)
           const counts =
             seconds() < one.expires &&
-            seconds() >= one.issued - issuedAheadMaxSeconds &&
+            seconds() >= one.issued - clockSkewMaxSeconds &&
             signer !== undefined &&
             isAccepted(signer, seconds()) &&
             !revokedKeys.has(one.keyId) &&

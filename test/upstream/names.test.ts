@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { lookupsAtOnceMax } from '../../src/limits.ts'
+import { pendingLookupsMax } from '../../src/limits.ts'
 import { createNames } from '../../src/upstream/names.ts'
 
 const holder = (keyId: string) => ({ keyId, family: keyId })
@@ -50,7 +50,7 @@ test('who waits gives up after its own time, and asks for the same look-up again
 test('one caller’s names are bounded while they are not answered, and others are looked up', async () => {
   const server = slowServer()
   const names = createNames(server.lookup)
-  const mine = Array.from({ length: lookupsAtOnceMax / 4 }, (_, i) =>
+  const mine = Array.from({ length: pendingLookupsMax / 4 }, (_, i) =>
     names.addressesOf(`m${i}.test`, holder('mallory'), 1000),
   )
   expect(names.addressesOf('more.test', holder('mallory'), 1000)).rejects.toThrow('too many names')

@@ -1,7 +1,7 @@
 /** What is read of an answer on the wire, and when a socket serves again. The server is a script. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { connectsAtOnceMax, upstreamHeadBytesMax } from '../../src/limits.ts'
+import { pendingConnectsMax, upstreamHeadBytesMax } from '../../src/limits.ts'
 import type { OutgoingRequest } from '../../src/upstream/head.ts'
 import { createSockets, type Sockets } from '../../src/upstream/sockets.ts'
 import type { Origin } from '../../src/upstream/wire.ts'
@@ -310,7 +310,7 @@ eachClient((open) => {
       using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
       sockets = openSockets({ port: silent.port, certified: 'tools.lan' })
       const send = () => sockets.send(post, { onHead() {}, onData() {}, onEnd() {}, onError() {} })
-      const all = Array.from({ length: connectsAtOnceMax }, send)
+      const all = Array.from({ length: pendingConnectsMax }, send)
       expect(send).toThrow('too long')
       for (const breakOff of all) breakOff()
       // The last of them is given up some time after it was broken off.

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Server } from 'node:net'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
-import { asResponse, createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
+import { createUpstream, toResponse, UpstreamError } from '../../src/upstream/upstream.ts'
 import type { OpenWire } from '../../src/upstream/wire.ts'
 import { eachClient } from '../support/clients.ts'
 
@@ -63,7 +63,7 @@ interface World {
   readonly resolve?: (host: string) => Promise<readonly string[]>
   readonly ours?: number | undefined
 }
-const asking = { holder: { keyId: 'key', family: 'key' }, patience: 500 }
+const asking = { holder: { keyId: 'key', family: 'key' }, timeoutMs: 500 }
 const nobody = () => Promise.reject(new Error('there is no such name'))
 /** The client of the tests that are under way. */
 let sentBy: OpenWire | undefined
@@ -79,8 +79,8 @@ function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours
 /** The status of the answer, or the kind of the error. */
 async function ask(world: World, url: string): Promise<number | string> {
   try {
-    const answer = await upstreamIn(world).send({ url, headers: {}, body: '{}', patience: 500 })
-    await asResponse(answer).body?.cancel()
+    const answer = await upstreamIn(world).send({ url, headers: {}, body: '{}', timeoutMs: 500 })
+    await toResponse(answer).body?.cancel()
     return answer.status
   } catch (error) {
     if (error instanceof UpstreamError) return error.kind
@@ -285,7 +285,7 @@ eachClient((open) => {
       const response = await upstreamIn(allow).send({
         url: `http://127.0.0.1:${server.port}/`,
         headers: {},
-        patience: 500,
+        timeoutMs: 500,
       })
       expect([response.headers['content-encoding'], response.body]).toEqual(['gzip', undefined])
       expect((process.memoryUsage.rss() - before) / 2 ** 20).toBeLessThan(20)
@@ -298,17 +298,17 @@ eachClient((open) => {
         url: `http://127.0.0.1:${target.port}/held`,
         headers: {},
         body: '{}',
-        patience: 500,
+        timeoutMs: 500,
         signal: () => gone.signal,
       })
-      const reader = asResponse(response).body?.getReader()
+      const reader = toResponse(response).body?.getReader()
       expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(': held\n\n')
       gone.abort()
       expect(reader?.read() as Promise<unknown>).rejects.toThrow('the client disconnected')
       const early = upstream.send({
         url: `http://127.0.0.1:${target.port}/silent`,
         headers: {},
-        patience: 5000,
+        timeoutMs: 5000,
         signal: () => AbortSignal.abort(),
       })
       expect(early).rejects.toThrow('the client disconnected')
@@ -326,7 +326,7 @@ eachClient((open) => {
           return Response.json({})
         },
       })
-      const request = { url: `http://127.0.0.1:${server.port}/`, headers: { via: '1.1 hidden' }, patience: 500 }
+      const request = { url: `http://127.0.0.1:${server.port}/`, headers: { via: '1.1 hidden' }, timeoutMs: 500 }
       await upstreamIn(allow).send(request)
       await upstreamIn(allow).send({ ...request, via: '1.1 proxy' })
       expect(told).toEqual(['1.1 postern', '1.1 proxy, 1.1 postern'])
@@ -346,7 +346,7 @@ eachClient((open) => {
           ),
       })
       const url = `http://127.0.0.1:${server.port}/`
-      const { body } = asResponse(await upstreamIn(allow).send({ url, headers: {}, patience: 500 }))
+      const { body } = toResponse(await upstreamIn(allow).send({ url, headers: {}, timeoutMs: 500 }))
       const reader = body?.getReader()
       await reader?.read()
       let error: unknown
@@ -359,10 +359,10 @@ eachClient((open) => {
 
     test('may hold more streams than the runtime’s own fetch would let be', async () => {
       const upstream = upstreamIn(allow)
-      const request = { url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', patience: 5000 }
+      const request = { url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', timeoutMs: 5000 }
       const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
       expect(all.every(({ status }) => status === 200)).toBe(true)
-      await Promise.all(all.map((answer) => asResponse(answer).body?.cancel()))
+      await Promise.all(all.map((answer) => toResponse(answer).body?.cancel()))
     })
   })
 })

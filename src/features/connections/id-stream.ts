@@ -6,8 +6,8 @@
  * Ids are ASCII, so the order of JavaScript's strings is the order of their bytes.
  */
 
-import { turnMaxMs } from '../../limits.ts'
-import { idOfKey, under } from '../../storage/keys.ts'
+import { eventLoopSliceMs } from '../../limits.ts'
+import { idOfKey, prefixRange } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
 export interface IdStream {
@@ -25,7 +25,7 @@ export interface Step {
 }
 
 /** What a whole plan has spent: index entries examined, and time in this turn of the event loop. */
-export interface Spending {
+export interface WorkBudget {
   examined: number
   turnStarted: number
 }
@@ -37,8 +37,8 @@ const batchMax = 256
  * Ids below an index prefix. Reads ahead by a batch that grows while it is used up and shrinks while it is leapt
  * over.
  */
-export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: Spending): IdStream {
-  const { lt } = under(prefix)
+export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: WorkBudget): IdStream {
+  const { lt } = prefixRange(prefix)
   let ids: readonly string[] = []
   let at = 0
   let more = true
@@ -50,7 +50,7 @@ export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: S
     ids = page.keys.map((key) => idOfKey(prefix, key))
     more = page.more
     at = 0
-    await breathe(spending)
+    await yieldToEventLoop(spending)
     return step()
   }
 
@@ -64,7 +64,7 @@ export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: S
   return {
     seek(from) {
       if (at < ids.length && (ids[ids.length - 1] as string) >= from) {
-        at = leastFrom(ids, from, at)
+        at = lowerBound(ids, from, at)
         return step()
       }
       if (more) return fetch(from)
@@ -128,14 +128,14 @@ export function successor(id: string): string {
 }
 
 /** Lets other requests have the event loop when this one has had its turn. */
-async function breathe(spending: Spending): Promise<void> {
-  if (performance.now() - spending.turnStarted < turnMaxMs) return
+async function yieldToEventLoop(spending: WorkBudget): Promise<void> {
+  if (performance.now() - spending.turnStarted < eventLoopSliceMs) return
   await new Promise((resolve) => setImmediate(resolve))
   spending.turnStarted = performance.now()
 }
 
 /** The first position from `low` on whose id is `from` or comes after it. The last id does. */
-function leastFrom(ids: readonly string[], from: string, low: number): number {
+function lowerBound(ids: readonly string[], from: string, low: number): number {
   let start = low
   let step = 1
   while (start + step < ids.length && (ids[start + step] as string) < from) {

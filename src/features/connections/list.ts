@@ -6,11 +6,11 @@
 import { invalidRequest } from '../../errors.ts'
 import { indexEntriesExaminedMax } from '../../limits.ts'
 import { readConnection } from '../../storage/connections.ts'
-import { connectionKey, connectionsOf, connectionsVersionKey, idOfKey, under } from '../../storage/keys.ts'
+import { connectionKey, connectionsOf, connectionsVersionKey, idOfKey, prefixRange } from '../../storage/keys.ts'
 import { type ConcatenatedValues, concatenate, type Key, type Store } from '../../storage/store.ts'
 import { readVersion } from '../../storage/versions.ts'
 import { createCursors } from './cursor.ts'
-import { type Spending, successor } from './id-stream.ts'
+import { successor, type WorkBudget } from './id-stream.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
 import { canonicalFilters, type ListQuery } from './query.ts'
 
@@ -98,7 +98,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
         from,
         prefix,
         gte: connectionKey(scope.namespace, from),
-        lt: under(prefix).lt,
+        lt: prefixRange(prefix).lt,
         binding,
         cacheKey,
         etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
@@ -133,7 +133,7 @@ async function readPlanned(
   isUnchanged: () => Promise<boolean>,
 ): Promise<Rows> {
   const { namespace } = scope
-  const spending: Spending = { examined: 0, turnStarted: performance.now() }
+  const spending: WorkBudget = { examined: 0, turnStarted: performance.now() }
   const plan = planOf(store, scope, spending)
   const rows: Uint8Array[] = []
   const result = (resumeFrom: string | undefined) => ({ values: concatenate(rows, undefined), resumeFrom })

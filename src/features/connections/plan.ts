@@ -10,7 +10,7 @@ import type { Block, MetadataSet } from '../../policy/block.ts'
 import { connectionIdFact, constraintAllows, filterAllows } from '../../policy/metadata.ts'
 import { termDigest, termEntries } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import { allOf, anyOf, type IdStream, indexStream, type Spending, singleStream } from './id-stream.ts'
+import { allOf, anyOf, type IdStream, indexStream, singleStream, type WorkBudget } from './id-stream.ts'
 import type { Filter } from './query.ts'
 
 export interface RowScope {
@@ -25,7 +25,7 @@ export function isNarrowed({ filters, blocks }: RowScope): boolean {
 }
 
 /** The stream of a narrowed scope's ids. */
-export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: Spending): IdStream {
+export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: WorkBudget): IdStream {
   const term = (digest: Uint8Array) => indexStream(store, termEntries(scope.namespace, digest), spending)
   const parts = [
     ...scope.filters.map((filter) => anyOf(filterTerms(filter).map(term))),

@@ -2,32 +2,32 @@
 
 import { LRUCache } from 'lru-cache'
 import type { ConnectionRef } from '../../auth/authorize.ts'
-import { statesKeptMax, stateWrittenEveryMs } from '../../limits.ts'
+import { statusesKeptMax, statusWriteIntervalMs } from '../../limits.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
 import { connectionChange, findConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 
-export interface States {
-  note(place: ConnectionRef, status: ConnectionStatus): void
+export interface StatusRecorder {
+  record(ref: ConnectionRef, status: ConnectionStatus): void
 }
 
-export interface StatesOptions {
+export interface StatusRecorderOptions {
   readonly store: Store
   /** Milliseconds that never go back. */
   readonly now: () => number
   readonly log: Log
 }
 
-export function createStates({ store, now, log }: StatesOptions): States {
-  const written = new LRUCache<string, number>({ max: statesKeptMax })
+export function createStatusRecorder({ store, now, log }: StatusRecorderOptions): StatusRecorder {
+  const written = new LRUCache<string, number>({ max: statusesKeptMax })
   return {
-    note({ namespace, connectionId }, status) {
+    record({ namespace, connectionId }, status) {
       const name = `${namespace}/${connectionId}`
       const last = written.get(name)
-      if (last !== undefined && now() - last < stateWrittenEveryMs) return
+      if (last !== undefined && now() - last < statusWriteIntervalMs) return
       written.set(name, now())
-      write(store, namespace, connectionId, status).catch((error: unknown) =>
+      writeStatus(store, namespace, connectionId, status).catch((error: unknown) =>
         log.warn('the state of a connection was not written', { error: String(error) }),
       )
     },
@@ -35,7 +35,12 @@ export function createStates({ store, now, log }: StatesOptions): States {
 }
 
 /** Where somebody else writes the connection meanwhile, theirs stays. */
-async function write(store: Store, namespace: string, connectionId: string, status: ConnectionStatus): Promise<void> {
+async function writeStatus(
+  store: Store,
+  namespace: string,
+  connectionId: string,
+  status: ConnectionStatus,
+): Promise<void> {
   const before = await findConnection(store, namespace, connectionId)
   if (before === undefined || JSON.stringify(before.connection.status) === JSON.stringify(status)) return
   const connection = { ...before.connection, status }

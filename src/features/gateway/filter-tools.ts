@@ -1,7 +1,13 @@
 /** `tools/list` answers, without the tools that the token could never call. Everything else in them stays. */
 
 import { PlatformError } from '../../errors.ts'
-import { answerDepthMax, answerKeysMax, answerReadCharsMax, answerValuesMax, narrowingCostMax } from '../../limits.ts'
+import {
+  narrowingCostMax,
+  parsedResponseCharsMax,
+  parsedResponseDepthMax,
+  parsedResponseKeysMax,
+  parsedResponseValuesMax,
+} from '../../limits.ts'
 import type { Block } from '../../policy/block.ts'
 import { type ToolRules, toolRules, toolVerdict } from '../../policy/tools.ts'
 import { parseWithin, reading } from '../../schema/json.ts'
@@ -11,31 +17,35 @@ import { parseWithin, reading } from '../../schema/json.ts'
  * yields what the next one costs before it is taken. Throws SyntaxError for what is no JSON object, and PlatformError
  * `upstream_error` for a list that is too large.
  */
-export function* narrowTools(text: string, blocks: readonly Block[]): Generator<number, string> {
+export function* filterTools(text: string, blocks: readonly Block[]): Generator<number, string> {
   // Events may be there for their id alone.
   if (text === '') return text
-  const message = yield* readingAnswer(text)
+  const message = yield* parseWork(text)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
-  const narrow = isList ? { ...message, result: yield* narrowed(result as Record<string, unknown>, blocks) } : message
+  const narrow = isList ? { ...message, result: yield* filtered(result as Record<string, unknown>, blocks) } : message
   return JSON.stringify(narrow)
 }
 
-/** As work: yields what reading costs before it is done. Throws what `readAnswer` throws. */
-export function readingAnswer(text: string): Generator<number, unknown> {
-  return reading(text.length, () => readAnswer(text))
+/** As work: yields what reading costs before it is done. Throws what `parseResponse` throws. */
+export function parseWork(text: string): Generator<number, unknown> {
+  return reading(text.length, () => parseResponse(text))
 }
 
 /**
  * A message of an upstream that must be looked into here. Throws SyntaxError where it is no JSON, and PlatformError
  * `upstream_error` where reading it would hold up everybody else.
  */
-export function readAnswer(text: string): unknown {
+export function parseResponse(text: string): unknown {
   const read =
-    text.length > answerReadCharsMax
+    text.length > parsedResponseCharsMax
       ? undefined
-      : parseWithin(text, { keysMax: answerKeysMax, valuesMax: answerValuesMax, depthMax: answerDepthMax })
+      : parseWithin(text, {
+          keysMax: parsedResponseKeysMax,
+          valuesMax: parsedResponseValuesMax,
+          depthMax: parsedResponseDepthMax,
+        })
   if (read !== undefined) return read.value
   throw new PlatformError(
     'upstream_error',
@@ -43,7 +53,7 @@ export function readAnswer(text: string): unknown {
   )
 }
 
-function* narrowed(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
+function* filtered(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
   const { tools } = result
   const rules = toolRules(blocks)
   const shown: unknown[] = []

@@ -9,16 +9,16 @@ import { constraintOf, PlatformError } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import type { Holder, Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
-import { answerReadTimes, bodyPromptMs } from '../../limits.ts'
+import { parsedResponseMemoryFactor, slowBodyMs } from '../../limits.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
-import { narrowsTools, speaksOfArguments } from '../../policy/tools.ts'
+import { restrictsTools, speaksOfArguments } from '../../policy/tools.ts'
 import type { Mocks } from '../mocks/mock.ts'
-import { narrowTools } from './filter-tools.ts'
+import { filterTools } from './filter-tools.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { UpstreamProxy } from './proxy.ts'
 import type { Sessions } from './sessions.ts'
-import { rewriteEvents, rewritten } from './stream.ts'
+import { rewriteEvents, rewriteResponse } from './stream.ts'
 
 export interface GatewayDeps {
   readonly authorizer: Authorizer
@@ -35,7 +35,7 @@ export interface GatewayDeps {
    * This request may take longer than the runtime lets one: its own budgets bound it, until what this gives is called.
    * From then on its client must read what it gets.
    */
-  readonly takeTime: (request: Request) => () => void
+  readonly disableIdleTimeout: (request: Request) => () => void
   /** Who we are to other intermediaries: a request that came through us before is a loop. */
   readonly pseudonym: string
   /** Milliseconds that never go back. */
@@ -58,7 +58,7 @@ export async function authorizeCall(deps: GatewayDeps, request: Request): Promis
 
 /** Again, where that was a while ago: the credential or the connection may have ended meanwhile. Throws as it does. */
 export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Promise<AuthorizedCall> {
-  return deps.monotonic() - call.at > bodyPromptMs ? authorizeCall(deps, call.context.request) : call
+  return deps.monotonic() - call.at > slowBodyMs ? authorizeCall(deps, call.context.request) : call
 }
 
 /** Sends the message to the connection's upstream, where the token allows it. Throws PlatformError. */
@@ -68,14 +68,14 @@ export async function forward(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  const { headersKey, proxy, sessions, memory, mocks, takeTime, turns, streams, pseudonym } = deps
+  const { headersKey, proxy, sessions, memory, mocks, disableIdleTimeout, turns, streams, pseudonym } = deps
   const { context } = call
   const { namespace, connectionId, stored } = call.connection
   const { caller, request, registry } = context
   const { connection, beside } = stored
   const via = request.headers.get('via') ?? undefined
   if (via?.includes(pseudonym) === true) throw loops(message)
-  const owner = ownerOf(call)
+  const sessionKey = sessionKeyOf(call)
 
   const sessionId = headers.get('mcp-session-id')
   const access = {
@@ -84,7 +84,8 @@ export async function forward(
     operation: 'execute',
     metadata: { connectionId, metadata: connection.metadata },
     rpc: message.body,
-    isReply: message.method === undefined && sessionId !== null && typeof sessions.open(owner, sessionId) === 'object',
+    isReply:
+      message.method === undefined && sessionId !== null && typeof sessions.open(sessionKey, sessionId) === 'object',
   } as const
   const decision = await turns.run(caller, decideOnMessage(caller.blocks, access))
   // Deciding may have waited for its turn.
@@ -99,16 +100,17 @@ export async function forward(
   }
 
   const { blocks } = caller
-  const isNarrowed = message.method === 'tools/list' && narrowsTools(blocks)
+  const isNarrowed = message.method === 'tools/list' && restrictsTools(blocks)
   const narrowing = (data: string) =>
-    readWithin(memory, caller, data.length, () => turns.run(caller, narrowTools(data, blocks)))
+    readWithin(memory, caller, data.length, () => turns.run(caller, filterTools(data, blocks)))
   const rewrite = isNarrowed ? narrowing : undefined
   const { status, mock } = connection
   const { id } = message
   if (mock?.enabled === true) {
     const { scenario = '' } = mock
     const answer = await mocks.answer({ server: beside.server ?? '', scenario, registry, message, headers, request })
-    if (answer !== undefined) return rewrite === undefined ? answer : rewritten(answer, rewriteEvents(rewrite, id))
+    if (answer !== undefined)
+      return rewrite === undefined ? answer : rewriteResponse(answer, rewriteEvents(rewrite, id))
     throw new PlatformError('upstream_error', 'The server that this connection mocks is no longer registered', { id })
   }
   if (status.state === 'input_required') {
@@ -122,10 +124,10 @@ export async function forward(
   // Of the headers that repeat arguments only those go on that a rule on arguments was asked of.
   const sent = speaksOfArguments(blocks) ? withoutRenamedParams(headers, message) : headers
   const response = await proxy.send({
-    place: ref,
+    ref,
     connection,
     ownHeaders: openHeaders(beside, ref, headersKey),
-    owner,
+    sessionKey,
     holder: caller,
     message,
     headers: sent,
@@ -137,7 +139,7 @@ export async function forward(
         () => authorizeCall(deps, request),
         (why) => end(endOfStream(why)),
       ),
-    onAnswered: takeTime(request),
+    onResponse: disableIdleTimeout(request),
   })
   try {
     // Who may not ask any more is told nothing of what was asked before.
@@ -150,7 +152,10 @@ export async function forward(
 }
 
 /** Whom a session belongs to: the token or key, and the connection as it is pointed. */
-function ownerOf({ context: { caller }, connection: { namespace, connectionId, stored } }: AuthorizedCall): string {
+function sessionKeyOf({
+  context: { caller },
+  connection: { namespace, connectionId, stored },
+}: AuthorizedCall): string {
   const { connection, beside } = stored
   return [
     `${namespace}/${connectionId}`,
@@ -166,7 +171,7 @@ function ownerOf({ context: { caller }, connection: { namespace, connectionId, s
  * `rate_limited`.
  */
 async function readWithin<T>(memory: Shares, holder: Holder, characters: number, read: () => Promise<T>): Promise<T> {
-  const amount = characters * answerReadTimes
+  const amount = characters * parsedResponseMemoryFactor
   if (!memory.take(holder, amount)) {
     throw new PlatformError('rate_limited', 'Too many answers to this caller are being read: try again')
   }

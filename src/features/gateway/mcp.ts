@@ -3,7 +3,7 @@
 import { refuseQuery } from '../../http/query.ts'
 import type { Handlers } from '../../http/router.ts'
 import { authorizeCall, forward, type GatewayDeps, reauthorize } from './forward.ts'
-import { eraOf, readMessage } from './message.ts'
+import { protocolEra, readMessage } from './message.ts'
 
 export function mcpHandlers(deps: GatewayDeps): Pick<Handlers, 'callMcp'> {
   return {
@@ -11,7 +11,7 @@ export function mcpHandlers(deps: GatewayDeps): Pick<Handlers, 'callMcp'> {
       const call = await authorizeCall(deps, request) // 401, 404, 403
       refuseQuery(request.url) // 400
       const message = await readMessage(request, (work) => deps.turns.run(call.context.caller, work)) // 400, 413
-      const era = await eraOf(message, request.headers)
+      const era = await protocolEra(message, request.headers)
       if (era instanceof Response) return era // 400
       // 403, and what the upstream answers
       return forward(deps, await reauthorize(deps, call), { ...message, era }, request.headers)

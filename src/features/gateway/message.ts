@@ -70,8 +70,8 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   if (!isReply && typeof method !== 'string') throw not('method: must be a string')
   if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
   const params = body['params']
-  const lookalike = lookalikeIn(body, fieldsOfRpc) ?? lookalikeIn(params, fieldsOfParams)
-  if (lookalike !== undefined) throw not(`${lookalike}: is a field of MCP but for its spelling`)
+  const caseVariant = caseVariantIn(body, fieldsOfRpc) ?? caseVariantIn(params, fieldsOfParams)
+  if (caseVariant !== undefined) throw not(`${caseVariant}: is a field of MCP but for its spelling`)
   if (params !== undefined && (typeof params !== 'object' || params === null)) {
     throw not('params: must be an object')
   }
@@ -83,13 +83,13 @@ const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'err
 const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
 
 /** Every letter of a name is there, and in the widest alphabets each is two characters of ours. */
-const lookalikeCharsMax = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
+const caseVariantCharsMax = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
 
 /** Some readers take keys in any case for the same: theirs would be another message than ours. */
-function lookalikeIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
+function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
-    if (key.length <= lookalikeCharsMax && !fields.has(key) && fields.has(folded(key))) return key
+    if (key.length <= caseVariantCharsMax && !fields.has(key) && fields.has(folded(key))) return key
   }
   return undefined
 }
@@ -98,11 +98,11 @@ function lookalikeIn(object: unknown, fields: ReadonlySet<string>): string | und
  * Of which era the request is; an answer where its headers do not agree with its body, or one that is required is
  * missing.
  */
-export function eraOf(message: Message, headers: Headers): Promise<Message['era'] | Response> | 'handshake' {
-  return isPlainlyHandshake(message, headers) ? 'handshake' : classified(message, headers)
+export function protocolEra(message: Message, headers: Headers): Promise<Message['era'] | Response> | 'handshake' {
+  return isPlainlyHandshake(message, headers) ? 'handshake' : classify(message, headers)
 }
 
-async function classified(message: Message, headers: Headers): Promise<Message['era'] | Response> {
+async function classify(message: Message, headers: Headers): Promise<Message['era'] | Response> {
   // Read when the first call comes: nobody who only lists pays for it.
   official ??= await import('@modelcontextprotocol/server')
   const { classifyInboundRequest } = official

@@ -4,7 +4,7 @@
  * written.
  */
 
-import { streamsLookedAtEveryMs, streamsLookedAtOnce } from '../../limits.ts'
+import { streamCheckIntervalMs, streamsCheckedPerTurn } from '../../limits.ts'
 
 export interface OpenStreams {
   /** Until what it gives is called: where `look` rejects, `end` is called with that, once. */
@@ -27,7 +27,7 @@ export function createOpenStreams(every: Every = everyMoment): OpenStreams {
 
   /** After a write to the registry each looks its token up anew: thousands of them would hold up everybody else. */
   function lookOn(): void {
-    for (const each of round.splice(0, streamsLookedAtOnce)) each()
+    for (const each of round.splice(0, streamsCheckedPerTurn)) each()
     if (round.length > 0) setImmediate(lookOn)
   }
 
@@ -48,7 +48,7 @@ export function createOpenStreams(every: Every = everyMoment): OpenStreams {
         if (watched.has(one)) look().catch(ended)
       }
       watched.add(one)
-      stop ??= every(streamsLookedAtEveryMs, () => {
+      stop ??= every(streamCheckIntervalMs, () => {
         // A round that takes longer than until the next is still under way.
         if (round.length > 0) return
         round = [...watched]

@@ -2,8 +2,8 @@
  * Sessions of upstreams in the handshake era: those that clients go on with, and those that the platform keeps for
  * clients that have none.
  *
- * A client is given the upstream's session id sealed for its owner: the connection, as it is pointed, and the token. So
- * nobody goes on with a session of another, none is pushed out, and all outlive a restart.
+ * A client gets the upstream's session id sealed for its session key: the connection, as it is pointed, and the token.
+ * So nobody goes on with a session of another, none is pushed out, and all outlive a restart.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -11,78 +11,75 @@ import { openSealed, seal } from '../../auth/secrets.ts'
 import { holdersWithSessionsMax, sessionsKeptMax, upstreamSessionIdCharsMax } from '../../limits.ts'
 
 /** Opened by the platform. `id` is null for an upstream that keeps no sessions. */
-export interface KeptSession {
+export interface OwnSession {
   readonly id: string | null
   readonly protocolVersion: string
 }
 
 export interface Sessions {
-  /** What the client gets for a session of the upstream's; undefined for an id that is too long. */
-  sealed(owner: string, id: string): string | undefined
+  /** The id that the client gets for a session of the upstream's; undefined for one that is too long. */
+  seal(sessionKey: string, id: string): string | undefined
   /**
-   * The upstream's id. `over`: it is of ours, and not, or no longer, this owner's. `foreign`: the client's own idea.
+   * The upstream's id. `expired`: it was sealed here, and not, or no longer, for this session key. `foreign`: it was
+   * not sealed here at all.
    */
-  open(owner: string, given: string): { readonly id: string } | 'over' | 'foreign'
+  open(sessionKey: string, given: string): { readonly id: string } | 'expired' | 'foreign'
   /**
-   * The platform's own; `open` makes it where there is none. Two that ask at once wait for the same. One API key's push
-   * out no others but its own.
+   * The platform's own; `open` makes it where there is none. Two that ask at once wait for the same. One API key's
+   * sessions push out only its own.
    */
-  kept(keyId: string, owner: string, open: () => Promise<KeptSession>): Promise<KeptSession>
-  /** It is over. */
-  drop(keyId: string, owner: string, session: KeptSession): void
+  own(keyId: string, sessionKey: string, open: () => Promise<OwnSession>): Promise<OwnSession>
+  /** It has ended. */
+  forget(keyId: string, sessionKey: string, session: OwnSession): void
 }
 
 /** Tells ours from what clients make up. */
 const prefix = 'postern.'
 
+/** By session key; a promise while it is being opened. */
+type OwnSessions = LRUCache<string, OwnSession | Promise<OwnSession>>
+
 /** `key` seals. */
 export function createSessions(key: Buffer): Sessions {
-  /** By API key, and then by owner; a promise while it is being opened. */
-  const kept = new LRUCache<string, LRUCache<string, KeptSession | Promise<KeptSession>>>({
-    max: holdersWithSessionsMax,
-  })
+  const byApiKey = new LRUCache<string, OwnSessions>({ max: holdersWithSessionsMax })
 
-  function of(keyId: string): LRUCache<string, KeptSession | Promise<KeptSession>> {
-    const known = kept.get(keyId)
-    const sessions = known ?? new LRUCache<string, KeptSession | Promise<KeptSession>>({ max: sessionsKeptMax })
-    if (known === undefined) kept.set(keyId, sessions)
+  function sessionsOf(keyId: string): OwnSessions {
+    const kept = byApiKey.get(keyId)
+    const sessions: OwnSessions = kept ?? new LRUCache({ max: sessionsKeptMax })
+    if (kept === undefined) byApiKey.set(keyId, sessions)
     return sessions
   }
 
-  function opened(
-    sessions: LRUCache<string, KeptSession | Promise<KeptSession>>,
-    owner: string,
-    open: () => Promise<KeptSession>,
-  ): Promise<KeptSession> {
+  function openInto(sessions: OwnSessions, sessionKey: string, open: () => Promise<OwnSession>): Promise<OwnSession> {
     const opening = open()
-    sessions.set(owner, opening)
-    const settle = (session?: KeptSession) => {
-      if (sessions.peek(owner) !== opening) return
-      if (session === undefined) sessions.delete(owner)
-      else sessions.set(owner, session)
+    sessions.set(sessionKey, opening)
+    const settle = (session?: OwnSession) => {
+      if (sessions.peek(sessionKey) !== opening) return
+      if (session === undefined) sessions.delete(sessionKey)
+      else sessions.set(sessionKey, session)
     }
     opening.then(settle, () => settle())
     return opening
   }
 
   return {
-    sealed(owner, id) {
+    seal(sessionKey, id) {
       if (id.length > upstreamSessionIdCharsMax) return undefined
-      return `${prefix}${seal(key, id, owner).toString('base64url')}`
+      return `${prefix}${seal(key, id, sessionKey).toString('base64url')}`
     },
-    open(owner, given) {
+    open(sessionKey, given) {
       if (!given.startsWith(prefix)) return 'foreign'
-      const id = openSealed(key, Buffer.from(given.slice(prefix.length), 'base64url'), owner)
-      return id === undefined ? 'over' : { id }
+      const id = openSealed(key, Buffer.from(given.slice(prefix.length), 'base64url'), sessionKey)
+      return id === undefined ? 'expired' : { id }
     },
-    async kept(keyId, owner, open) {
-      const sessions = of(keyId)
-      return sessions.get(owner) ?? opened(sessions, owner, open)
+    async own(keyId, sessionKey, open) {
+      const sessions = sessionsOf(keyId)
+      return sessions.get(sessionKey) ?? openInto(sessions, sessionKey, open)
     },
-    drop(keyId, owner, session) {
-      const sessions = of(keyId)
+    forget(keyId, sessionKey, session) {
+      const sessions = sessionsOf(keyId)
       // Somebody may have opened the next one already.
-      if (sessions.peek(owner) === session) sessions.delete(owner)
+      if (sessions.peek(sessionKey) === session) sessions.delete(sessionKey)
     },
   }
 }

@@ -5,12 +5,12 @@ import { PlatformError, type RpcId } from '../../errors.ts'
 import { mediaType } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import {
+  eventLoopSliceMs,
   streamBytesMax,
   streamEventBytesMax,
+  streamIdleTimeoutMs,
   streamLifetimeMs,
-  streamSilenceMs,
-  turnMaxMs,
-  upstreamAnswerMs,
+  upstreamBodyTimeoutMs,
 } from '../../limits.ts'
 
 /** Of one message, as text. Throws SyntaxError for what is none, and PlatformError. */
@@ -55,7 +55,7 @@ export function streamed(
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
-        const timer = setTimeout(stop, streamSilenceMs)
+        const timer = setTimeout(stop, streamIdleTimeoutMs)
         try {
           for (;;) {
             const { done, value } = await reader.read()
@@ -119,7 +119,7 @@ export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
 }
 
 /** An answer of our own, with another message in the place of each. */
-export async function rewritten(response: Response, rewrite: Rewrite): Promise<Response> {
+export async function rewriteResponse(response: Response, rewrite: Rewrite): Promise<Response> {
   const { status, headers, body } = response
   if (body !== null && mediaType(headers.get('content-type')) === 'text/event-stream') {
     return new Response(streamed(body, { rewrite, onEnd() {} }), { status, headers })
@@ -187,7 +187,7 @@ function lineEndFrom(bytes: Uint8Array, at: number, end: number): number {
 
 /** Has this stream had its turn of the event loop? Others have theirs then. */
 function isOver({ from }: { from: number }): boolean {
-  return performance.now() - from >= turnMaxMs
+  return performance.now() - from >= eventLoopSliceMs
 }
 
 async function nextTurn(turn: { from: number }): Promise<void> {
@@ -238,7 +238,7 @@ export async function messagesOf(
     },
     onEnd() {},
   }).getReader()
-  const deadline = setTimeout(() => void reader.cancel().catch(() => {}), upstreamAnswerMs)
+  const deadline = setTimeout(() => void reader.cancel().catch(() => {}), upstreamBodyTimeoutMs)
   try {
     while (!isDone) {
       const { done } = await reader.read()

@@ -10,17 +10,17 @@ import { refuseQuery } from '../../http/query.ts'
 import { freshJson, jsonResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import {
-  answerReadTimes,
+  parsedResponseMemoryFactor,
   rpcBodyBytesMax,
   rpcDepthMax,
   toolPagesMax,
   toolsCharsMax,
   toolsListedMax,
-  upstreamAnswerMs,
+  upstreamBodyTimeoutMs,
 } from '../../limits.ts'
 import { rpcCodes, statelessRevision } from '../../model/mcp.ts'
 import { version } from '../../version.ts'
-import { readingAnswer } from './filter-tools.ts'
+import { parseWork } from './filter-tools.ts'
 import { type AuthorizedCall, authorizeCall, forward, type GatewayDeps, reauthorize } from './forward.ts'
 import type { Message } from './message.ts'
 import { messagesOf } from './stream.ts'
@@ -74,13 +74,13 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     const { caller } = call.context
     const tools: Tool[] = []
     let characters = 0
-    const until = performance.now() + upstreamAnswerMs
+    const until = performance.now() + upstreamBodyTimeoutMs
     let cursor: unknown
     try {
       for (let page = 0; page < toolPagesMax && performance.now() < until; page += 1) {
         const answer = await ask(call, 'tools/list', cursor === undefined ? {} : { cursor })
         const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
-        if (!deps.memory.take(caller, answer.characters * answerReadTimes))
+        if (!deps.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
           throw rateLimited('Too many answers to this caller are being looked into', 1)
         characters += answer.characters
         if (characters > toolsCharsMax)
@@ -93,7 +93,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
       }
       return tools
     } finally {
-      deps.memory.giveBack(caller, characters * answerReadTimes)
+      deps.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
     }
   }
 
@@ -122,7 +122,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     headers: Headers,
   ): Promise<Answer & { readonly characters: number }> {
     const response = await forward(deps, call, message, headers)
-    return readAnswer(response, (text) => deps.turns.run(call.context.caller, readingAnswer(text)))
+    return firstAnswer(response, (text) => deps.turns.run(call.context.caller, parseWork(text)))
   }
 }
 
@@ -169,7 +169,7 @@ interface Answer {
 }
 
 /** The answer among what comes: whole, or one event of a stream. Throws PlatformError. */
-async function readAnswer(
+async function firstAnswer(
   response: Response,
   read: (text: string) => Promise<unknown>,
 ): Promise<Answer & { readonly characters: number }> {

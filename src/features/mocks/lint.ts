@@ -16,7 +16,7 @@ export interface MockAdvice {
   readonly isWrong: boolean
 }
 
-export function mockAdvice(servers: readonly ServerDetail[], mocks: readonly RecordedAnswer[]): MockAdvice[] {
+export function lintMocks(servers: readonly ServerDetail[], mocks: readonly RecordedAnswer[]): MockAdvice[] {
   const advice: MockAdvice[] = []
   const wrong = (line: string) => void advice.push({ line, isWrong: true })
   const doubtful = (line: string) => void advice.push({ line, isWrong: false })
@@ -57,13 +57,13 @@ export function mockAdvice(servers: readonly ServerDetail[], mocks: readonly Rec
     if (content === undefined && structuredContent === undefined) say('has neither content nor structuredContent')
     const odd = Array.isArray(content) && content.find((block) => !contentTypes.has(String(block?.type)))
     if (odd) say(`content has a block of type ${JSON.stringify(odd.type)}; MCP knows ${[...contentTypes].join(', ')}`)
-    else for (const place of strangeIn(result)) say(`${place} is not as MCP has it`)
+    else for (const place of invalidResultPaths(result)) say(`${place} is not as MCP has it`)
   }
   return advice
 }
 
 /** Where a result is not one that MCP clients would take. */
-function strangeIn(result: object): string[] {
+function invalidResultPaths(result: object): string[] {
   const checked = specTypeSchemas.CallToolResult['~standard'].validate(result)
   // The package answers at once; its interface leaves room for others.
   if (checked instanceof Promise || checked.issues === undefined) return []

@@ -1,15 +1,15 @@
 /** Minting: what a new token's claims are (spec 4.1; contract 3). No I/O but the caller's own look-ups, no clock. */
 
 import { randomBytes } from 'node:crypto'
-import { type Caller, leads } from '../../auth/authenticate.ts'
+import { type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RegistrySnapshot } from '../../auth/registry.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../limits.ts'
 import { CreateTokenRequest, type ServiceTokenClaims } from '../../model/token.ts'
 import { type Block, policyPatternProblem, readPolicy } from '../../policy/block.ts'
-import { problemText, shapeOf } from '../../schema/check.ts'
+import { problemText, validatorOf } from '../../schema/check.ts'
 
-const requestShape = shapeOf(CreateTokenRequest)
+const requestShape = validatorOf(CreateTokenRequest)
 
 export interface MintOptions {
   readonly caller: Caller
@@ -62,7 +62,7 @@ function tooLarge(chars: number): PlatformError {
 /** The same refusal for an organization that is not the caller's to lead and for one that does not exist. */
 async function mayScopeTo(organizationId: string, caller: Caller, registry: RegistrySnapshot): Promise<boolean> {
   if (caller.organizationId !== undefined && caller.organizationId !== organizationId) return false
-  return leads(caller, organizationId, registry)
+  return isOrganizationAdmin(caller, organizationId, registry)
 }
 
 /** Zero bytes, `{}` and `null` mean "no policy"; `null` is what the official client sends (contract 3). */

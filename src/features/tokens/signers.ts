@@ -8,7 +8,7 @@ import type { SigningKey } from '../../auth/signing-keys.ts'
 import { isCompiled } from '../../compiled.ts'
 import { PlatformError } from '../../errors.ts'
 import { createShares, type Holder } from '../../http/shares.ts'
-import { signaturesAtOnceMax, signaturesBehind, signersMax } from '../../limits.ts'
+import { pendingSignaturesMax, signaturesBehind, signersMax } from '../../limits.ts'
 import { setThreadPriority } from './thread-priority.ts'
 
 export interface ToSign {
@@ -43,7 +43,7 @@ interface Thread {
 /** One core is left for requests. Threads are started by the first tokens that are minted: most processes need none. */
 export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))): Signers {
   const threads = new Set<Thread>()
-  const shares = createShares(signaturesAtOnceMax)
+  const shares = createShares(pendingSignaturesMax)
   let lastId = 0
 
   function start(): Thread {

@@ -26,10 +26,10 @@ import {
   namespaceKey,
   organizationKey,
   parseKey,
+  prefixRange,
   recordName,
   registryVersionKey,
   serverKey,
-  under,
 } from '../../storage/keys.ts'
 import { leftBehind } from '../../storage/leftovers.ts'
 import { type Check, type Entry, type Key, type Store, sameBytes } from '../../storage/store.ts'
@@ -169,7 +169,7 @@ async function tryLoad(
 
 /** So many records do not go by a small edit: the folder may be another than was meant. */
 const removedToldMin = 10
-const namesToldMax = 5
+const namesShownMax = 5
 
 /** What a load took away, and what it left behind. */
 function tellRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, number>, log: Log): void {
@@ -178,8 +178,8 @@ function tellRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, num
     .map((name) => Buffer.from(name, 'latin1'))
     .filter((key) => parseKey(key)?.kind !== 'apiKeyDigest')
   if (records.length >= removedToldMin) {
-    const names = records.slice(0, namesToldMax).map(recordName).join(', ')
-    const more = records.length > namesToldMax ? ', …' : ''
+    const names = records.slice(0, namesShownMax).map(recordName).join(', ')
+    const more = records.length > namesShownMax ? ', …' : ''
     log.warn('records went with their fixtures', { removed: records.length, records: names + more })
   }
   for (const [namespace, connections] of left) {
@@ -263,7 +263,7 @@ const manifestPartSize = 500
 async function readManifest(store: Store): Promise<Manifest> {
   const parts: Key[] = []
   const names = new Set<string>()
-  let { gte, lt } = under(manifest)
+  let { gte, lt } = prefixRange(manifest)
   for (;;) {
     const { entries, more } = await store.range({ gte, lt, limit: 100 })
     for (const { key, value } of entries) {

@@ -44,7 +44,7 @@ export function newNamespace(ready: ReadyNamespace, now: Date): NamespaceChange 
     yield* termEntries(ready, terms)
   }
   const size = ids.length + ready.withServer + ready.terms
-  const bytes = ready.bytes + undated * createdAt.length + ready.besideBytes
+  const bytes = ready.bytes + undated * createdAt.length + ready.privateBytes
   return { namespace, puts: puts(), deletes: [], size, connections: ids.length, bytes, isTouched: true }
 }
 
@@ -132,11 +132,11 @@ export async function removal(store: Store, namespace: string, some: readonly st
     const besideKeys = part.map((id) => connectionPrivateKey(namespace, id))
     const storedBeside = await store.getMany(besideKeys)
     for (const [offset, record] of stored.entries()) {
-      const besideBytes = storedBeside[offset]
-      if (besideBytes !== undefined) beside.push(besideKeys[offset] as Key)
+      const privateBytes = storedBeside[offset]
+      if (privateBytes !== undefined) beside.push(besideKeys[offset] as Key)
       if (record === undefined) continue
       connections -= 1
-      bytes -= record.length + (besideBytes?.length ?? 0)
+      bytes -= record.length + (privateBytes?.length ?? 0)
       for (const term of termsOf(readConnection(record))) terms.add(start + offset, term)
     }
   }

@@ -14,7 +14,7 @@ import { namespaceOf } from '../../model/names.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import { Namespace } from '../../model/registry.ts'
 import { type ServerDetail, serverUrlProblem } from '../../model/server.ts'
-import { shapeOf } from '../../schema/check.ts'
+import { validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { type FixtureProblem, recordAt } from './problem.ts'
 import { collectReady, type ReadyConnections } from './ready.ts'
@@ -40,14 +40,14 @@ export interface Fixtures {
 }
 
 const depthMax = 64
-const fileShape = shapeOf(FixtureFile)
+const fileShape = validatorOf(FixtureFile)
 const entryShapes = {
-  organizations: shapeOf(FixtureOrganization),
-  namespaces: shapeOf(Namespace),
-  apiKeys: shapeOf(FixtureApiKey),
-  servers: shapeOf(FixtureServer),
-  connections: shapeOf(FixtureConnection),
-  mocks: shapeOf(RecordedAnswer),
+  organizations: validatorOf(FixtureOrganization),
+  namespaces: validatorOf(Namespace),
+  apiKeys: validatorOf(FixtureApiKey),
+  servers: validatorOf(FixtureServer),
+  connections: validatorOf(FixtureConnection),
+  mocks: validatorOf(RecordedAnswer),
 }
 /** More than anybody reads at once. */
 const problemsPerFileMax = 1000

@@ -4,7 +4,7 @@
  */
 
 import type { Connection } from '../../model/connection.ts'
-import { type PrivatePart, termsOf } from '../../storage/connections.ts'
+import { type ConnectionPrivate, termsOf } from '../../storage/connections.ts'
 import { termBytes } from '../../storage/keys.ts'
 import type { Spool } from './spool.ts'
 
@@ -28,7 +28,7 @@ export interface ReadyNamespace {
   readonly bytes: number
   /** How many name their server, and how many bytes that takes beside their records. */
   readonly withServer: number
-  readonly besideBytes: number
+  readonly privateBytes: number
   /** How many do not say when they were made. */
   readonly undated: number
   /** The connection with the id of this index. */
@@ -55,7 +55,7 @@ interface Filling {
   terms: number
   bytes: number
   withServer: number
-  besideBytes: number
+  privateBytes: number
   undated: number
 }
 
@@ -74,7 +74,7 @@ export function collectReady(spool: Spool) {
       const { connectionId } = connection
       let group = groups.get(namespace)
       if (group === undefined) {
-        group = { namespace, ids: [], places: [], terms: 0, bytes: 0, withServer: 0, besideBytes: 0, undated: 0 }
+        group = { namespace, ids: [], places: [], terms: 0, bytes: 0, withServer: 0, privateBytes: 0, undated: 0 }
         groups.set(namespace, group)
       }
       const terms = termsOf(connection)
@@ -101,7 +101,7 @@ export function collectReady(spool: Spool) {
       if (connection.createdAt === '') group.undated += 1
       if (server !== undefined) {
         group.withServer += 1
-        group.besideBytes += besideServer(server).length
+        group.privateBytes += besideServer(server).length
       }
       count += 1
       first ??= { namespace, connectionId }
@@ -119,7 +119,7 @@ export function collectReady(spool: Spool) {
 
 /** What a connection of fixtures has beside its record. */
 export function besideServer(server: string): Uint8Array {
-  const beside: PrivatePart = { server }
+  const beside: ConnectionPrivate = { server }
   return Buffer.from(JSON.stringify(beside))
 }
 

@@ -6,12 +6,12 @@
  */
 
 import { asBuffer, type Key, StoreError } from '../store.ts'
-import { createRoom } from './scratch-buffer.ts'
+import { createScratchBuffer } from './scratch-buffer.ts'
 
 const checksumBytes = 8
 
 /** For a run: its keys are in its value. */
-export const ofRun: Key = new Uint8Array(0)
+export const noKey: Key = new Uint8Array(0)
 
 function checksumOf(key: Key, value: Uint8Array): bigint {
   const ofValue = Bun.hash.xxHash3(value)
@@ -19,14 +19,14 @@ function checksumOf(key: Key, value: Uint8Array): bigint {
 }
 
 /** What is stored, for a put inside a transaction, which copies it: the bytes are lent until the next call. */
-export function withChecksum(key: Key, value: Uint8Array): Buffer {
+export function appendChecksum(key: Key, value: Uint8Array): Buffer {
   const bytes = stored(value.length + checksumBytes)
   bytes.set(value)
   bytes.writeBigUInt64LE(checksumOf(key, value), value.length)
   return bytes
 }
 
-const stored = createRoom()
+const stored = createScratchBuffer()
 
 /** The same memory without the checksum. Throws StoreError `damaged`. */
 export function checked(key: Key, bytes: Uint8Array): Buffer {

@@ -17,7 +17,7 @@ export function freeBytes(folder: string): number {
 /**
  * Throws StoreError `unavailable` when writing this much would leave less than the floor. `look` gives what is free.
  */
-export function expectRoom(folder: string, bytes: number, floor = freeBytesMin, look = freeBytes): void {
+export function requireFreeSpace(folder: string, bytes: number, floor = freeBytesMin, look = freeBytes): void {
   const free = look(folder)
   if (free - bytes >= floor) return
   const megabytes = (count: number) => Math.ceil(count / 2 ** 20)

@@ -3,10 +3,10 @@
  * whoever may do so, in one transaction; one of a newer version is left alone.
  */
 
-import { connections, privates, under } from '../keys.ts'
+import { connections, prefixRange, privates } from '../keys.ts'
 import { asBuffer, StoreError } from '../store.ts'
 import { createUsages } from '../usage.ts'
-import { intactValue, ofRun, withChecksum } from './checksum.ts'
+import { appendChecksum, intactValue, noKey } from './checksum.ts'
 import { type Bytes, openBytes, type Root } from './root.ts'
 import { Run } from './segments.ts'
 
@@ -78,34 +78,34 @@ function versionIn(stored: Uint8Array): number {
  * their first key. */
 function addChecksums(data: Bytes, runs: Bytes): void {
   data.remove(formatKey)
-  for (const key of [...data.getKeys()]) data.put(key, withChecksum(ofRun, data.get(key) ?? nothing))
+  for (const key of [...data.getKeys()]) data.put(key, appendChecksum(noKey, data.get(key) ?? nothing))
   for (const key of [...runs.getKeys()]) {
     const value = asBuffer(runs.get(key) ?? new Uint8Array(4))
     const run = new Run(value)
     runs.remove(key)
-    if (run.count > 0) runs.put(run.key(run.count - 1), withChecksum(ofRun, value))
+    if (run.count > 0) runs.put(run.key(run.count - 1), appendChecksum(noKey, value))
   }
 }
 
 /** From 2: the checksum of a record was of its value alone. What was damaged before stays so. */
 function coverKeys(data: Bytes): void {
   for (const key of [...data.getKeys()]) {
-    const value = intactValue(ofRun, data.get(key) ?? nothing)
-    if (value !== undefined) data.put(key, withChecksum(key, value))
+    const value = intactValue(noKey, data.get(key) ?? nothing)
+    if (value !== undefined) data.put(key, appendChecksum(key, value))
   }
 }
 
 /** From 3: nobody counted what a namespace holds. */
 function countUsage(data: Bytes, runs: Bytes): void {
   const usages = createUsages()
-  for (const { value } of runs.getRange({ start: connections, end: under(connections).lt })) {
-    const run = new Run(intactValue(ofRun, value) ?? Buffer.alloc(4))
+  for (const { value } of runs.getRange({ start: connections, end: prefixRange(connections).lt })) {
+    const run = new Run(intactValue(noKey, value) ?? Buffer.alloc(4))
     for (let at = 0; at < run.count; at += 1) usages.add({ key: run.key(at), value: run.value(at) })
   }
-  for (const { key, value } of data.getRange({ start: privates, end: under(privates).lt })) {
+  for (const { key, value } of data.getRange({ start: privates, end: prefixRange(privates).lt })) {
     usages.add({ key, value: intactValue(key, value) ?? nothing })
   }
-  for (const { key, value } of usages.entries()) data.put(key, withChecksum(key, value))
+  for (const { key, value } of usages.entries()) data.put(key, appendChecksum(key, value))
 }
 
 const nothing = new Uint8Array(0)

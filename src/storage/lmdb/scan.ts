@@ -4,14 +4,14 @@
  */
 
 import { isOf, namespacesAhead } from '../ahead.ts'
-import { aheadKey, indexKind, under } from '../keys.ts'
+import { aheadKey, indexKind, prefixRange } from '../keys.ts'
 import type { Entry, Key } from '../store.ts'
-import { intactValue, ofRun, withChecksum } from './checksum.ts'
+import { appendChecksum, intactValue, noKey } from './checksum.ts'
 import { openRecords } from './migrations.ts'
 import { openRoot } from './root.ts'
-import { cut, inRunsByDefault, Run, writeRun } from './segments.ts'
+import { cut, packedKinds, Run, writeRun } from './segments.ts'
 
-export interface Inspector {
+export interface ScanVisitor {
   /** A record, whole. Of one kind after the other, each in the order of its keys. None that is only written ahead. */
   entry(entry: Entry): void
   /** What is kept under this key cannot be read; of a run, the last of its keys. */
@@ -19,7 +19,7 @@ export interface Inspector {
 }
 
 /** `folder` is the store's. It may be served meanwhile. */
-export async function inspect(folder: string, { entry, damaged }: Inspector): Promise<void> {
+export async function inspect(folder: string, { entry, damaged }: ScanVisitor): Promise<void> {
   const root = openRoot(folder)
   try {
     const { data, runs } = openRecords(root)
@@ -33,7 +33,7 @@ export async function inspect(folder: string, { entry, damaged }: Inspector): Pr
     }
     let before: Key = new Uint8Array(0)
     for (const { key, value } of runs.getRange({})) {
-      const intact = intactValue(ofRun, value)
+      const intact = intactValue(noKey, value)
       const run = intact === undefined ? undefined : new Run(intact)
       // A run stands under its last key, or under one that was its last; and after the run before it.
       const isInPlace =
@@ -63,11 +63,11 @@ export async function replaceIndex(folder: string, entries: readonly Entry[], mo
   try {
     const { data, runs } = openRecords(root)
     root.transactionSync(() => {
-      for (const key of [...runs.getKeys({ start: indexKind, end: under(indexKind).lt })]) runs.remove(key)
-      for (const run of cut(entries, () => inRunsByDefault.x)) {
-        runs.put((run.at(-1) as Entry).key, withChecksum(ofRun, writeRun(run)))
+      for (const key of [...runs.getKeys({ start: indexKind, end: prefixRange(indexKind).lt })]) runs.remove(key)
+      for (const run of cut(entries, () => packedKinds.x)) {
+        runs.put((run.at(-1) as Entry).key, appendChecksum(noKey, writeRun(run)))
       }
-      for (const { key, value } of more) data.put(key, withChecksum(key, value))
+      for (const { key, value } of more) data.put(key, appendChecksum(key, value))
     })
   } finally {
     await root.close()

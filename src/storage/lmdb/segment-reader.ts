@@ -1,7 +1,7 @@
 /** Reads runs (`runs.ts`) where LMDB has them, without a copy of what is not asked for. */
 
 import { type ConcatenatedValues, comma, concatenatedIn, type Key, type Range, wrapBytesMax } from '../store.ts'
-import { checked, ofRun } from './checksum.ts'
+import { checked, noKey } from './checksum.ts'
 import { type Bytes, keyEncoder, type Root } from './root.ts'
 import { Run } from './segments.ts'
 
@@ -9,7 +9,7 @@ import { Run } from './segments.ts'
 export type Take = (key: Key, value: Uint8Array) => void
 
 /** Reads in the snapshot that there is, or in the transaction that is being made. */
-export interface RunReader {
+export interface SegmentReader {
   /** The values in the order of the keys; the faster the more of them are neighbours, one after the other. */
   getMany(keys: readonly Key[]): (Uint8Array | undefined)[]
   /** Gives at most `limit` entries to `take`; returns whether the range holds more. */
@@ -18,13 +18,13 @@ export interface RunReader {
   concatValues(range: Range): ConcatenatedValues
 }
 
-export function openRunReader(root: Root): RunReader {
+export function openSegmentReader(root: Root): SegmentReader {
   let current: Run | undefined
   // lmdb-js decodes values through its `encoder`. The bytes it hands over are its own, valid until the next step.
   const encoder = {
     encode: (value: Uint8Array) => value,
     decode(bytes: Buffer): true {
-      current = new Run(checked(ofRun, bytes))
+      current = new Run(checked(noKey, bytes))
       return true
     },
   }

@@ -10,14 +10,14 @@
  */
 
 import { asBuffer, comma, copyBytes, type Entry, type Key } from '../store.ts'
-import { createRoom } from './scratch-buffer.ts'
+import { createScratchBuffer } from './scratch-buffer.ts'
 
 /**
  * Entries whose keys begin with these letters are kept in runs, up to so many bytes. Connections
  * are read by the page, and a page is a few runs. Index entries are small and many; a run of one page of LMDB
  * is as much as LMDB itself would write for one of them.
  */
-export const inRunsByDefault = { c: 16 * 1024, x: 4 * 1024 - 64 } as const satisfies Runs
+export const packedKinds = { c: 16 * 1024, x: 4 * 1024 - 64 } as const satisfies Runs
 
 export type Runs = Readonly<Record<string, number>>
 
@@ -116,7 +116,7 @@ export function writeRun(entries: readonly Entry[]): Buffer {
   return bytes
 }
 
-const written = createRoom()
+const written = createScratchBuffer()
 
 /** Where runs are kept: keys are those of runs. All inside one transaction. */
 export interface RunStorage {
@@ -139,7 +139,7 @@ export interface RunEditor {
 }
 
 /** Entries one at a time, in any order; the faster the more neighbours follow each other. */
-export function editRuns(storage: RunStorage): RunEditor {
+export function editSegments(storage: RunStorage): RunEditor {
   let open: OpenRun | undefined
 
   function openFor(key: Key): OpenRun {

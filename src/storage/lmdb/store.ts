@@ -25,14 +25,14 @@ import {
   type Write,
   wrapBytesMax,
 } from '../store.ts'
-import { checked, ofRun, withChecksum } from './checksum.ts'
+import { appendChecksum, checked, noKey } from './checksum.ts'
 import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
-import { expectRoom, freeBytes } from './free-space.ts'
+import { freeBytes, requireFreeSpace } from './free-space.ts'
 import { openRecords, type Upgrading } from './migrations.ts'
 import { abort, type Bytes, openRoot, type Root } from './root.ts'
-import { openRunReader, type RunReader, type Take } from './segment-reader.ts'
-import { editRuns, inRunsByDefault, type Runs } from './segments.ts'
+import { openSegmentReader, type SegmentReader, type Take } from './segment-reader.ts'
+import { editSegments, packedKinds, type Runs } from './segments.ts'
 
 /**
  * Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do, and the
@@ -40,7 +40,7 @@ import { editRuns, inRunsByDefault, type Runs } from './segments.ts'
  */
 export function openLmdbStore(
   folder: string,
-  inRuns: Runs = inRunsByDefault,
+  inRuns: Runs = packedKinds,
   upgrading?: Upgrading,
   free = freeBytes,
 ): Store {
@@ -48,14 +48,14 @@ export function openLmdbStore(
   let root: Root
   let data: Bytes
   let runs: Bytes
-  let packed: RunReader
+  let packed: SegmentReader
   let commitCount: LocalReads['commitCount']
   try {
     mkdirSync(folder, { recursive: true })
     commitCount = openCommitCount(folder)
     root = openRoot(folder)
     ;({ data, runs } = openRecords(root, upgrading))
-    packed = openRunReader(root)
+    packed = openSegmentReader(root)
   } catch (error) {
     if (error instanceof CommandError) throw error
     const detail = error instanceof Error ? error.message : String(error)
@@ -74,11 +74,11 @@ export function openLmdbStore(
     return work()
   }
 
-  const runBytes = new Map(Object.entries(inRuns).map(([letter, bytes]) => [letter.charCodeAt(0), bytes]))
-  const isInRuns = (key: Key) => runBytes.has(key[0] ?? 0)
+  const segmentBytes = new Map(Object.entries(inRuns).map(([letter, bytes]) => [letter.charCodeAt(0), bytes]))
+  const isPacked = (key: Key) => segmentBytes.has(key[0] ?? 0)
 
   function find(key: Key): Uint8Array | undefined {
-    if (isInRuns(key)) return packed.getMany([key])[0]
+    if (isPacked(key)) return packed.getMany([key])[0]
     // Its own bytes, looked at where they lie; `get` would copy them first.
     const bytes = data.getBinaryFast(key)
     return bytes === undefined ? undefined : copyBytes(checked(key, bytes))
@@ -96,7 +96,7 @@ export function openLmdbStore(
       Buffer.compare(from, to) < 0 && read({ gte: from, lt: to, limit: left }, kind, counted)
     // The range falls into parts that are in runs and parts that are not, in turn.
     let from = gte
-    for (const letter of [...runBytes.keys()].sort((a, b) => a - b)) {
+    for (const letter of [...segmentBytes.keys()].sort((a, b) => a - b)) {
       const begin = Buffer.of(letter)
       const end = Buffer.of(letter + 1)
       if (part(from, least(lt, begin), walkPlain) || part(most(from, begin), least(lt, end), packed.walk)) return true
@@ -136,13 +136,13 @@ export function openLmdbStore(
     let bytes = 0
     const weighed = (key: Key, value: Uint8Array): Uint8Array => {
       bytes += value.length * 1.5 + keyBytesAbout
-      return withChecksum(key, value)
+      return appendChecksum(key, value)
     }
-    const editor = editRuns({
-      bytesMax: (key) => runBytes.get(key[0] ?? 0) ?? 0,
+    const editor = editSegments({
+      bytesMax: (key) => segmentBytes.get(key[0] ?? 0) ?? 0,
       atOrAfter(key) {
         for (const entry of runs.getRange({ start: key, limit: 1 }))
-          return { ...entry, value: checked(ofRun, entry.value) }
+          return { ...entry, value: checked(noKey, entry.value) }
         return undefined
       },
       keyBefore(key) {
@@ -150,12 +150,12 @@ export function openLmdbStore(
         for (const before of runs.getKeys({ ...from, reverse: true, limit: 1 } as never)) return before
         return undefined
       },
-      put: (key, value) => void runs.put(key, weighed(ofRun, value)),
+      put: (key, value) => void runs.put(key, weighed(noKey, value)),
       remove: (key) => void runs.remove(key),
     })
     for (const key of write.deletes ?? []) {
       checkKey(key)
-      if (isInRuns(key)) editor.remove(key)
+      if (isPacked(key)) editor.remove(key)
       else data.remove(key)
     }
     for (const { key, value } of counts) {
@@ -164,11 +164,11 @@ export function openLmdbStore(
     }
     for (const entry of write.puts ?? []) {
       checkKey(entry.key)
-      if (isInRuns(entry.key)) editor.put(entry)
+      if (isPacked(entry.key)) editor.put(entry)
       else data.put(entry.key, weighed(entry.key, entry.value))
     }
     editor.flush()
-    expectRoom(folder, bytes, write.fromReserve === true ? reservedBytesMin : freeBytesMin, free)
+    requireFreeSpace(folder, bytes, write.fromReserve === true ? reservedBytesMin : freeBytesMin, free)
     return { ok: true }
   }
 
@@ -194,7 +194,7 @@ export function openLmdbStore(
 
   /** In a borrowed buffer where the range is of one packed kind. */
   function concatValues(range: Range): ConcatenatedValues {
-    if (isInRuns(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range)
+    if (isPacked(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range)
     const values: Uint8Array[] = []
     let last: Key | undefined
     const more = walk(range, 'entries', (key, value) => {
@@ -206,7 +206,7 @@ export function openLmdbStore(
 
   return {
     get: async (key) => read(() => find(key)),
-    getMany: async (keys) => read(() => (keys.every(isInRuns) ? packed.getMany(keys) : keys.map(find))),
+    getMany: async (keys) => read(() => (keys.every(isPacked) ? packed.getMany(keys) : keys.map(find))),
     range: async (range) =>
       read(() => {
         const entries: Entry[] = []

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { createShares } from '../../../src/http/shares.ts'
-import { greetingRequestsMax } from '../../../src/limits.ts'
+import { probeRequestsMax } from '../../../src/limits.ts'
 import { type Addresses, createAddresses, readAllowedUpstream } from '../../../src/upstream/addresses.ts'
 import { createUpstream } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -683,7 +683,7 @@ describe('everything stays alive', () => {
     expect(await made.json()).toMatchObject({
       status: { state: 'error', message: 'The server does not speak MCP: it asks too much for a greeting' },
     })
-    expect(seen.length).toBeLessThanOrEqual(greetingRequestsMax)
+    expect(seen.length).toBeLessThanOrEqual(probeRequestsMax)
   })
   test('with a refusal in a stream', async () => {
     expect((await behaving('/event-refusal', () => send('one', initialize))).status).toBe(502)
@@ -739,7 +739,7 @@ describe('sessions', () => {
     const other = await mintToken(platform.fetch, sampleKeys.ada)
     const before = seen.length
     const theirs = await send('one', ping, other, { 'mcp-session-id': given })
-    expect([theirs.status, theirs.body.error.message]).toEqual([404, 'The session is over: initialize again'])
+    expect([theirs.status, theirs.body.error.message]).toEqual([404, 'The session has ended: initialize again'])
     expect(seen).toHaveLength(before)
     // What a client makes up is none of ours, and nobody is told of it.
     const invented = await send('one', ping, other, { 'mcp-session-id': 'mine' })

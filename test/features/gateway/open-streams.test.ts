@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { listApiKeys, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { createOpenStreams } from '../../../src/features/gateway/open-streams.ts'
-import { streamsLookedAtOnce } from '../../../src/limits.ts'
+import { streamsCheckedPerTurn } from '../../../src/limits.ts'
 import { memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -149,7 +149,7 @@ test('thousands are looked at in turns with others, each once in a round', async
     return () => {}
   })
   let looks = 0
-  for (let i = 0; i < 10 * streamsLookedAtOnce; i += 1)
+  for (let i = 0; i < 10 * streamsCheckedPerTurn; i += 1)
     streams.watch(
       async () => {
         looks += 1
@@ -157,13 +157,13 @@ test('thousands are looked at in turns with others, each once in a round', async
       () => {},
     )
   act()
-  expect(looks).toBe(streamsLookedAtOnce)
+  expect(looks).toBe(streamsCheckedPerTurn)
   // The next round begins when this one is over.
   act()
   await settle()
-  expect(looks).toBe(2 * streamsLookedAtOnce)
+  expect(looks).toBe(2 * streamsCheckedPerTurn)
   for (let i = 0; i < 20; i += 1) await settle()
-  expect(looks).toBe(10 * streamsLookedAtOnce)
+  expect(looks).toBe(10 * streamsCheckedPerTurn)
   act()
-  expect(looks).toBe(11 * streamsLookedAtOnce)
+  expect(looks).toBe(11 * streamsCheckedPerTurn)
 })

@@ -1,8 +1,8 @@
 /** Calls that wait for one another at an upstream that is told what to do. */
 
 import { expect, test } from 'bun:test'
-import { callsAtOnceMax } from '../../../src/limits.ts'
-import { type UpstreamAnswer, UpstreamError } from '../../../src/upstream/upstream.ts'
+import { concurrentCallsMax } from '../../../src/limits.ts'
+import { UpstreamError, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -48,7 +48,7 @@ test('two who waited for one session that failed are told of it, each under its 
 
 test('one token takes a part of a connection’s places, and leaves some to others of its key', async () => {
   let asked = 0
-  const { promise: held, resolve: release } = Promise.withResolvers<UpstreamAnswer>()
+  const { promise: held, resolve: release } = Promise.withResolvers<UpstreamResponse>()
   const platform = await createTestPlatform({
     upstream: {
       send() {
@@ -69,7 +69,7 @@ test('one token takes a part of a connection’s places, and leaves some to othe
     })
   const token = await mintToken(platform.fetch, sampleKeys.ada)
   asked = 1
-  const all = Array.from({ length: callsAtOnceMax / 4 }, (_, id) => ask(token, id))
+  const all = Array.from({ length: concurrentCallsMax / 4 }, (_, id) => ask(token, id))
   while (asked <= all.length) await new Promise(setImmediate)
   const refused = await ask(token, 'next')
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
@@ -80,6 +80,6 @@ test('one token takes a part of a connection’s places, and leaves some to othe
   while (asked <= all.length + 2) await new Promise(setImmediate)
   release({ status: 200, headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode('{}') })
   expect((await Promise.all([...all, ...others])).every(({ status }) => status === 200)).toBe(true)
-  const again = await Promise.all(Array.from({ length: callsAtOnceMax / 4 }, (_, id) => ask(token, id)))
+  const again = await Promise.all(Array.from({ length: concurrentCallsMax / 4 }, (_, id) => ask(token, id)))
   expect(again.every(({ status }) => status === 200)).toBe(true)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { mockAdvice } from '../../../src/features/mocks/lint.ts'
+import { lintMocks } from '../../../src/features/mocks/lint.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import type { ServerDetail } from '../../../src/model/server.ts'
@@ -76,7 +76,7 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
 ]
 for (const [what, tool, result, advice] of rows) {
   test(what, () => {
-    const given = mockAdvice(server([{ name: 't', ...tool }]), result === undefined ? [] : answered(result))
+    const given = lintMocks(server([{ name: 't', ...tool }]), result === undefined ? [] : answered(result))
     const found = given.map(({ line }) => line)
     expect(given.every(({ isWrong }) => isWrong)).toBe(what !== 'look-around')
     if (advice === undefined) expect(found).toEqual([])
@@ -86,7 +86,7 @@ for (const [what, tool, result, advice] of rows) {
 
 test('the sample needs none', () => {
   const { fixtures } = readFixtures(sampleSources())
-  expect(mockAdvice(fixtures.servers, fixtures.mocks)).toEqual([])
+  expect(lintMocks(fixtures.servers, fixtures.mocks)).toEqual([])
 })
 
 const closed = {
@@ -122,7 +122,7 @@ for (const [what, inputSchema, wanted, why] of possible) {
     const mocks = [
       { server: 'n/s', tool: 't', arguments: wanted as Record<string, unknown>, result: { content: text } },
     ]
-    expect(mockAdvice(server([{ name: 't', inputSchema }]), mocks)).toEqual(
+    expect(lintMocks(server([{ name: 't', inputSchema }]), mocks)).toEqual(
       why === undefined
         ? []
         : [{ line: `n/s t: recorded answer 1: no call can have these arguments: ${why}`, isWrong: false }],

@@ -4,7 +4,7 @@ import { revokeToken } from '../../../src/auth/revocation.ts'
 import { signatureOf } from '../../../src/auth/signature.ts'
 import { keyRing } from '../../../src/auth/signing-keys.ts'
 import { createSigners } from '../../../src/features/tokens/signers.ts'
-import { signaturesAtOnceMax, signaturesBehind } from '../../../src/limits.ts'
+import { pendingSignaturesMax, signaturesBehind } from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, signingKeyRecord, startOfTime } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -60,7 +60,7 @@ test.skipIf(!isGlibc)('a thread gives way to everything else, and competes while
 })
 
 test('what waits is bounded, and one key leaves room for others', async () => {
-  const mine = Array.from({ length: signaturesAtOnceMax / 4 }, (_, i) => signers.sign(`${i}`, active, holder('ada')))
+  const mine = Array.from({ length: pendingSignaturesMax / 4 }, (_, i) => signers.sign(`${i}`, active, holder('ada')))
   expect(signers.sign('more', active, holder('ada'))).rejects.toThrow('Too many tokens are being minted')
   expect(await signers.sign('hers', active, holder('grace'))).toBe(signatureOf('hers', active.secretKey))
   await Promise.all(mine)
@@ -91,7 +91,7 @@ test('past it a mint is 503, and what was revoked while it waited is 401', async
   expect((await waiting).status).toBe(401)
   expect(platform.audited.filter(({ event }) => event === 'token.minted')).toHaveLength(1)
 
-  const filling = Array.from({ length: signaturesAtOnceMax / 4 }, (_, i) => full.sign(`${i}`, active, holder('ada')))
+  const filling = Array.from({ length: pendingSignaturesMax / 4 }, (_, i) => full.sign(`${i}`, active, holder('ada')))
   const refused = await mint(sampleKeys.ada)
   expect([refused.status, await refused.json()]).toEqual([
     503,

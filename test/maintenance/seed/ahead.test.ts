@@ -11,8 +11,8 @@ import {
   connectionsOf,
   connectionsVersionKey,
   namespaceKey,
+  prefixRange,
   termsIn,
-  under,
 } from '../../../src/storage/keys.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
@@ -47,7 +47,7 @@ const load = async (store: Store, sources: readonly SourceFile[], aheadBytesMin 
   return loadFixtures(store, fixtures, digestOf(sources), { pepper: seed('p'), now, log: silent, aheadBytesMin })
 }
 const rows = async (store: Store, prefix: Uint8Array) =>
-  (await store.range({ ...under(prefix), limit: 1_000_000 })).entries.map(
+  (await store.range({ ...prefixRange(prefix), limit: 1_000_000 })).entries.map(
     ({ key, value }) => `${Buffer.from(key).toString('latin1')} ${Buffer.from(value)}`,
   )
 

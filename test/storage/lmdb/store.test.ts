@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 import { freeBytesMin, reservedBytesMin } from '../../../src/limits.ts'
-import { ofRun, withChecksum } from '../../../src/storage/lmdb/checksum.ts'
+import { appendChecksum, noKey } from '../../../src/storage/lmdb/checksum.ts'
 import { keyEncoder, openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
 import { inspect } from '../../../src/storage/lmdb/scan.ts'
 import { type Runs, writeRun } from '../../../src/storage/lmdb/segments.ts'
@@ -118,7 +118,7 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
     const root = openRoot(place.folder)
     const records = openBytes(root, 'postern')
     root.transactionSync(() => {
-      records.put(key, withChecksum(ofRun, Buffer.from('namespace')))
+      records.put(key, appendChecksum(noKey, Buffer.from('namespace')))
       openBytes(root, 'format').put(Buffer.from('v'), Buffer.from('postern 2'))
     })
     await root.close()

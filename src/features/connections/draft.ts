@@ -11,10 +11,10 @@ import { type Connection, ConnectionWrite, urlProblem } from '../../model/connec
 import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { decide } from '../../policy/decide.ts'
-import { bodyProblemText, shapeOf } from '../../schema/check.ts'
-import { connectionBytes, type PrivatePart, type StoredConnection } from '../../storage/connections.ts'
+import { bodyProblemText, validatorOf } from '../../schema/check.ts'
+import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
 
-const writeShape = shapeOf(ConnectionWrite)
+const writeShape = validatorOf(ConnectionWrite)
 
 /** A connection's own facts, that no metadata may claim. */
 const reservedKeys = ['connectionId', 'namespace']
@@ -68,7 +68,7 @@ export async function readServer({ caller, registry }: RequestContext, name: str
 /** A connection as it is to be, without what its upstream will tell. */
 export interface Draft {
   readonly connection: Omit<Connection, 'status' | 'serverInfo'>
-  readonly beside: PrivatePart
+  readonly beside: ConnectionPrivate
   /** In the clear, for the first contact. */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -148,7 +148,7 @@ function samePlace(a: string | null, b: string | null): boolean {
 /**
  * Nobody makes a connection that they could not see: throws 403. Throws `invalid_request` for one that is too large.
  */
-export function expectWritable(
+export function requireWritable(
   { caller }: RequestContext,
   { namespace, connectionId }: ConnectionRef,
   connection: Connection,

@@ -1,0 +1,133 @@
+/**
+ * Writing connections: a draft is checked, its server probed, and the record committed. What took its time is
+ * authorized once more before the commit: what was revoked meanwhile writes nothing.
+ */
+
+import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorize.ts'
+import type { Denials } from '../../auth/denials.ts'
+import { invalidRequest, namespaceFull } from '../../errors.ts'
+import type { Connection, ConnectionWrite } from '../../model/connection.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import { connectionBytes, connectionChange, type Quota, type StoredConnection } from '../../storage/connections.ts'
+import type { Store } from '../../storage/store.ts'
+import { probeServer } from '../../upstream/probe.ts'
+import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import { type Draft, draftChanged, draftNew, requireWritable } from './draft.ts'
+
+export interface ConnectionWriter {
+  /**
+   * The new connection, durable when this resolves; 'conflict' where there is one of this id by now. Throws 400, 403.
+   */
+  create(write: ConnectionWrite, ref: ConnectionRef, context: RequestContext): Promise<Uint8Array | 'conflict'>
+  /** 'conflict' where somebody else wrote it first. Throws 404 for one that the caller does not see, 403, 400, 409. */
+  replace(
+    write: ConnectionWrite,
+    ref: ConnectionRef,
+    before: StoredConnection,
+    context: RequestContext,
+  ): Promise<Uint8Array | 'conflict'>
+  /** False where somebody else wrote it first. */
+  delete(ref: ConnectionRef, before: StoredConnection, context: RequestContext): Promise<boolean>
+}
+
+export interface WriterDeps {
+  readonly authorizer: Authorizer
+  readonly denials: Denials
+  readonly audit: Audit
+  readonly store: Store
+  readonly upstream: Upstream
+  readonly headersKey: Buffer
+  readonly quota: Quota
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
+
+interface CommitOptions {
+  readonly event: 'connection.created' | 'connection.changed'
+  readonly ref: ConnectionRef
+  readonly draft: Draft
+  readonly before: StoredConnection | undefined
+}
+
+export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
+  const { authorizer, denials, audit, store, headersKey } = deps
+
+  /** Throws 400, 403. */
+  async function draftWritable(write: ConnectionWrite, ref: ConnectionRef, context: RequestContext): Promise<Draft> {
+    const draft = await draftNew(write, { context, ref, headersKey }, new Date(deps.now()))
+    requireWritable(context, ref, { ...draft.connection, status: { state: 'connected' } })
+    return draft
+  }
+
+  /** Throws 401, 404, 403. */
+  async function commit(
+    connection: Connection,
+    { event, ref, draft, before }: CommitOptions,
+    { request }: RequestContext,
+  ): Promise<Uint8Array | 'conflict'> {
+    const context = await authorizer.authenticate(request)
+    await authorizer.namespace(context, ref.namespace, 'write')
+    requireWritable(context, ref, connection)
+    const after = { connection, beside: draft.beside }
+    const change = connectionChange(ref.namespace, ref.connectionId, before, after, deps.quota)
+    const committed = await store.commit(change)
+    if (!committed.ok && committed.full.length > 0) {
+      denials.write(request, context.caller, ref.namespace, 'namespace_full')
+      throw namespaceFull(ref.namespace)
+    }
+    if (!committed.ok) return 'conflict'
+    await recordWrite(event, context, ref)
+    return connectionBytes(connection)
+  }
+
+  function recordWrite(event: string, { caller }: RequestContext, ref: ConnectionRef): Promise<void> {
+    const { userId, keyId, token } = caller
+    return audit.record(event, { userId, keyId, jti: token?.jti, ...ref })
+  }
+
+  return {
+    async create(write, ref, context) {
+      const draft = await draftWritable(write, ref, context)
+      const connection = await withProbe(deps.upstream, draft, context)
+      return commit(connection, { event: 'connection.created', ref, draft, before: undefined }, context)
+    },
+    async replace(write, ref, before, context) {
+      // What it does not see is answered like an id that is free, as far as that goes: 400 and 403 come first there
+      // too.
+      if (!sees(context, ref, before)) await draftWritable(write, ref, context)
+      authorizer.stored(context, ref, before, 'write')
+      const draft = draftChanged(write, before, { ref, headersKey })
+      const { status, serverInfo } = before.connection
+      const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
+      requireWritable(context, ref, unchanged)
+      // With other headers, or another query of the URL, the server may answer otherwise.
+      const needsProbe = write.headers !== undefined || draft.connection.mcpUrl !== before.connection.mcpUrl
+      const connection = needsProbe ? await withProbe(deps.upstream, draft, context) : unchanged
+      return commit(connection, { event: 'connection.changed', ref, draft, before }, context)
+    },
+    async delete(ref, before, context) {
+      const change = connectionChange(ref.namespace, ref.connectionId, before, undefined)
+      if (!(await store.commit(change)).ok) return false
+      await recordWrite('connection.deleted', context, ref)
+      return true
+    },
+  }
+}
+
+/** With what its server says of itself. Throws `invalid_request` for an address that may not be reached. */
+async function withProbe(
+  upstream: Upstream,
+  { connection, headers }: Draft,
+  { caller, request }: RequestContext,
+): Promise<Connection> {
+  if (connection.mock?.enabled === true || connection.mcpUrl === null) {
+    return { ...connection, status: { state: 'connected' } }
+  }
+  const via = request.headers.get('via') ?? undefined
+  try {
+    return { ...connection, ...(await probeServer(upstream, connection.mcpUrl, headers, { holder: caller, via })) }
+  } catch (error) {
+    if (error instanceof UpstreamError) throw invalidRequest(`mcpUrl: ${error.message}`)
+    throw error
+  }
+}

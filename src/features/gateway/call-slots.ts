@@ -1,0 +1,31 @@
+/** How many requests may be under way through a connection, shared among its callers. */
+
+import { createShares, type Shares } from '../../http/shares.ts'
+import { concurrentCallsMax } from '../../limits.ts'
+import { once } from './once.ts'
+import { tooMany, type UpstreamCall } from './upstream-call.ts'
+
+export interface CallSlots {
+  /** Takes a slot, and returns what gives it back, however often that is called. Throws `rate_limited`. */
+  acquire(call: Pick<UpstreamCall, 'ref' | 'holder' | 'message'>): () => void
+}
+
+export function createCallSlots(): CallSlots {
+  const byConnection = new Map<string, { readonly shares: Shares; taken: number }>()
+  return {
+    acquire({ ref: { namespace, connectionId }, holder, message }) {
+      const name = `${namespace}/${connectionId}`
+      const slots = byConnection.get(name) ?? { shares: createShares(concurrentCallsMax), taken: 0 }
+      if (!slots.shares.take(holder, 1)) {
+        throw tooMany('This caller has too many requests under way through this connection', message)
+      }
+      slots.taken += 1
+      byConnection.set(name, slots)
+      return once(() => {
+        slots.shares.giveBack(holder, 1)
+        slots.taken -= 1
+        if (slots.taken === 0) byConnection.delete(name)
+      })
+    },
+  }
+}

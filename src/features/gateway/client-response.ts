@@ -1,0 +1,149 @@
+/** What the client gets for an upstream’s response: the same bytes where they can be used, and an error where not. */
+
+import { PlatformError } from '../../errors.ts'
+import { isJson } from '../../http/body.ts'
+import { rpcErrorText } from '../../http/error-response.ts'
+import { eventStream, freshJson } from '../../http/respond.ts'
+import type { Shares } from '../../http/shares.ts'
+import { leadingSpacesMax, responseInOnePieceBytesMax } from '../../limits.ts'
+import type { ConnectionStatus } from '../../model/connection.ts'
+import { asBuffer } from '../../storage/store.ts'
+import type { UpstreamResponse } from '../../upstream/upstream.ts'
+import { parseResponse } from './filter-tools.ts'
+import { once } from './once.ts'
+import { discardBody } from './own-session.ts'
+import { eventOf, inPieces, rewriteEvents, streamed } from './stream.ts'
+import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
+
+export interface ClientResponseOptions {
+  /** Bytes of responses that were not read yet. */
+  readonly memory: Shares
+  /** Told of a server that wants authorization. */
+  readonly onStatus: (status: ConnectionStatus) => void
+  /** The client brought a session of its own. */
+  readonly hasClientSession: boolean
+  /** Called once the client has read the response, or disconnected. */
+  readonly onEnd: () => void
+  /** Called where that is later than now. */
+  readonly onHeld: () => void
+}
+
+/** Made once: a response copies them. */
+const jsonHeaders = new Headers(freshJson)
+const acceptedHeaders = new Headers({ 'cache-control': 'no-store' })
+const streamHeaders = new Headers(eventStream)
+
+/** Throws PlatformError, and SyntaxError-free: what is not MCP is `upstream_error`. */
+export async function clientResponse(
+  response: UpstreamResponse,
+  call: UpstreamCall,
+  options: ClientResponseOptions,
+): Promise<Response> {
+  const { message } = call
+  const { status, body } = response
+  const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
+  if (status === 401) throw authorizationRequired(call, options)
+  if (encoding !== 'identity') {
+    throw unusableUpstream('sent a compressed response although none was requested', message)
+  }
+  if (status >= 300 && status < 400) {
+    throw unusableUpstream(`answered with a redirect (${status}), which is not followed`, message)
+  }
+  if (status >= 500) throw unusableUpstream(`answered ${status}`, message)
+  if (status === 202 || status === 204) {
+    discardBody(response)
+    return new Response(null, { status: 202, headers: acceptedHeaders })
+  }
+  if (body instanceof ReadableStream) return streamResponse(body, call, options)
+  const bytes = body ?? new Uint8Array(0)
+  if (status >= 400) return errorOf(bytes, status, type, call, options)
+  if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
+  return wholeResponse(bytes, call, options)
+}
+
+function authorizationRequired({ message: { id }, connection }: UpstreamCall, { onStatus }: ClientResponseOptions) {
+  onStatus({ ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
+  const { authorizationUrl } = connection.status as { authorizationUrl?: string }
+  return new PlatformError('upstream_unauthorized', 'The upstream wants authorization', {
+    id,
+    ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
+  })
+}
+
+function streamResponse(
+  body: ReadableStream<Uint8Array>,
+  { message: { id }, rewrite, watch, onResponse }: UpstreamCall,
+  { onEnd, onHeld }: ClientResponseOptions,
+): Response {
+  onHeld()
+  const stream = streamed(body, {
+    onEnd() {
+      onEnd()
+      onResponse()
+    },
+    watch: (end) => watch((why) => end(`\n\n${eventOf(rpcErrorText(why, id))}`)),
+    ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }),
+  })
+  return new Response(stream, { headers: streamHeaders })
+}
+
+/** The upstream's own JSON-RPC error, with nothing beside it. */
+function errorOf(
+  bytes: Uint8Array,
+  status: number,
+  type: string | undefined,
+  { message }: UpstreamCall,
+  { hasClientSession }: ClientResponseOptions,
+): Response {
+  const error = isJson(type) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
+  if (error !== undefined) return new Response(error, { status, headers: jsonHeaders })
+  if (status === 404 && hasClientSession) throw sessionExpired(message)
+  throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
+}
+
+async function wholeResponse(
+  bytes: Uint8Array,
+  { message, rewrite, holder, onResponse }: UpstreamCall,
+  { memory, onEnd, onHeld }: ClientResponseOptions,
+): Promise<Response> {
+  try {
+    const text = await rewrite?.(asBuffer(bytes).toString())
+    // A list of messages is not a response: nobody asked for several.
+    if (text === undefined && !startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
+    const whole = text === undefined ? asBuffer(bytes) : Buffer.from(text)
+    if (whole.length <= responseInOnePieceBytesMax) {
+      return new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
+    }
+    if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
+    onHeld()
+    // From here on only the client is waited for, and not for long.
+    onResponse()
+    const onRead = once(() => {
+      memory.giveBack(holder, whole.length)
+      onEnd()
+    })
+    return new Response(inPieces(whole, onRead), { headers: jsonHeaders })
+  } catch (error) {
+    if (error instanceof SyntaxError) throw unusableUpstream('does not speak MCP', message)
+    throw error
+  }
+}
+
+/** The error of a response, and nothing that came beside it; undefined where there is none, or too much to parse. */
+function rpcErrorIn(text: string): string | undefined {
+  try {
+    const message = parseResponse(text) as { jsonrpc?: unknown; id?: unknown; error?: unknown } | null
+    if (message?.jsonrpc !== '2.0' || typeof message.error !== 'object' || message.error === null) return undefined
+    return JSON.stringify({ jsonrpc: '2.0', id: message.id ?? null, error: message.error })
+  } catch {
+    return undefined
+  }
+}
+
+/** Without parsing it: it is passed on as it is. A server may pad it with spaces, to have it sent at once. */
+function startsAsObject(bytes: Uint8Array): boolean {
+  const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+  let first = 0
+  while (first < leadingSpacesMax && isSpace(bytes[first])) first += 1
+  return bytes[first] === 0x7b
+}
