@@ -582,7 +582,7 @@ describe('one clear line and an exit code', () => {
     env?: Record<string, string>,
   ][] = [
     ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
-    ['an unknown flag', 2, /^unknown option '--nope'; --help tells what there is\n$/, () => ['serve', '--nope']],
+    ['an unknown flag', 2, /^unknown option '--nope'; run `postern --help` for the list\n$/, () => ['serve', '--nope']],
     ['no command', 2, /Usage: postern/, () => []],
     ['a write rate that is none', 2, /--write-rate -1: must be a number/, () => ['serve', '--write-rate', '-1']],
     [

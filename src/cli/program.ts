@@ -1,0 +1,317 @@
+/**
+ * The commands: what each is called, takes and says in its help. What a command does is loaded when it runs.
+ */
+
+import { Command, CommanderError, Option } from 'commander'
+import { CommandError } from '../errors.ts'
+import { createLog } from '../ops/log.ts'
+import { version } from '../version.ts'
+import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
+import { collect, dataOption, isNamed, makingOption } from './options.ts'
+import { withServeOptions } from './serve-options.ts'
+import type { Terminal } from './terminal.ts'
+
+interface Context {
+  readonly terminal: Terminal
+  /** Sets the exit code of a command that ends without an error. */
+  readonly exit: (code: number) => void
+}
+
+export function createProgram(context: Context): Command {
+  const postern = new Command('postern')
+    .description('An MCP platform in one executable: servers, connections and scoped service tokens.')
+    .version(version, '-v, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .configureOutput({
+      writeOut: context.terminal.stdout,
+      writeErr: context.terminal.stderr,
+      getOutHelpWidth: columns,
+      getErrHelpWidth: columns,
+      // One line as all of ours are, a guess at what was meant with it.
+      outputError: (text, write) =>
+        write(
+          `${text
+            .trim()
+            .replace(/^error: /, '')
+            .replaceAll('\n', ' ')}; run \`postern --help\` for the list\n`,
+        ),
+    })
+    .exitOverride()
+  addServeCommands(postern, context)
+  addKeyCommands(postern, context)
+  addCheckCommand(postern, context)
+  addTokenCommands(postern, context)
+  addAuditCommand(postern, context)
+  addDataCommands(postern, context)
+  addSigningKeyCommands(postern, context)
+  addHelpCommands(postern, context)
+  return postern
+}
+
+function group(postern: Command, name: string): Command {
+  return postern.command(name).helpCommand('help [command]', 'print the help of a command')
+}
+
+function addServeCommands(postern: Command, { terminal, exit }: Context): void {
+  withServeOptions(postern.command('serve').description('serve the platform from a data folder'))
+    .addOption(dataOption())
+    .addHelpText('after', serveHelp)
+    .action(async (flags: ServeFlags & { data: string }) => {
+      const config = readServeConfig(flags, process.env)
+      const { serve } = await import('./serve.ts')
+      exit(await serve(config, flags.data, terminal))
+    })
+
+  withServeOptions(
+    postern
+      .command('dev')
+      .description('serve sample or own fixtures from a temporary data folder, reloading on change'),
+  )
+    .addHelpText('after', devHelp)
+    .action(async (flags: ServeFlags) => {
+      const config = readServeConfig(flags, process.env)
+      const { dev } = await import('./dev.ts')
+      exit(await dev(config, terminal))
+    })
+
+  postern.hook('preAction', (_, command) => {
+    if (!['serve', 'dev'].includes(command.name())) return
+    const log = createLog({ write: terminal.stderr, now: () => new Date() })
+    for (const warning of unknownSettings(process.env, variablesOf(postern))) log.warn(warning)
+  })
+}
+
+function addKeyCommands(postern: Command, { terminal }: Context): void {
+  const keys = group(postern, 'keys').description('create, list and revoke API keys, while the server runs or not')
+  keys
+    .command('create')
+    .description('make a key and print it once, alone, on stdout')
+    .requiredOption('--user <id>', 'the user it belongs to')
+    .option('--name <name>', 'what it is for')
+    .option('--operator', 'reaches everything and may mint for any organization')
+    .addOption(makingOption())
+    .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
+    .action(async (flags, command: Command) =>
+      (await import('./keys.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
+    )
+  keys
+    .command('list')
+    .description('list all keys, the revoked ones too')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./keys.ts')).listKeys(flags, terminal))
+  keys
+    .command('revoke')
+    .argument('<id>', 'the id of the key, as `keys list` shows it')
+    .description('revoke a key and every token minted with it')
+    .addOption(dataOption('data folder'))
+    .action(async (id: string, flags) => (await import('./keys.ts')).revokeKey(id, flags, terminal))
+}
+
+function addCheckCommand(postern: Command, { terminal }: Context): void {
+  postern
+    .command('check')
+    .argument('<dir...>', 'folders of fixtures, checked as one set')
+    .description('check fixtures and print every problem as file: path: what is wrong')
+    .option('--strict', 'fail on warnings too: what is allowed, and hardly meant')
+    .action(async (folders: string[], flags) => (await import('./check.ts')).check(folders, flags, terminal))
+}
+
+function addTokenCommands(postern: Command, { terminal, exit }: Context): void {
+  const token = group(postern, 'token').description('look at service tokens, and revoke them')
+  token
+    .command('explain')
+    .argument('<token>', 'the token; - reads it from stdin, where no other user of the machine sees it')
+    .description("show a token's constraints in words, and which of them allow or refuse a described request")
+    .option('--namespace <name>', 'the namespace of the request')
+    .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
+    .option('--operation <kind>', 'read, write or execute (default: read; execute with --rpc)')
+    .addOption(new Option('--metadata <key=value>', 'a fact of the connection; may be given again').argParser(collect))
+    .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
+    .addOption(dataOption('data folder'))
+    .addHelpText('after', explainHelp)
+    .action(async (token: string, flags) =>
+      exit(await (await import('./token-explain.ts')).explainToken(token, flags, new Date(), terminal)),
+    )
+  token
+    .command('revoke')
+    .argument('<token>', 'the token, or its id (jti); - reads it from stdin')
+    .description('revoke a token and every token minted with it')
+    .addOption(dataOption('data folder'))
+    .action(async (token: string, flags) =>
+      (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, new Date(), terminal),
+    )
+}
+
+function addAuditCommand(postern: Command, { terminal }: Context): void {
+  group(postern, 'audit')
+    .description('look at the audit log')
+    .command('verify')
+    .argument('[file...]', 'the files of the log, oldest first; - for stdin (default: audit.jsonl in the data folder)')
+    .description('check that no line was changed, taken out or put in')
+    .option('--hash <hash>', 'the hash of an entry, as an earlier check printed it: it must still be there')
+    .addOption(dataOption('data folder'))
+    .addHelpText('after', auditHelp)
+    .action(async (files: string[], flags) => (await import('./audit.ts')).verifyAudit(files, flags, terminal))
+}
+
+function addDataCommands(postern: Command, { terminal }: Context): void {
+  postern
+    .command('backup')
+    .argument('<file>', 'the file to make; - for stdout')
+    .description('write the whole data folder to one file, while the server runs or not')
+    .addOption(dataOption('data folder'))
+    .action(async (file: string, flags) => {
+      if (file === '-') await (await import('./streamed-files.ts')).backUpToStdout(flags, terminal)
+      else await (await import('./backup.ts')).backUpCommand(file, flags, terminal)
+    })
+  postern
+    .command('restore')
+    .argument('<file>', 'the backup; - for stdin')
+    .description('make a data folder from a backup')
+    // No default: it makes a folder.
+    .addOption(
+      new Option('--data <dir>', 'data folder to make, which must be empty or missing')
+        .env('POSTERN_DATA')
+        .makeOptionMandatory(),
+    )
+    .action(async (file: string, flags) => {
+      const { restoreCommand } = await import('./backup.ts')
+      const { withInputFile } = await import('./streamed-files.ts')
+      await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
+    })
+  postern
+    .command('export')
+    .argument('[file]', 'the file to make; - for stdout, as without it')
+    .description('write all records as JSON lines, without secrets, while the server runs or not')
+    .addOption(dataOption('data folder'))
+    .action(async (file: string | undefined, flags) =>
+      (await import('./export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
+    )
+  postern
+    .command('import')
+    .argument('<file>', 'an export; - for stdin')
+    .description('add the records of an export, all or none; a record of the same id is replaced')
+    .addOption(makingOption())
+    .action(async (file: string, flags, command: Command) => {
+      const { importCommand } = await import('./export-import.ts')
+      const { withInputFile } = await import('./streamed-files.ts')
+      await withInputFile(file, 'export', (path) => importCommand(path, { ...flags, ...isNamed(command) }, terminal))
+    })
+  postern
+    .command('verify')
+    .description('look at every record and every index entry, while the server runs or not')
+    .option('--repair', 'write the index anew when it is not that of the records')
+    .option('--remove-leftovers', 'remove connections whose namespace went with its fixture')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./verify.ts')).verify(flags, terminal))
+}
+
+function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
+  const signingKey = group(postern, 'signing-key').description(
+    'list, rotate and revoke the keys that sign tokens, while the server runs or not',
+  )
+  signingKey
+    .command('list')
+    .description('list the keys that are published, and what each is for')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./signing-key.ts')).listSigningKeys(flags, new Date(), terminal))
+  signingKey
+    .command('rotate')
+    .description('let the next key sign; the old one is accepted until its last token is over')
+    .addOption(dataOption('data folder'))
+    .addHelpText('after', rotateHelp)
+    .action(async (flags) => (await import('./signing-key.ts')).rotateSigningKeys(flags, new Date(), terminal))
+  signingKey
+    .command('revoke')
+    .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
+    // An id may begin with a dash.
+    .allowUnknownOption()
+    .description('drop a key: every token it signed is refused at once')
+    .addOption(dataOption('data folder'))
+    .action(async (kid: string, flags) =>
+      (await import('./signing-key.ts')).revokeSigningKey(kid, flags, new Date(), terminal),
+    )
+}
+
+function addHelpCommands(postern: Command, { terminal }: Context): void {
+  postern
+    .command('version')
+    .description('print the version')
+    .action(() => terminal.stdout(`${version}\n`))
+  // As it was once.
+  postern.addOption(new Option('-V').hideHelp()).on('option:V', () => {
+    terminal.stdout(`${version}\n`)
+    throw new CommanderError(0, 'commander.version', version)
+  })
+
+  postern
+    .command('completions')
+    .argument('<shell>', 'bash, zsh or fish')
+    .description('print what makes a shell complete these commands')
+    .addHelpText('after', completionsHelp)
+    .action(async (shell: string) => (await import('./completions.ts')).completions(postern, shell, terminal))
+
+  postern
+    .command('help')
+    .argument('[command...]', 'the command, like: keys create')
+    .description('print the help of a command')
+    .action((names: string[]) => {
+      let command = postern
+      for (const name of names) {
+        const next = command.commands.find((one) => one.name() === name)
+        if (next === undefined)
+          throw new CommandError(`unknown command '${names.join(' ')}'; run \`postern --help\` for the list`, 2)
+        command = next
+      }
+      command.outputHelp()
+    })
+}
+
+/** The environment's names for the flags of all commands. */
+function variablesOf({ options, commands }: Command): string[] {
+  const own = options.flatMap(({ envVar }) => envVar ?? [])
+  return [...own, ...commands.flatMap(variablesOf)]
+}
+
+/** For help that goes to a pager too. */
+function columns(): number {
+  const asked = Number(process.env['COLUMNS'])
+  return asked > 0 ? asked : (process.stdout.columns ?? 80)
+}
+
+const serveHelp = `
+The first start prints one operator key; POSTERN_API_KEY (at least 32 characters) supplies it instead.
+Logs are JSON lines on stderr. SIGINT and SIGTERM finish the requests in flight; a second one exits at once.
+SIGHUP ends nothing: it opens the audit log anew, and loads the fixtures again where their files have changed.
+
+Example:
+  postern serve --data ./platform --fixtures ./fixtures --base-url https://mcp.example.com`
+
+const devHelp = `
+Examples:
+  postern dev
+  postern dev --fixtures ./fixtures --port 0
+
+Connections may point to this machine, so that a server under development can be tried.`
+
+const auditHelp = `
+Examples:
+  postern audit verify audit.jsonl.2 audit.jsonl.1 audit.jsonl
+  zcat -f audit.jsonl.2.gz audit.jsonl.1 audit.jsonl | postern audit verify -`
+
+const rotateHelp = `
+A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no
+token is refused on the way. Verifiers may keep the list of keys for five minutes; rotate again after that.`
+
+const completionsHelp = `
+Examples:
+  source <(postern completions bash)
+  postern completions zsh > "\${fpath[1]}/_postern"
+  postern completions fish > ~/.config/fish/completions/postern.fish`
+
+const explainHelp = `
+Example:
+  echo "$TOKEN" | postern token explain - --namespace northwind --metadata team=store-ops
+
+Exit code 1 where the described request is refused.`
