@@ -10,7 +10,7 @@ import { type Random, random } from '../support/random.ts'
 const seeds =
   process.env['SEED'] === undefined ? Array.from({ length: 12 }, (_, i) => i + 1) : [Number(process.env['SEED'])]
 const steps = 400
-/** Small, so that segments are splitSegments often; of two letters that lie side by side, and a plain one on each side. */
+/** Small, so that segments are split often; of two letters that lie side by side, and a plain one on each side. */
 const segments = { a: 40, b: 9000 }
 
 for (const seed of seeds) {

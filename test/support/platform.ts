@@ -131,7 +131,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     log,
     audit: {
       record: async (event, fields) => void audited.push({ event, ...fields }),
-      note: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
+      recordBestEffort: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
     },
     rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },

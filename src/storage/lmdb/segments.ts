@@ -120,7 +120,7 @@ const written = createScratchBuffer()
 
 /** Where segments are kept: keys are those of segments. All inside one transaction. */
 export interface SegmentStorage {
-  /** A segment that begins with this key is splitSegments past so many bytes. */
+  /** A segment that begins with this key is split past so many bytes. */
   bytesMax(key: Key): number
   /** The segment under the least key that is `key` or comes after it. */
   atOrAfter(key: Key): Entry | undefined

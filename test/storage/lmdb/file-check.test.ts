@@ -37,21 +37,21 @@ test('a file that ends before the last page that LMDB counts is sound where thos
   await store.close()
 })
 
-test('a file that was splitSegments is told, wherever a page in use is gone', async () => {
+test('a file that was cut is reported, wherever a page in use is gone', async () => {
   using place = workplace()
   const store = openLmdbStore(place.folder)
   await store.load({ puts: names.map((key) => ({ key, value: Buffer.alloc(5000, key) })) })
   await store.close()
-  // Without free pages: each one that is splitSegments off is missed.
+  // Without free pages: each one that is cut off is missed.
   const whole = join(place.folder, 'whole.bak')
   await backUp(place.folder, whole, 'secret')
   const { size } = statSync(whole)
   checkFile(whole)
   for (let length = 0; length < size; length += 1000) {
-    const splitSegments = join(place.folder, 'cut')
-    copyFileSync(whole, splitSegments)
-    truncateSync(splitSegments, length)
-    expect(() => checkFile(splitSegments)).toThrow('is damaged')
+    const shortened = join(place.folder, 'cut')
+    copyFileSync(whole, shortened)
+    truncateSync(shortened, length)
+    expect(() => checkFile(shortened)).toThrow('is damaged')
   }
 })
 
