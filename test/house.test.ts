@@ -150,8 +150,8 @@ describe('what is long has a reason', () => {
   }
   const longFunctions: Readonly<Record<string, string>> = {
     'cli/config.ts:readServeConfig': 'every setting with what it must be, one after the other',
-    'cli/serve.ts:start': 'to come apart',
     'cli/serve-options.ts:withServeOptions': 'every flag with its help, one after the other',
+    'cli/serve.ts:start': 'puts the server together, in the order in which it comes apart again',
     'upstream/parser-client.ts:openWire': 'to come apart',
   }
 
