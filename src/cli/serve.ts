@@ -86,7 +86,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const isSelf = (address: string, port: number, target: URL) =>
     (port === server.port && isThisMachine(address, config.host, localAddresses)) || isBelow(target, url)
   const app = createApp({
-    upstream: createUpstream(createAddresses({ ...config.upstream, isOurs: isSelf }), {
+    upstream: createUpstream(createAddresses({ ...config.upstream, isSelf: isSelf }), {
       open: await chooseUpstreamClient(config, log),
       memory,
       pseudonym: secrets.pseudonym,
