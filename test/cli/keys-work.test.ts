@@ -63,7 +63,11 @@ async function refusedStart(place: Workplace, args: string[], env = {}) {
 }
 
 describe('the sample keys, on an address that is not loopback', () => {
-  const refused = { code: 1, stdout: '', stderr: expect.stringMatching(/^anyone who can reach .*--allow-sample-keys\n$/m) }
+  const refused = {
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^anyone who can reach .*--allow-sample-keys\n$/m),
+  }
   const open = ['--host', '0.0.0.0']
 
   test('serve refuses them, from the fixtures or from an earlier load', async () => {
