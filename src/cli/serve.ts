@@ -132,8 +132,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       if (loaded === 'unchanged') log.info('the fixtures have not changed')
     } catch (error) {
       const { message } = error as Error
-      if (error instanceof CommandError) log.warn('the fixtures were not reloaded', { problems: message })
-      else log.error('the fixtures were not reloaded', { error: message })
+      if (error instanceof CommandError) log.warn('the the fixtures were not reloaded', { problems: message })
+      else log.error('the the fixtures were not reloaded', { error: message })
     }
   }
   /** One after the other: a change comes in several steps, and a signal at any time. */
