@@ -118,6 +118,13 @@ test('clocks and chance come in from the root', () => {
   expect(users.filter((file) => !stopwatches.includes(file))).toEqual([])
 })
 
+test('every bound is in limits.ts', () => {
+  for (const file of files.filter((name) => name !== 'limits.ts')) {
+    const bounds = [...textOf(file).matchAll(/const (\w+(?:Max|Min|TimeoutMs)) = [\d(]/g)].map(([, name]) => name)
+    expect({ file, bounds }).toEqual({ file, bounds: [] })
+  }
+})
+
 test('every source file says first what it is', () => {
   for (const file of files) expect({ file, start: textOf(file).slice(0, 3) }).toEqual({ file, start: '/**' })
 })
