@@ -259,6 +259,8 @@ export const refusalLogIntervalMs = 10_000
 export const freeBytesMin = 16 * MB
 /** Ours: room that revocations and deletions leave too; each writes some ten kilobytes. Below it: 503, every write. */
 export const reservedBytesMin = 4 * MB
+/** Storage contract: text before and after concatenated values: the frame of a page. Past it: a fault of ours. */
+export const wrapBytesMax = 512
 /** Storage contract: a key's bytes. LMDB holds 1,978 with our page size. Past it: refused before anything is written. */
 export const storeKeyBytesMax = 1024
 /** Ours: where the last entry of an audit log is looked for; lines are short, so several are in it. Past it: the chain goes on from what the lock keeps. */
