@@ -16,9 +16,9 @@ import {
   walk,
   write,
 } from '../features/connections/world.ts'
-import { workplace } from '../support/executable.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { random } from '../support/random.ts'
+import { workplace } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
 const queriesAWorld = 10

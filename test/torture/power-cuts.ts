@@ -9,8 +9,8 @@
 
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
+import { workplace } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
 const commits = 120

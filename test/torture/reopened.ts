@@ -15,8 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
+import { workplace } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
 /** Of the rounds, every so many look at damaged copies too. */

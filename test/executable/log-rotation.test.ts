@@ -14,17 +14,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
-import {
-  executable,
-  run,
-  type Server,
-  sendTo,
-  startServer,
-  until,
-  type Workplace,
-  workplace,
-} from '../support/executable.ts'
+import { executable, run, type Server, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
+import { until } from '../support/until.ts'
 
 const logOf = (place: Workplace) => join(place.data, 'audit.jsonl')
 const mint = (server: Server) => mintToken(sendTo(server), sampleKeys.ada)

@@ -7,13 +7,21 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { mintToken } from './api/cases.ts'
-import { run, type Server, sampleFolder, sendTo, startServer, type Workplace, workplace } from './support/executable.ts'
-import { sampleKeys } from './support/sample.ts'
+import { mintToken } from '../api/cases.ts'
+import {
+  run,
+  type Server,
+  sampleFolder,
+  sendTo,
+  startServer,
+  type Workplace,
+  workplace,
+} from '../support/executable.ts'
+import { sampleKeys } from '../support/sample.ts'
 
 /** It writes stores of version 2. */
 const olderCommit = '6a1c69d'
-const root = resolve(import.meta.dir, '..')
+const root = resolve(import.meta.dir, '../..')
 const git = (...args: string[]) => Bun.spawnSync(['git', '-C', root, ...args], { stderr: 'ignore' })
 const isThere = git('cat-file', '-e', `${olderCommit}^{commit}`).exitCode === 0
 if (!isThere)

@@ -3,10 +3,10 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { executable, type Server, sampleFolder, startServer, type Workplace, workplace } from './support/executable.ts'
-import { sampleKeys } from './support/sample.ts'
+import { executable, type Server, sampleFolder, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { sampleKeys } from '../support/sample.ts'
 
-const deploy = resolve(import.meta.dir, '../deploy')
+const deploy = resolve(import.meta.dir, '../../deploy')
 const isRoot = process.getuid?.() === 0
 
 /** An MCP server whose call sends a message at once, and each of two more events only when it is told to. */

@@ -13,9 +13,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { freeBytesMin } from '../src/limits.ts'
-import { freeBytes } from '../src/storage/lmdb/free-space.ts'
-import { mintToken } from './api/cases.ts'
+import { freeBytesMin } from '../../src/limits.ts'
+import { freeBytes } from '../../src/storage/lmdb/free-space.ts'
+import { mintToken } from '../api/cases.ts'
 import {
   executable,
   run,
@@ -26,8 +26,8 @@ import {
   type Workplace,
   withoutMemoryFiles,
   workplace,
-} from './support/executable.ts'
-import { sampleKeys } from './support/sample.ts'
+} from '../support/executable.ts'
+import { sampleKeys } from '../support/sample.ts'
 
 const isRoot = process.getuid?.() === 0
 const status = async (server: Server, path: string, credential: string) =>
