@@ -152,10 +152,6 @@ describe('what is long has a reason', () => {
     'cli/config.ts:readServeConfig': 'every setting with what it must be, one after the other',
     'cli/serve.ts:start': 'to come apart',
     'cli/serve-options.ts:withServeOptions': 'every flag with its help, one after the other',
-    'maintenance/import.ts:importFile': 'to come apart',
-    'maintenance/seed/read.ts:readFixtures': 'to come apart',
-    'ops/audit-log.ts:openAuditLog': 'to come apart',
-    'storage/lmdb/store.ts:openLmdbStore': 'to come apart',
     'upstream/parser-client.ts:openWire': 'to come apart',
   }
 

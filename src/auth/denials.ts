@@ -24,11 +24,12 @@ export function createDenials(audit: Audit, requestId: (request: Request) => str
       const connectionId = typeof metadata === 'object' ? metadata.connectionId : undefined
       const constraint = constraintOf(refusal)
       const what = { namespace, connectionId, resource, operation, ...calledBy(access.rpc), constraint }
-      audit.note('access.refused', caller, { ...about(request, caller), ...what })
+      audit.recordBestEffort('access.refused', caller, { ...about(request, caller), ...what })
     },
     write: (request, caller, namespace, reason) =>
-      audit.note('write.refused', caller, { ...about(request, caller), namespace, reason }),
-    mint: (request, caller, reason) => audit.note('token.refused', caller, { ...about(request, caller), reason }),
+      audit.recordBestEffort('write.refused', caller, { ...about(request, caller), namespace, reason }),
+    mint: (request, caller, reason) =>
+      audit.recordBestEffort('token.refused', caller, { ...about(request, caller), reason }),
   }
 }
 

@@ -36,16 +36,16 @@ export async function verifyAudit(
     let number = 0
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
       number += 1
-      chain.take(line, `${path}:${number}`)
+      chain.push(line, `${path}:${number}`)
       hasHash ||= line.endsWith(`,"hash":"${hash}"}`)
     }
   }
-  const { entries, follows, lastHash, problems, torn } = chain.report()
+  const { entries, follows, lastHash, problems, truncatedLines } = chain.report()
   const named = paths.join(', ')
   if (hash !== undefined && !hasHash) {
     throw new CommandError(`${named} has no entry with the hash ${hash}: it was cut off, or written anew`)
   }
-  for (const place of torn) stderr(`${place}: was cut short by a crash; nothing is missing after it\n`)
+  for (const place of truncatedLines) stderr(`${place}: was cut short by a crash; nothing is missing after it\n`)
   if (problems.length > 0) {
     if (entries === 0) throw new CommandError(`${named} is no audit log: none of its lines is an entry`)
     const lines = problems.slice(0, problemsShownMax)

@@ -1,8 +1,8 @@
 /** `postern dev`: the platform on a developer's laptop, with fixtures that reload and nothing kept. */
 
 import { rmSync, watch } from 'node:fs'
-import { findFixtureFiles, sourceFile } from '../maintenance/seed/read.ts'
 import { sampleSources } from '../maintenance/seed/sample.ts'
+import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import type { ServeConfig } from './config.ts'
 import { greeting } from './greeting.ts'

@@ -16,15 +16,9 @@ import { createShares } from '../http/shares.ts'
 import { idleTimeoutSeconds, pendingResponseBytesMax, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDataFolder } from '../maintenance/data-folder.ts'
 import { isLoaded, loadFixtures } from '../maintenance/seed/load.ts'
-import {
-  digestOf,
-  type Fixtures,
-  findFixtureFiles,
-  readFixtures,
-  type SourceFile,
-  sourceFile,
-} from '../maintenance/seed/read.ts'
+import { type Fixtures, readFixtures } from '../maintenance/seed/read.ts'
 import { acceptsSampleKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
+import { digestOf, findFixtureFiles, type SourceFile, sourceFile } from '../maintenance/seed/source-files.ts'
 import { createSpool } from '../maintenance/seed/spool.ts'
 import { openAuditLog } from '../ops/audit-log.ts'
 import { createLog, type Log } from '../ops/log.ts'

@@ -8,7 +8,7 @@
 import { aheadKey, connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, termsIn } from './keys.ts'
 import { asBuffer, type Check, type Entry, type Key, type Store } from './store.ts'
 
-/** Of keys and values in one commit; with what LMDB and the runs add, it is held in memory twice. */
+/** Of keys and values in one commit; with what LMDB and the segments add, it is held in memory twice. */
 const commitBytesMax = 8 * 1024 * 1024
 const removedAtOnce = 5000
 

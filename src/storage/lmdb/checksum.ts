@@ -10,7 +10,7 @@ import { createScratchBuffer } from './scratch-buffer.ts'
 
 const checksumBytes = 8
 
-/** For a run: its keys are in its value. */
+/** For a segment: its keys are in its value. */
 export const noKey: Key = new Uint8Array(0)
 
 function checksumOf(key: Key, value: Uint8Array): bigint {

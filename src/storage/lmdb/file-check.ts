@@ -1,6 +1,7 @@
 /**
- * A look at LMDB's file before it is opened. LMDB trusts its file: a cut or overwritten one ends the process without
- * a word. The two meta pages and the file's length are checked here; damage inside is for `postern verify` to find.
+ * A look at LMDB's file before it is opened. LMDB trusts its file: a cut or overwritten one ends the
+ * process without a word. The two meta pages and the file's length are checked here; damage inside is for `postern
+ * verify` to find.
  *
  * The layout is that of lmdb-js's LMDB (`mdb.c`: MDB_page_header, MDB_meta, MDB_db, MDB_node), little-endian.
  */
