@@ -11,7 +11,11 @@ for (const fastLane of [true, false]) {
     beforeAll(async () => {
       platform = await createTestPlatform({ fastLane })
     })
-    for (const one of cases) test(titleOf(one), () => runCase(one, platform.fetch))
+    for (const [file, ofFile] of Map.groupBy(cases, (one) => one.file)) {
+      describe(file, () => {
+        for (const one of ofFile) test(titleOf(one), () => runCase(one, platform.fetch))
+      })
+    }
   })
 }
 
