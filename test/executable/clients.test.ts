@@ -98,7 +98,9 @@ for (const [name, connect] of clients) {
       expect(await client.callTool({ name: 'get-sum', arguments: { a: 2, b: 40 } })).toMatchObject({
         content: [{ type: 'text', text: 'The sum of 2 and 40 is 42.' }],
       })
-      expect(client.callTool({ name: 'get-env', arguments: {} })).rejects.toThrow('policy[0].rpcReqMatch.params.name')
+      await expect(client.callTool({ name: 'get-env', arguments: {} })).rejects.toThrow(
+        'policy[0].rpcReqMatch.params.name',
+      )
       await client.close()
     })
 

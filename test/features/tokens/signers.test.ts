@@ -9,6 +9,7 @@ import { mintToken } from '../../api/cases.ts'
 import { isHere } from '../../support/needs.ts'
 import { createTestPlatform, signingKeyRecord, startOfTime } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { until } from '../../support/until.ts'
 
 const { active } = keyRing([signingKeyRecord('a key')])
 const holder = (keyId: string) => ({ keyId, family: keyId })
@@ -63,7 +64,7 @@ test.if(isHere('glibc'))(
 
 test('what waits is bounded, and one key leaves room for others', async () => {
   const mine = Array.from({ length: pendingSignaturesMax / 4 }, (_, i) => signers.sign(`${i}`, active, holder('ada')))
-  expect(signers.sign('more', active, holder('ada'))).rejects.toThrow('Too many tokens are being minted')
+  await expect(signers.sign('more', active, holder('ada'))).rejects.toThrow('Too many tokens are being minted')
   expect(await signers.sign('hers', active, holder('grace'))).toBe(signatureOf('hers', active.secretKey))
   await Promise.all(mine)
   expect(await signers.sign('more', active, holder('ada'))).toBe(signatureOf('more', active.secretKey))
@@ -87,7 +88,7 @@ test('past it a mint is 503, and what was revoked while it waited is 401', async
   const mint = (credential: string) =>
     platform.fetch('/tokens', { method: 'POST', headers: { authorization: `Bearer ${credential}` } })
   const waiting = mint(parent)
-  while (asked < 2) await new Promise(setImmediate)
+  await until(() => asked === 2)
   await revokeToken(platform.store, jti, { exp: undefined, nowSeconds: startOfTime / 1000 })
   held.resolve('signature')
   expect((await waiting).status).toBe(401)
