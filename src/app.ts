@@ -19,7 +19,7 @@ import { createOpenStreams, type Every } from './features/gateway/open-streams.t
 import { createProxy } from './features/gateway/proxy.ts'
 import { createSessions } from './features/gateway/sessions.ts'
 import { toolHandlers } from './features/gateway/tools.ts'
-import { createMocks } from './features/mocks/mock.ts'
+import { createMocks } from './features/mocks/mocks.ts'
 import { referenceHandlers } from './features/reference/routes.ts'
 import { serverHandlers } from './features/servers/routes.ts'
 import { tokenHandlers } from './features/tokens/routes.ts'

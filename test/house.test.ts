@@ -109,7 +109,7 @@ test('clocks and chance come in from the root', () => {
     'maintenance/data-folder.ts',
     'upstream/addresses.ts',
     'upstream/deadline-clock.ts',
-    'upstream/sockets.ts',
+    'upstream/connection-pool.ts',
     'upstream/names.ts',
     'upstream/upstream.ts',
   ]
@@ -150,9 +150,10 @@ describe('what is long has a reason', () => {
   }
   const longFunctions: Readonly<Record<string, string>> = {
     'cli/config.ts:readServeConfig': 'every setting with what it must be, one after the other',
-    'cli/serve.ts:start': 'to come apart',
     'cli/serve-options.ts:withServeOptions': 'every flag with its help, one after the other',
-    'upstream/parser-client.ts:openWire': 'to come apart',
+    'cli/serve.ts:start': 'puts the server together, in the order in which it comes apart again',
+    'upstream/parser-client.ts:openHttpConnection':
+      'one exchange at a time: what may come next depends on all that came',
   }
 
   test('files', () => {

@@ -21,7 +21,7 @@ export async function backUpCommand(file: string, { data }: Flags, { stdout }: T
   requireDataFolder(data)
   if (existsSync(file)) throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
   process.umask(0o077)
-  await told(`cannot write ${file}`, () =>
+  await asCommandError(`cannot write ${file}`, () =>
     backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
   )
   await auditCommand(data, 'backup.made', {})
@@ -37,7 +37,7 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
   }
   process.umask(0o077)
   await leavingNothing(data, async () => {
-    await told(`cannot restore ${file}`, async () => {
+    await asCommandError(`cannot restore ${file}`, async () => {
       mkdirSync(data, { recursive: true, mode: 0o700 })
       requireOwn(data, statSync(data))
       chmodSync(data, 0o700)
@@ -55,7 +55,7 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
   terminal.stdout(`${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`\n`)
 }
 
-async function told(what: string, work: () => Promise<void>): Promise<void> {
+async function asCommandError(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {

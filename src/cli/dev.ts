@@ -6,7 +6,8 @@ import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.t
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import type { ServeConfig } from './config.ts'
 import { greeting } from './greeting.ts'
-import { ignoredHangUp, type Running, start, stopSignal } from './serve.ts'
+import { type Running, start } from './serve.ts'
+import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
 

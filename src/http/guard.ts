@@ -36,7 +36,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
   /** Header values that have passed: the same few come with every request. */
   const passed = new Set<string>()
 
-  function isOurs(hostHeader: string): boolean {
+  function isSelf(hostHeader: string): boolean {
     const name = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(hostHeader)?.[1]?.toLowerCase()
     return name !== undefined && (names.has(bareHost(name)) || isLoopback(bareHost(name)))
   }
@@ -45,7 +45,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
     check(headers) {
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {
-        if (!isOurs(hostHeader)) {
+        if (!isSelf(hostHeader)) {
           throw new PlatformError(
             'forbidden',
             'Host: is not a name of this server; if it should be, set it with --base-url',

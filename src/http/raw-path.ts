@@ -42,7 +42,7 @@ function withRawPath(fetch: Handler, prefix: string, names: readonly string[]) {
   return (request: Bun.BunRequest) => {
     const params: Readonly<Record<string, string | undefined>> = request.params
     if (!names.some((name) => params[name]?.includes('\\') === true)) return fetch(request)
-    const path = names.map((name) => encoded(params[name] ?? '')).join('/')
+    const path = names.map((name) => encodeSegment(params[name] ?? '')).join('/')
     // Under a host of its own: the request's may be one that no URL can have, and the guard reads the header.
     const rewritten = new Request(`http://localhost${prefix}${path}`, request)
     originals.set(rewritten, request)
@@ -51,6 +51,6 @@ function withRawPath(fetch: Handler, prefix: string, names: readonly string[]) {
 }
 
 /** Dots alone would be resolved once more, encoded or not: they stand for a name that cannot be, like the backslash. */
-function encoded(part: string): string {
+function encodeSegment(part: string): string {
   return encodeURIComponent(part === '.' || part === '..' ? '\\' : part)
 }

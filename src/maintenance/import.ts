@@ -173,7 +173,7 @@ class ImportPlan {
       for (const { key } of indexEntries(namespace, stored.connection)) this.#deletes.push(key)
       this.#deletes.push(connectionPrivateKey(namespace, connectionId))
       usage.bytes -= bytesOf(stored)
-      const { headers } = stored.beside
+      const { headers } = stored.privatePart
       // An export carries no secrets. What goes to this very server stays; to another one it must not go.
       if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) this.#keptHeaders.set(name, headers)
     }
@@ -195,10 +195,10 @@ class ImportPlan {
       if (line.kind !== 'connection') continue
       for (const entry of indexEntries(line.namespace, line.connection)) index.push(entry)
       if (index.length < indexBatchMax) continue
-      yield* sorted(index)
+      yield* sortEntries(index)
       index = []
     }
-    yield* sorted(index)
+    yield* sortEntries(index)
     for (const namespace of this.#usages.keys()) yield newConnectionsVersion(namespace)
     yield newVersion(registryVersionKey)
   }
@@ -218,7 +218,7 @@ function asRevoked(
 }
 
 /** Neighbours one after the other: a tree that is written in order is several times as fast. */
-function sorted(entries: Entry[]): Entry[] {
+function sortEntries(entries: Entry[]): Entry[] {
   return entries.sort((a, b) => Buffer.compare(a.key, b.key))
 }
 
@@ -237,11 +237,11 @@ function* linesOf(file: string): Generator<Line> {
     const read = readJsonBytes(bytes, { depthMax })
     if ('problem' in read) throw wrong(problemText(read.problem))
     if (number === 1) {
-      if (!headShape.accepts(read.value)) throw wrong('is not the first line of an export of this version')
+      if (!headShape.isValid(read.value)) throw wrong('is not the first line of an export of this version')
       yield { line: undefined as never, head: read.value.secret }
       continue
     }
-    if (endShape.accepts(read.value)) {
+    if (endShape.isValid(read.value)) {
       if (read.value.records !== number - 2)
         throw wrong(`is the end of ${read.value.records} records, and there are ${number - 2}`)
       ended = true
@@ -252,7 +252,7 @@ function* linesOf(file: string): Generator<Line> {
     const shape = Object.hasOwn(lineShapes, kind) ? lineShapes[kind] : undefined
     if (shape === undefined)
       throw wrong(`kind: ${JSON.stringify(kind)} is none of ${Object.keys(lineShapes).join(', ')}`)
-    if (!shape.accepts(read.value)) {
+    if (!shape.isValid(read.value)) {
       const [problem = { place: '', message: 'is not a record' }] = shape.problems(read.value, 1)
       throw wrong(problemText(problem))
     }

@@ -29,7 +29,7 @@ const refusedHeaders = new Set(
 /** Throws `invalid_request`. */
 export function readWrite(body: unknown): ConnectionWrite {
   if (body === undefined) throw invalidRequest('the body is missing: say at least mcpUrl or server')
-  if (!writeShape.accepts(body)) {
+  if (!writeShape.isValid(body)) {
     const [problem = { place: '', message: 'cannot be read' }] = writeShape.problems(body, 1)
     throw invalidRequest(bodyProblemText(problem))
   }
@@ -68,7 +68,7 @@ export async function readServer({ caller, registry }: RequestContext, name: str
 /** A connection as it is to be, without what its upstream will tell. */
 export interface Draft {
   readonly connection: Omit<Connection, 'status' | 'serverInfo'>
-  readonly beside: ConnectionPrivate
+  readonly privatePart: ConnectionPrivate
   /** In the clear, for the first contact. */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -102,7 +102,7 @@ export async function draftNew(
       ...(typeof server?.iconUrl === 'string' && { iconUrl: server.iconUrl }),
       createdAt: now.toISOString(),
     },
-    beside: {
+    privatePart: {
       ...(write.server !== undefined && { server: write.server }),
       ...sealHeaders(headers ?? {}, ref, headersKey),
     },
@@ -119,23 +119,21 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
 }
 
 /** Throws `conflict` where the URL is another. `server` and `mock` are of the beginning: they stay as they are. */
-export function draftChanged(
-  write: ConnectionWrite,
-  before: StoredConnection,
-  { ref, headersKey }: WriteTarget,
-): Draft {
+export function draftChange(write: ConnectionWrite, before: StoredConnection, { ref, headersKey }: WriteTarget): Draft {
   const { status, serverInfo: _, ...connection } = before.connection
   const { name = connection.name, metadata = connection.metadata } = write
   const mcpUrl = write.mcpUrl ?? connection.mcpUrl
   if (mcpUrl !== connection.mcpUrl && !(status.state === 'input_required' && samePlace(mcpUrl, connection.mcpUrl))) {
     throw conflict('mcpUrl: is another than that of the connection; delete it, or make a new one')
   }
-  const { headers: _sealed, ...beside } = before.beside
+  const { headers: _sealed, ...privatePart } = before.privatePart
   return {
     connection: { ...connection, name, metadata, mcpUrl },
-    beside:
-      write.headers === undefined ? before.beside : { ...beside, ...sealHeaders(write.headers ?? {}, ref, headersKey) },
-    headers: write.headers ?? openHeaders(before.beside, ref, headersKey),
+    privatePart:
+      write.headers === undefined
+        ? before.privatePart
+        : { ...privatePart, ...sealHeaders(write.headers ?? {}, ref, headersKey) },
+    headers: write.headers ?? openHeaders(before.privatePart, ref, headersKey),
   }
 }
 

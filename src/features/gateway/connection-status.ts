@@ -44,5 +44,5 @@ async function writeStatus(
   const before = await findConnection(store, namespace, connectionId)
   if (before === undefined || JSON.stringify(before.connection.status) === JSON.stringify(status)) return
   const connection = { ...before.connection, status }
-  await store.commit(connectionChange(namespace, connectionId, before, { connection, beside: before.beside }))
+  await store.commit(connectionChange(namespace, connectionId, before, { connection, privatePart: before.privatePart }))
 }

@@ -24,7 +24,7 @@ export function* filterTools(text: string, blocks: readonly Block[]): Generator<
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
-  const narrow = isList ? { ...message, result: yield* filtered(result as Record<string, unknown>, blocks) } : message
+  const narrow = isList ? { ...message, result: yield* filterList(result as Record<string, unknown>, blocks) } : message
   return JSON.stringify(narrow)
 }
 
@@ -53,7 +53,7 @@ export function parseResponse(text: string): unknown {
   )
 }
 
-function* filtered(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
+function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
   const { tools } = result
   const rules = toolRules(blocks)
   const shown: unknown[] = []

@@ -9,7 +9,7 @@ import { rpcErrorBody } from '../../http/error-response.ts'
 import { freshJson } from '../../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
-import { folded } from '../../policy/rpc-match.ts'
+import { foldCase } from '../../policy/rpc-match.ts'
 import { bodyProblemText } from '../../schema/check.ts'
 import { reading, readJsonBytes } from '../../schema/json.ts'
 
@@ -89,7 +89,7 @@ const caseVariantCharsMax = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].
 function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
-    if (key.length <= caseVariantCharsMax && !fields.has(key) && fields.has(folded(key))) return key
+    if (key.length <= caseVariantCharsMax && !fields.has(key) && fields.has(foldCase(key))) return key
   }
   return undefined
 }
@@ -205,7 +205,7 @@ function textsByName(body: Message['body']): ReadonlyMap<string, ReadonlySet<str
 
 /** `tenantId`, `tenant_id` and `Tenant-Id` are the same name. */
 function lettersOf(name: string): string {
-  return folded(name).replace(/[^\p{L}\p{N}]/gu, '')
+  return foldCase(name).replace(/[^\p{L}\p{N}]/gu, '')
 }
 
 /** The texts among a call's arguments, at any depth, each with its key. */

@@ -26,7 +26,7 @@ export interface StreamOptions {
 }
 
 /** The stream as it comes. It ends early past its budgets, and the upstream with it when the client goes. */
-export function streamed(
+export function relayStream(
   body: ReadableStream<Uint8Array>,
   { rewrite, onEnd, watch }: StreamOptions,
 ): ReadableStream<Uint8Array> {
@@ -89,7 +89,7 @@ export function streamed(
 const pieceBytes = 64 * 1024
 
 /** Bytes as a stream that is as far as its reader. `onEnd` is called when all was taken, or the reader left. */
-export function inPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
+export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
   let at = 0
   return new ReadableStream<Uint8Array>(
     {
@@ -122,7 +122,7 @@ export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
 export async function rewriteResponse(response: Response, rewrite: Rewrite): Promise<Response> {
   const { status, headers, body } = response
   if (body !== null && mediaType(headers.get('content-type')) === 'text/event-stream') {
-    return new Response(streamed(body, { rewrite, onEnd() {} }), { status, headers })
+    return new Response(relayStream(body, { rewrite, onEnd() {} }), { status, headers })
   }
   return new Response(await rewrite(await response.text()), { status, headers })
 }
@@ -196,7 +196,7 @@ async function nextTurn(turn: { from: number }): Promise<void> {
 }
 
 /** A message as an event of its own. */
-export function eventOf(data: string): string {
+export function messageEvent(data: string): string {
   return eventText({ event: 'message', id: undefined, data }, data)
 }
 
@@ -229,7 +229,7 @@ export async function messagesOf(
   }
   let isDone = false
   let characters = 0
-  const reader = streamed(response.body, {
+  const reader = relayStream(response.body, {
     // What is no JSON ends the stream.
     async rewrite(data) {
       characters += data.length

@@ -336,7 +336,7 @@ const operations: readonly Operation[] = [
 export function openApiDocument(baseUrl: string): object {
   const paths: Record<string, object> = {}
   for (const operation of operations) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method]: described(operation) }
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: describeOperation(operation) }
   }
   return {
     openapi: '3.1.0',
@@ -355,7 +355,7 @@ export function openApiDocument(baseUrl: string): object {
   }
 }
 
-function described({
+function describeOperation({
   operationId,
   summary,
   description,

@@ -47,7 +47,7 @@ export function fixtureDoubts(sources: readonly SourceFile[]): FixtureProblem[] 
 }
 
 /** As `serve` judges with its defaults. */
-const policy = { allowed: [], isPublicAllowed: true, isOurs: () => false }
+const policy = { allowed: [], isPublicAllowed: true, isSelf: () => false }
 
 /** Why `serve` would not go there. Names are not looked up: they may mean another machine where it runs. */
 function refusalOfUrl(text: string): string | undefined {

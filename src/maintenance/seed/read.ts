@@ -12,8 +12,8 @@ import { type ServerDetail, serverUrlProblem } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
+import { type EncodedConnections, encodeConnections } from './encode.ts'
 import { type FixtureProblem, recordAt } from './problem.ts'
-import { collectReady, type ReadyConnections } from './ready.ts'
 import { createReferences } from './references.ts'
 import { FixtureApiKey, FixtureConnection, FixtureFile, FixtureOrganization, FixtureServer } from './schema.ts'
 import type { SourceFile } from './source-files.ts'
@@ -26,7 +26,7 @@ export interface Fixtures {
   readonly namespaces: readonly Namespace[]
   readonly apiKeys: readonly (Of<'apiKeys'> & { readonly file: string })[]
   readonly servers: readonly ServerDetail[]
-  readonly connections: ReadyConnections
+  readonly connections: EncodedConnections
   readonly mocks: readonly Of<'mocks'>[]
 }
 
@@ -72,7 +72,7 @@ class FixtureReader {
   readonly #apiKeys: (Of<'apiKeys'> & { readonly file: string })[] = []
   readonly #servers: ServerDetail[] = []
   readonly #mocks: Of<'mocks'>[] = []
-  readonly #connections: ReturnType<typeof collectReady>
+  readonly #connections: ReturnType<typeof encodeConnections>
   readonly #onProgress: ReadProgress
   readonly #references = createReferences()
 
@@ -88,7 +88,7 @@ class FixtureReader {
   #document: unknown
 
   constructor(spool: Spool, onProgress: ReadProgress) {
-    this.#connections = collectReady(spool)
+    this.#connections = encodeConnections(spool)
     this.#onProgress = onProgress
   }
 
@@ -274,7 +274,7 @@ function readWhole(bytes: Uint8Array, report: Report): unknown {
 }
 
 function readDocument(whole: unknown, report: Report, registerInvalid: RegisterInvalid): FixtureFile | undefined {
-  if (fileShape.accepts(whole)) return whole
+  if (fileShape.isValid(whole)) return whole
   const misowned = misownedNamespaces(whole)
   for (const { place, message } of fileShape.problems(whole, problemsPerFileMax)) {
     const [namespace = ''] = /^namespaces\[\d+\]/.exec(place) ?? []
@@ -313,7 +313,7 @@ function validEntries(document: unknown, registerInvalid: RegisterInvalid): Fixt
     // A hole where an entry was, so that the places of the others stay right.
     valid[kind] = []
     for (const [index, entry] of entries.entries()) {
-      if (shape.accepts(entry)) valid[kind][index] = entry
+      if (shape.isValid(entry)) valid[kind][index] = entry
       else if (typeof entry === 'object' && entry !== null)
         registerInvalid(kind, entry as Record<string, unknown>, index)
     }

@@ -1,8 +1,8 @@
 /** A write, inside a transaction: checked whole, then made. */
 
 import { freeBytesMin, reservedBytesMin } from '../../limits.ts'
-import { type Committed, checkKey, countedAll, type Key, sameBytes, type Write } from '../store.ts'
-import { appendChecksum, checked, noKey } from './checksum.ts'
+import { applyCounts, type Committed, checkKey, equalBytes, type Key, type Write } from '../store.ts'
+import { appendChecksum, noKey, verifyChecksum } from './checksum.ts'
 import { requireFreeSpace } from './free-space.ts'
 import type { Records } from './records.ts'
 import type { Bytes } from './root.ts'
@@ -24,9 +24,9 @@ export interface WriteTarget {
 export function applyWrite({ folder, data, segments, records, free }: WriteTarget, write: Write): Committed {
   const conflicts: Key[] = []
   for (const { key, value } of write.checks ?? []) {
-    if (!sameBytes(records.find(key), value)) conflicts.push(key)
+    if (!equalBytes(records.find(key), value)) conflicts.push(key)
   }
-  const { entries: counts, full } = countedAll(conflicts.length > 0 ? [] : (write.counts ?? []), records.find)
+  const { entries: counts, full } = applyCounts(conflicts.length > 0 ? [] : (write.counts ?? []), records.find)
   if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
   // Pages are rarely full, and a segment ends somewhere in its last one.
   let bytes = 0
@@ -65,7 +65,7 @@ function segmentEditor(
     bytesMax: records.segmentBytesMax,
     atOrAfter(key) {
       for (const entry of segments.getRange({ start: key, limit: 1 })) {
-        return { ...entry, value: checked(noKey, entry.value) }
+        return { ...entry, value: verifyChecksum(noKey, entry.value) }
       }
       return undefined
     },

@@ -29,14 +29,14 @@ export function appendChecksum(key: Key, value: Uint8Array): Buffer {
 const stored = createScratchBuffer()
 
 /** The same memory without the checksum. Throws StoreError `damaged`. */
-export function checked(key: Key, bytes: Uint8Array): Buffer {
-  const value = intactValue(key, bytes)
+export function verifyChecksum(key: Key, bytes: Uint8Array): Buffer {
+  const value = tryVerifyChecksum(key, bytes)
   if (value === undefined) throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
   return value
 }
 
 /** Undefined where the checksum is another. */
-export function intactValue(key: Key, bytes: Uint8Array): Buffer | undefined {
+export function tryVerifyChecksum(key: Key, bytes: Uint8Array): Buffer | undefined {
   const end = bytes.length - checksumBytes
   if (end < 0) return undefined
   const buffer = asBuffer(bytes)

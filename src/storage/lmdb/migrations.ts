@@ -5,8 +5,8 @@
 
 import { connections, prefixRange, privates } from '../keys.ts'
 import { asBuffer, StoreError } from '../store.ts'
-import { createUsages } from '../usage.ts'
-import { appendChecksum, intactValue, noKey } from './checksum.ts'
+import { createUsageCounter } from '../usage.ts'
+import { appendChecksum, noKey, tryVerifyChecksum } from './checksum.ts'
 import { type Bytes, openBytes, type Root } from './root.ts'
 import { Segment } from './segments.ts'
 
@@ -93,20 +93,20 @@ function addChecksums(data: Bytes, segments: Bytes): void {
 /** From 2: the checksum of a record was of its value alone. What was damaged before stays so. */
 function coverKeys(data: Bytes): void {
   for (const key of [...data.getKeys()]) {
-    const value = intactValue(noKey, data.get(key) ?? nothing)
+    const value = tryVerifyChecksum(noKey, data.get(key) ?? nothing)
     if (value !== undefined) data.put(key, appendChecksum(key, value))
   }
 }
 
 /** From 3: nobody counted what a namespace holds. */
 function countUsage(data: Bytes, segments: Bytes): void {
-  const usages = createUsages()
+  const usages = createUsageCounter()
   for (const { value } of segments.getRange({ start: connections, end: prefixRange(connections).lt })) {
-    const segment = new Segment(intactValue(noKey, value) ?? Buffer.alloc(4))
+    const segment = new Segment(tryVerifyChecksum(noKey, value) ?? Buffer.alloc(4))
     for (let at = 0; at < segment.count; at += 1) usages.add({ key: segment.key(at), value: segment.value(at) })
   }
   for (const { key, value } of data.getRange({ start: privates, end: prefixRange(privates).lt })) {
-    usages.add({ key, value: intactValue(key, value) ?? nothing })
+    usages.add({ key, value: tryVerifyChecksum(key, value) ?? nothing })
   }
   for (const { key, value } of usages.entries()) data.put(key, appendChecksum(key, value))
 }

@@ -4,7 +4,7 @@
  */
 
 import { type ConcatenatedValues, concatenate, copyBytes, type Key, type Range } from '../store.ts'
-import { checked } from './checksum.ts'
+import { verifyChecksum } from './checksum.ts'
 import type { Bytes } from './root.ts'
 import type { SegmentReader, Take } from './segment-reader.ts'
 import type { PackedKinds } from './segments.ts'
@@ -31,7 +31,7 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     if (isPacked(key)) return packed.getMany([key])[0]
     // Its own bytes, looked at where they lie; `get` would copy them first.
     const bytes = data.getBinaryFast(key)
-    return bytes === undefined ? undefined : copyBytes(checked(key, bytes))
+    return bytes === undefined ? undefined : copyBytes(verifyChecksum(key, bytes))
   }
 
   /** Gives the entries of a range to `take`, before, in and after the segments. Returns whether there are more. */
@@ -69,7 +69,7 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
       for (const { key, value } of data.getRange(options)) {
         if (taken === limit) return true
         taken += 1
-        take(key, checked(key, value))
+        take(key, verifyChecksum(key, value))
       }
     }
     return false

@@ -6,7 +6,7 @@
 import { isOf, namespacesAhead } from '../ahead.ts'
 import { aheadKey, indexKind, prefixRange } from '../keys.ts'
 import type { Entry, Key } from '../store.ts'
-import { appendChecksum, intactValue, noKey } from './checksum.ts'
+import { appendChecksum, noKey, tryVerifyChecksum } from './checksum.ts'
 import { openRecords } from './migrations.ts'
 import { openRoot } from './root.ts'
 import { encodeSegment, packedKinds, Segment, splitSegments } from './segments.ts'
@@ -19,21 +19,21 @@ export interface ScanVisitor {
 }
 
 /** `folder` is the store's. It may be served meanwhile. */
-export async function inspect(folder: string, { entry, damaged }: ScanVisitor): Promise<void> {
+export async function scanStore(folder: string, { entry, damaged }: ScanVisitor): Promise<void> {
   const root = openRoot(folder)
   try {
     const { data, segments } = openRecords(root)
     const note = data.get(aheadKey)
-    const ahead = namespacesAhead(note === undefined ? undefined : intactValue(aheadKey, note))
+    const ahead = namespacesAhead(note === undefined ? undefined : tryVerifyChecksum(aheadKey, note))
     for (const { key, value } of data.getRange({})) {
-      const intact = intactValue(key, value)
+      const intact = tryVerifyChecksum(key, value)
       // A search goes another way than a walk: both must get there.
       if (intact === undefined || !data.doesExist(key)) damaged(key)
       else if (!isOf(ahead, key)) entry({ key, value: intact })
     }
     let before: Key = new Uint8Array(0)
     for (const { key, value } of segments.getRange({})) {
-      const intact = intactValue(noKey, value)
+      const intact = tryVerifyChecksum(noKey, value)
       const segment = intact === undefined ? undefined : new Segment(intact)
       // A segment stands under its last key, or under one that was its last; and after the segment before it.
       const isInPlace =

@@ -1,7 +1,7 @@
 /** Reads segments (`segments.ts`) where LMDB has them, without a copy of what is not asked for. */
 
 import { type ConcatenatedValues, comma, concatenatedIn, type Key, type Range, wrapBytesMax } from '../store.ts'
-import { checked, noKey } from './checksum.ts'
+import { noKey, verifyChecksum } from './checksum.ts'
 import { type Bytes, keyEncoder, type Root } from './root.ts'
 import { Segment } from './segments.ts'
 
@@ -24,7 +24,7 @@ export function openSegmentReader(root: Root): SegmentReader {
   const encoder = {
     encode: (value: Uint8Array) => value,
     decode(bytes: Buffer): true {
-      current = new Segment(checked(noKey, bytes))
+      current = new Segment(verifyChecksum(noKey, bytes))
       return true
     },
   }

@@ -12,7 +12,7 @@ beforeEach(async () => {
   const addresses = createAddresses({
     allowed: [],
     isPublicAllowed: true,
-    isOurs: () => false,
+    isSelf: () => false,
     resolve: async (host) => (host === 'inside.example.com' ? ['10.1.2.3'] : []),
   })
   platform = await createTestPlatform({ upstream: createUpstream(addresses) })
@@ -139,12 +139,14 @@ describe('a connection over HTTP', () => {
     expect(JSON.stringify([...platform.logged, ...platform.audited])).not.toContain('CANARY')
     const { entries } = await platform.store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
     expect(Buffer.concat(entries.map(({ value }) => value)).includes('CANARY')).toBe(false)
-    const sealed = (await findConnection(platform.store, 'ada', 'secret'))?.beside.headers
+    const sealed = (await findConnection(platform.store, 'ada', 'secret'))?.privatePart.headers
     expect(sealed).toBeString()
     await send('PUT', '/connect/ada/secret', { name: 'kept' })
-    expect((await findConnection(platform.store, 'ada', 'secret'))?.beside.headers).toBe(sealed as string)
+    expect((await findConnection(platform.store, 'ada', 'secret'))?.privatePart.headers).toBe(sealed as string)
     await send('PUT', '/connect/ada/secret', { headers: null })
-    expect((await findConnection(platform.store, 'ada', 'secret'))?.beside).toEqual({ server: 'northwind/calendar' })
+    expect((await findConnection(platform.store, 'ada', 'secret'))?.privatePart).toEqual({
+      server: 'northwind/calendar',
+    })
   })
 
   test('is in the audit log, with who wrote it', async () => {

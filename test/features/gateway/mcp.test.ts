@@ -141,7 +141,7 @@ beforeEach(async () => {
   addresses = createAddresses({
     allowed: ['127.0.0.1'].flatMap((text) => readAllowedUpstream(text) ?? []),
     isPublicAllowed: false,
-    isOurs: () => false,
+    isSelf: () => false,
   })
   platform = await createTestPlatform({ upstream: createUpstream(addresses, { pseudonym: 'postern-test' }) })
   front = Bun.serve({

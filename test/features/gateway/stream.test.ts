@@ -1,10 +1,10 @@
 /** Streams of events, looked into: whole events out, whatever pieces they came in. */
 
 import { expect, test } from 'bun:test'
-import { streamed } from '../../../src/features/gateway/stream.ts'
+import { relayStream } from '../../../src/features/gateway/stream.ts'
 import { random } from '../../support/random.ts'
 
-function inPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array> {
+function streamInPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array> {
   const bytes = Buffer.from(text)
   let at = 0
   return new ReadableStream({
@@ -18,7 +18,7 @@ function inPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array
 }
 const read = async (text: string, sizeOf: () => number) => {
   let ended = 0
-  const out = streamed(inPieces(text, sizeOf), {
+  const out = relayStream(streamInPieces(text, sizeOf), {
     rewrite: async (data) => data.toUpperCase(),
     onEnd: () => (ended += 1),
   })

@@ -5,7 +5,7 @@ import { open } from 'lmdb'
 import { freeBytesMin, reservedBytesMin } from '../../../src/limits.ts'
 import { appendChecksum, noKey } from '../../../src/storage/lmdb/checksum.ts'
 import { keyEncoder, openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
-import { inspect } from '../../../src/storage/lmdb/scan.ts'
+import { scanStore } from '../../../src/storage/lmdb/scan.ts'
 import { encodeSegment, type PackedKinds } from '../../../src/storage/lmdb/segments.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
@@ -125,7 +125,7 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
   })()
   const look = async () => {
     const seen: string[] = []
-    await inspect(place.folder, {
+    await scanStore(place.folder, {
       entry: (entry) => seen.push(`${Buffer.from(entry.key)}=${Buffer.from(entry.value)}`),
       damaged: () => seen.push('damaged'),
     })
