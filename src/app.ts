@@ -205,5 +205,5 @@ function shapeOutsideOf(request: Request): ErrorShape {
 /** A damaged record is no passing trouble: it is answered as a fault of ours, and the log says which. */
 function storeIsAway(thrown: unknown): PlatformError | undefined {
   if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
-  return new PlatformError('unavailable', 'The store cannot be written right now', { cause: thrown })
+  return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })
 }

@@ -27,7 +27,8 @@ function roomOf(file: string): string {
 /** From the top down: each room imports only from those below it. Rooms on one floor do not know one another. */
 const floors: readonly (readonly string[])[] = [
   ['main.ts'],
-  ['cli', 'tools'],
+  ['tools'],
+  ['cli'],
   ['app.ts', 'maintenance'],
   ['fast-lane'],
   ['features/tokens', 'features/connections', 'features/servers', 'features/gateway', 'features/reference'],

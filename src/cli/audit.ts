@@ -43,11 +43,11 @@ export async function verifyAudit(
   const { entries, follows, lastHash, problems, truncatedLines } = chain.report()
   const named = paths.join(', ')
   if (hash !== undefined && !hasHash) {
-    throw new CommandError(`${named} has no entry with the hash ${hash}: it was cut off, or written anew`)
+    throw new CommandError(`${named} has no entry with the hash ${hash}: the log was truncated or rewritten`)
   }
-  for (const place of truncatedLines) stderr(`${place}: was cut short by a crash; nothing is missing after it\n`)
+  for (const place of truncatedLines) stderr(`${place}: was truncated by a crash; nothing after it is missing\n`)
   if (problems.length > 0) {
-    if (entries === 0) throw new CommandError(`${named} is no audit log: none of its lines is an entry`)
+    if (entries === 0) throw new CommandError(`${named} is not an audit log: no line is a valid entry`)
     const lines = problems.slice(0, problemsShownMax)
     if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} more`)
     throw new CommandError(lines.join('\n'))

@@ -19,7 +19,7 @@ interface Flags {
 /** While the server runs or not; what was committed before is in it. */
 export async function backUpCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
   requireDataFolder(data)
-  if (existsSync(file)) throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
+  if (existsSync(file)) throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
   process.umask(0o077)
   await asCommandError(`cannot write ${file}`, () =>
     backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
@@ -33,7 +33,7 @@ export async function backUpCommand(file: string, { data }: Flags, { stdout }: T
 export async function restoreCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
   if (existsSync(data) && readdirSync(data).length > 0) {
-    throw new CommandError(`${data} is not empty: choose a new folder with --data, nothing is overwritten`)
+    throw new CommandError(`${data} is not empty: choose a new folder with --data (nothing was overwritten)`)
   }
   process.umask(0o077)
   await leavingNothing(data, async () => {
@@ -48,7 +48,7 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
     await verify({ data, repair: true }, terminal).catch((error: unknown) => {
       if (!(error instanceof CommandError)) throw error
       const problems = error.message.replace(/\nrestore a backup$/, '')
-      throw new CommandError(`${problems}\n${file} is damaged: nothing is restored`, 1, { cause: error })
+      throw new CommandError(`${problems}\n${file} is damaged: nothing was restored`, 1, { cause: error })
     })
   })
   await auditCommand(data, 'backup.restored', {})

@@ -36,7 +36,7 @@ export async function check(
     const lines = strict ? [...wrong, ...warnings] : wrong
     if (!strict) stderr(warningLines(warnings))
     throw new CommandError(
-      `${lines.map(escapeControlCharacters).join('\n')}\n${countText(lines.length, 'problem')}: these fixtures can be loaded, and are not right`,
+      `${lines.map(escapeControlCharacters).join('\n')}\n${countText(lines.length, 'problem')}: the fixtures can be loaded, but these should be fixed`,
     )
   }
   stderr(warningLines(warnings))

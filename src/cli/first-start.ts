@@ -22,7 +22,7 @@ export async function firstStart(
     operatorKey !== undefined &&
     (await store.get(apiKeyDigestKey(apiKeyDigest(secrets.apiKeyPepper, operatorKey)))) !== undefined
   ) {
-    throw new CommandError('POSTERN_API_KEY is also a key of the fixtures: choose another')
+    throw new CommandError('POSTERN_API_KEY is also an API key of the fixtures: choose another')
   }
   const { key } = await createApiKey(store, secrets.apiKeyPepper, {
     userId: 'operator',
@@ -47,6 +47,6 @@ export async function recordBaseUrl(store: Store, url: string, log: Log): Promis
     await store.commit({ puts: [{ key: baseUrlKey, value: Buffer.from(url) }] })
   } catch (error) {
     // A disk without room is no reason not to serve: this is only kept for `token explain`.
-    log.warn('the base URL could not be kept', { error: (error as Error).message })
+    log.warn('the base URL could not be stored', { error: (error as Error).message })
   }
 }

@@ -1,4 +1,4 @@
-/** `postern keys create | list | revoke`: API keys, while the server runs or not. */
+/** `postern keys create | list | revoke`: API keys, whether or not the server runs. */
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'

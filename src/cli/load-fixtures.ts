@@ -60,12 +60,12 @@ function refusesSampleKeys({ host, areSampleKeysAllowed }: ServeConfig): boolean
 export async function checkSampleKeys({ store, secrets }: DataFolder, config: ServeConfig, log: Log): Promise<void> {
   if (isLoopback(config.host) || !(await acceptsSampleKey(store, secrets.apiKeyPepper))) return
   if (!config.areSampleKeysAllowed) throw sampleKeysRefused(config)
-  log.warn('the keys of the sample fixtures, which everybody has, are accepted', { host: config.host })
+  log.warn('the publicly known keys of the sample fixtures are accepted', { host: config.host })
 }
 
 function sampleKeysRefused({ host }: ServeConfig): CommandError {
   return new CommandError(
-    `whoever reaches ${host} could use the keys of the sample fixtures, which everybody has: load fixtures of your own ` +
+    `anyone who can reach ${host} could use the publicly known keys of the sample fixtures: load fixtures of your own ` +
       'and revoke those keys (postern keys revoke), or allow them with --allow-sample-keys',
   )
 }

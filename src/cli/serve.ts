@@ -53,7 +53,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   using cleanup = new DisposableStack()
   cleanup.use(lockForServing(dataPath))
   const folder = await openDataFolder(dataPath, (from, to, upgrade) => {
-    if (upgrade()) log.info('the store is upgraded', { from, to })
+    if (upgrade()) log.info('the store was upgraded', { from, to })
   })
   const { store, secrets } = folder
   const server = listen(config)
@@ -120,7 +120,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const operatorKey = await firstStart(folder, config.operatorKey, log)
   await recordBaseUrl(store, url, log)
   if (config.baseUrl === undefined && wildcards.has(config.host)) {
-    log.warn('tokens name an issuer that no client can call: set --base-url', { issuer: url })
+    log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
@@ -132,8 +132,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       if (loaded === 'unchanged') log.info('the fixtures have not changed')
     } catch (error) {
       const { message } = error as Error
-      if (error instanceof CommandError) log.warn('fixtures were not reloaded', { problems: message })
-      else log.error('fixtures were not reloaded', { error: message })
+      if (error instanceof CommandError) log.warn('the the fixtures were not reloaded', { problems: message })
+      else log.error('the the fixtures were not reloaded', { error: message })
     }
   }
   /** One after the other: a change comes in several steps, and a signal at any time. */
@@ -179,7 +179,7 @@ async function openMetrics({ metrics }: ServeConfig, { url, localAddresses, fold
 
 function chooseUpstreamClient({ upstream: { client } }: ServeConfig, log: Log) {
   return chooseClient(client, () =>
-    log.warn('this runtime has no HTTP parser that we know, so MCP servers are reached as with --upstream-client node'),
+    log.warn('this runtime lacks the HTTP parser that postern uses, so --upstream-client node is used instead'),
   )
 }
 

@@ -1,4 +1,4 @@
-/** `postern signing-key list | rotate | revoke`: the keys that sign service tokens, while the server runs or not. */
+/** `postern signing-key list | rotate | revoke`: the keys that sign service tokens, whether or not the server runs. */
 
 import {
   changeSigningKeys,

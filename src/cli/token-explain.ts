@@ -42,7 +42,7 @@ export async function explainToken(
   const token = readToken(given)
   const claims = unverifiedClaims(token)
   if (claims === undefined)
-    throw new CommandError('this is not a service token of postern: give all of what POST /tokens answered as `token`')
+    throw new CommandError('this is not a service token of postern: pass the whole `token` that POST /tokens returned')
   const blocks = claims.policy.map((constraint, index) => {
     const read = readConstraint(constraint)
     if ('problem' in read)
@@ -129,7 +129,8 @@ async function lookUp(
 function signatureLines(claims: ServiceTokenClaims, token: string, data: string, known: Known | undefined): string[] {
   if (known?.keys === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
   const verified = verifyToken(token, { keys: known.keys, issuer: claims.iss, nowSeconds: claims.iat })
-  if (!('claims' in verified)) return [`signature is NOT of a key in ${data}: do not trust what stands here`]
+  if (!('claims' in verified))
+    return [`signature does NOT verify with any key in ${data}: do not trust the claims above`]
   return [
     `signature is of a key in ${data}`,
     ...known.revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),

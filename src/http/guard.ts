@@ -46,10 +46,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {
         if (!isSelf(hostHeader)) {
-          throw new PlatformError(
-            'forbidden',
-            'Host: is not a name of this server; if it should be, set it with --base-url',
-          )
+          throw new PlatformError('forbidden', 'Host: not a name of this server; to allow it, set it with --base-url')
         }
         if (passed.size < 100) passed.add(hostHeader)
       }
@@ -58,7 +55,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
       if (!origins.has(origin)) {
         throw new PlatformError(
           'forbidden',
-          'Origin: may not call this server; if it should, name it with --cors-origin',
+          'Origin: not allowed to call this server; to allow it, add it with --cors-origin',
         )
       }
       if (!corsOrigins.includes(origin)) return {}

@@ -49,7 +49,7 @@ export async function importFile(
   await plan.read(onProgress)
   await plan.requireNamed()
   const committed = await store.load(await plan.write(onProgress))
-  if (!committed.ok) throw new CommandError('something else was written meanwhile, so nothing was imported: try again')
+  if (!committed.ok) throw new CommandError('another process wrote to the store, so nothing was imported: try again')
   return { records: plan.records, leftOut: plan.leftOut }
 }
 

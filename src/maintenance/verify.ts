@@ -128,7 +128,7 @@ class RecordCheck {
     const { key, value } = entry
     switch (parsed?.kind) {
       case undefined:
-        this.#report(key, 'is of no kind that this version knows')
+        this.#report(key, 'unknown kind of record')
         return
       case 'organization':
         this.#readOwn(key, value, organizationShape, ({ organizationId }) => organizationId === parsed.organizationId)

@@ -55,7 +55,7 @@ export function openAuditLock(path: string): AuditLock {
     const { message } = error as Error
     throw new StoreError(
       'damaged',
-      `${path} is not the lock of the audit log (${message}): remove it, and it is made anew`,
+      `${path} is not the lock of the audit log (${message}): delete it; it will be created again`,
       {
         cause: error,
       },

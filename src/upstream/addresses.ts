@@ -65,10 +65,11 @@ export function createAddresses(policy: AddressPolicy): Addresses {
       const addresses = await names.addressesOf(host, holder, timeoutMs)
       if (addresses.length > 0) return addresses
     } catch (error) {
-      if (error instanceof TooManyLookups) throw new AddressError('unresolved', `was not looked up: ${error.message}`)
+      if (error instanceof TooManyLookups)
+        throw new AddressError('unresolved', `could not be looked up: ${error.message}`)
       throw error
     }
-    throw new AddressError('unresolved', 'has no address, or no name server told one in time')
+    throw new AddressError('unresolved', 'has no address, or no name server answered in time')
   }
 
   return {

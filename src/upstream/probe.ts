@@ -87,7 +87,7 @@ async function connectClient(
         isRefusal ||= status >= 400 && status < 500
         if (status < 200 || status > 299) problem = `The server does not speak MCP: it answered ${status}`
         return limitFetch(toResponse(answer), () => {
-          problem = 'The server does not speak MCP: it says too much for a greeting'
+          problem = 'The server does not speak MCP: its response to "initialize" is too large'
           enough.abort()
         })
       } catch (error) {

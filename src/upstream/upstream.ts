@@ -209,7 +209,7 @@ function receiveResponse(
   let breakOff: Abort | undefined
   let signal: AbortSignal | undefined
   let lateAt = performance.now() + timeoutMs
-  let lateText = `no answer within ${Math.ceil(timeoutMs / 1000)} s`
+  let lateText = `no response within ${Math.ceil(timeoutMs / 1000)} s`
   const watch = clock.watch((now) => {
     if (now >= lateAt) stop(new UpstreamError('late', lateText))
     else if (signal === undefined && signalOf !== undefined) listen(signalOf())
@@ -260,13 +260,15 @@ function receiveResponse(
         return resolve({ status, headers, body: stream.readable })
       }
       lateAt = performance.now() + upstreamBodyTimeoutMs
-      lateText = 'it did not finish its answer in time'
+      lateText = 'it did not finish its response in time'
     },
     onData(chunk) {
       if (stream?.give(chunk) === true) return
-      if (!body.add(chunk)) return stop(new UpstreamError('busy', 'too much of your other answers is still under way'))
+      if (!body.add(chunk))
+        return stop(new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending'))
       if (body.length() <= upstreamResponseBytesMax) return
-      const what = stream === undefined ? 'its answer is larger than' : 'its stream is ahead of its reader by more than'
+      const what =
+        stream === undefined ? 'its response is larger than' : 'its stream is ahead of the client by more than'
       stop(new UpstreamError('down', `${what} ${upstreamResponseBytesMax} bytes`))
     },
     onEnd() {
@@ -286,5 +288,5 @@ function receiveResponse(
 }
 
 function problemOf(cause: Error): string {
-  return cause instanceof CertificateError ? cause.message : 'it takes no connection, or broke it off'
+  return cause instanceof CertificateError ? cause.message : 'connection refused or reset'
 }

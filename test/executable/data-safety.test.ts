@@ -48,7 +48,7 @@ describe('data is safe', () => {
     const file = join(place.folder, 'no-backup')
     writeFileSync(file, 'x'.repeat(10_000))
     const { code, stderr } = await run(place, ['restore', file, '--data', place.data])
-    expect({ code, stderr }).toEqual({ code: 1, stderr: `${file} is no backup of postern, or a damaged one\n` })
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `${file} is not a backup of postern, or is damaged\n` })
     expect(existsSync(place.data)).toBe(false)
   })
 
@@ -63,7 +63,7 @@ describe('data is safe', () => {
     const backUp = () => run(place, ['backup', file, '--data', place.data])
     expect(await backUp()).toMatchObject({ code: 0, stderr: '' })
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    expect(await backUp()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/is there already/) })
+    expect(await backUp()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/already exists/) })
     await run(place, ['token', 'revoke', token, '--data', place.data])
     await server.kill('SIGKILL')
     const restored = { ...place, data: join(place.folder, 'restored') }
@@ -196,7 +196,7 @@ describe('data is safe', () => {
     expect(await verify('--repair')).toMatchObject({
       code: 0,
       stderr: '',
-      stdout: expect.stringMatching(/is written anew/),
+      stdout: expect.stringMatching(/was rebuilt/),
     })
     expect(await verify()).toMatchObject({ code: 0, stderr: '' })
     // The disk changes the structure of the file itself, which LMDB does not survive.

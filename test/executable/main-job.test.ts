@@ -33,13 +33,13 @@ describe('the main job', () => {
     expect(await (await fetch(`${shared.server.url}/docs`)).text()).toMatch(/^<!doctype html>/)
   })
 
-  test('the company of the README takes the place of the sample, and every command opens the folder after it', async () => {
+  test('the company of the documentation takes the place of the sample, and every command opens the folder after it', async () => {
     using place = workplace()
     await (await startServer(place)).kill('SIGTERM')
     const own = join(place.folder, 'platform')
     mkdirSync(own)
-    const readme = readFileSync(join(import.meta.dir, '../../README.md'), 'utf8')
-    const company = /`platform\/company\.json`:\s+```json\n(.*?)```/s.exec(readme)?.[1] ?? ''
+    const document = readFileSync(join(import.meta.dir, '../../docs/fixtures.md'), 'utf8')
+    const company = /`platform\/company\.json`:\s+```json\n(.*?)```/s.exec(document)?.[1] ?? ''
     writeFileSync(join(own, 'company.json'), company)
     await using server = await startServer(place, ['--fixtures', own])
     const { code, stdout, stderr } = await run(place, ['keys', 'create', '--user', 'you', '--data', place.data])

@@ -94,7 +94,7 @@ describe.if(isHere('the history of the source'))('an older store (needs the hist
     const second = await startServer(place, samePort)
     expect(JSON.parse(second.stderr().split('\n')[0] ?? '')).toMatchObject({
       level: 'info',
-      event: 'the store is upgraded',
+      event: 'the store was upgraded',
       from: 2,
       to: 4,
     })

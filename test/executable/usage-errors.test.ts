@@ -44,7 +44,7 @@ describe('one clear line and an exit code', () => {
       () => ['dev'],
       { TMPDIR: '/nowhere' },
     ],
-    ['a log that is none', 1, /is no audit log/, () => ['audit', 'verify', '/etc/hostname']],
+    ['a log that is none', 1, /is not an audit log/, () => ['audit', 'verify', '/etc/hostname']],
     ['a port out of range', 2, /--port 65536/, () => ['serve', '--port', '65536']],
     [
       'a base URL that is none',
@@ -130,7 +130,9 @@ describe('one clear line and an exit code', () => {
     writeFileSync(file, Buffer.alloc(32, 'x').toString('base64url'), { mode: 0o600 })
     const other = await run(place, ['serve', '--data', place.data, '--port', '0'])
     expect(other).toMatchObject({ code: 1, stdout: '' })
-    expect(other.stderr).toBe('the signing keys are not of this instance secret: restore both from the same backup\n')
+    expect(other.stderr).toBe(
+      'the signing keys do not belong to this instance secret: restore both from the same backup\n',
+    )
   })
 
   const damages: [what: string, damage: (file: string) => void][] = [

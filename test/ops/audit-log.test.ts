@@ -176,7 +176,7 @@ describe('the audit log', () => {
   test('a lock file that is none is told', () => {
     using place = workplace()
     writeFileSync(join(place.folder, 'audit.lock'), 'x'.repeat(5000))
-    expect(() => open(place.folder)).toThrow(/audit\.lock is not the lock of the audit log .*: remove it/)
+    expect(() => open(place.folder)).toThrow(/audit\.lock is not the lock of the audit log .*: delete it/)
   })
 })
 

@@ -17,6 +17,6 @@ if (notLookedAt.length > 0) told(notLookedAt.length, 'named by a threat and not 
 if (wrong.length > 0) told(wrong.length, 'wrong', wrong)
 else
   console.log(
-    `${results.length - skipped.length} tests ran and passed, and with them those of ${threats.length} threats`,
+    `${results.length - skipped.length} tests ran and passed, and with them all that a threat names${notLookedAt.length > 0 ? ', but for those' : ''}`,
   )
 process.exit(wrong.length > 0 ? 1 : 0)

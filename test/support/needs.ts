@@ -31,6 +31,8 @@ const needs = {
   nginx: () => Bun.which('nginx') !== null,
   caddy: () => Bun.which('caddy') !== null,
   'systemd-analyze': () => Bun.which('systemd-analyze') !== null,
+  /** With `--json`. */
+  'curl 7.82': () => succeeds('curl', '--json', '', '--version'),
   bash: () => Bun.which('bash') !== null,
   zsh: () => Bun.which('zsh') !== null,
   fish: () => Bun.which('fish') !== null,

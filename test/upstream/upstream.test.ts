@@ -355,7 +355,7 @@ eachClient((open) => {
         const moment = new Promise<undefined>((done) => setImmediate(() => done(undefined)))
         error = await Promise.race([reader?.closed.catch((thrown: unknown) => thrown), moment])
       }
-      expect(String(error)).toContain('ahead of its reader')
+      expect(String(error)).toContain('ahead of the client')
     })
 
     test('may hold more streams than the runtime’s own fetch would let be', async () => {

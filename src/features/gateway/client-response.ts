@@ -64,7 +64,7 @@ export async function clientResponse(
 function authorizationRequired({ message: { id }, connection }: UpstreamCall, { onStatus }: ClientResponseOptions) {
   onStatus({ ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
   const { authorizationUrl } = connection.status as { authorizationUrl?: string }
-  return new PlatformError('upstream_unauthorized', 'The upstream wants authorization', {
+  return new PlatformError('upstream_unauthorized', 'The upstream requires authorization', {
     id,
     ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
   })

@@ -28,7 +28,7 @@ export function createStatusRecorder({ store, now, log }: StatusRecorderOptions)
       if (last !== undefined && now() - last < statusWriteIntervalMs) return
       written.set(name, now())
       writeStatus(store, namespace, connectionId, status).catch((error: unknown) =>
-        log.warn('the state of a connection was not written', { error: String(error) }),
+        log.warn('the status of a connection could not be written', { error: String(error) }),
       )
     },
   }

@@ -47,10 +47,7 @@ export function parseResponse(text: string): unknown {
           depthMax: parsedResponseDepthMax,
         })
   if (read !== undefined) return read.value
-  throw new PlatformError(
-    'upstream_error',
-    'The upstream’s answer is too large to be looked into, or nested too deep: it can only be passed on whole',
-  )
+  throw new PlatformError('upstream_error', 'The upstream’s response is too large or too deeply nested to be filtered')
 }
 
 function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {

@@ -122,10 +122,10 @@ export async function forward(
   }
   if (status.state === 'input_required') {
     const { http, missing } = status
-    throw new PlatformError('input_required', 'The connection waits for input', { id, data: { http, missing } })
+    throw new PlatformError('input_required', 'The connection requires input', { id, data: { http, missing } })
   }
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
-    throw new PlatformError('upstream_error', 'The connection has no upstream that can be reached', { id })
+    throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })
   }
   const ref = { namespace, connectionId }
   // Of the headers that repeat arguments only those go on that a rule on arguments was asked of.
@@ -180,7 +180,7 @@ function sessionKeyOf({
 async function readWithin<T>(memory: Shares, holder: Holder, characters: number, read: () => Promise<T>): Promise<T> {
   const amount = characters * parsedResponseMemoryFactor
   if (!memory.take(holder, amount)) {
-    throw new PlatformError('rate_limited', 'Too many answers to this caller are being read: try again')
+    throw new PlatformError('rate_limited', 'Too many responses to this caller are being read: try again')
   }
   try {
     return await read()
@@ -193,7 +193,7 @@ async function readWithin<T>(memory: Shares, holder: Holder, characters: number,
 function endOfStream(thrown: unknown): PlatformError {
   const error = asPlatformError(thrown)
   return error.code === 'internal'
-    ? new PlatformError('unavailable', 'Whether this may go on cannot be told right now')
+    ? new PlatformError('unavailable', 'Whether this stream may continue cannot be checked right now')
     : error
 }
 

@@ -54,7 +54,7 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   }
   const { value } = read
   if (Array.isArray(value))
-    throw new PlatformError('invalid_request', 'batches are not accepted: send each request by itself')
+    throw new PlatformError('invalid_request', 'batches are not supported: send each message in a request of its own')
   if (typeof value !== 'object' || value === null)
     throw new PlatformError('invalid_request', 'the body must be a JSON-RPC object')
   const body = value as Record<string, unknown>
@@ -65,13 +65,13 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   if ('id' in body && readable === null) throw not('id: must be a string or a number')
   const isReply = !('method' in body)
   if (isReply && (readable === null || 'result' in body === 'error' in body)) {
-    throw not('this is neither a request, nor a notification, nor a reply')
+    throw not('not a JSON-RPC request, notification or response')
   }
   if (!isReply && typeof method !== 'string') throw not('method: must be a string')
   if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
   const params = body['params']
   const caseVariant = caseVariantIn(body, fieldsOfRpc) ?? caseVariantIn(params, fieldsOfParams)
-  if (caseVariant !== undefined) throw not(`${caseVariant}: is a field of MCP but for its spelling`)
+  if (caseVariant !== undefined) throw not(`${caseVariant}: differs only in case from a field of MCP`)
   if (params !== undefined && (typeof params !== 'object' || params === null)) {
     throw not('params: must be an object')
   }

@@ -92,7 +92,7 @@ interface Operation {
 
 const denied = {
   401: 'The API key or token is missing or invalid',
-  429: 'Too many credentials from this address were not accepted; `retry-after` says when to try again',
+  429: 'Too many invalid credentials from this address; `retry-after` says when to try again',
   503: 'The store cannot be used right now',
 }
 const path = (name: string, description: string) => ({
@@ -112,28 +112,28 @@ const query = (name: string, description: string, schema: object = { type: 'stri
 const connectionPath = [path('namespace', 'The namespace'), path('connectionId', 'The connection')]
 const connectionErrors = {
   400: 'The request cannot be read; the message names the place',
-  403: 'The token does not allow it, or would not see what it makes',
-  404: 'There is no such namespace or connection, or the caller does not see it',
+  403: 'The token does not allow this, or its constraints would hide the resulting connection',
+  404: 'There is no such namespace or connection, or it is hidden from the caller',
   ...denied,
 }
 
 const writeErrors = {
   ...connectionErrors,
-  429: 'This API key writes too many connections, or too many credentials from this address were not accepted; `retry-after` says when to try again',
+  429: 'This API key is writing connections too fast, or too many invalid credentials came from this address; `retry-after` says when to try again',
 }
 const makeErrors = {
   ...writeErrors,
-  403: 'The token does not allow it, or would not see what it makes; or the namespace holds as much as it may',
+  403: 'The token does not allow this, or its constraints would hide the resulting connection; or the namespace is full',
 }
 
 const toolPath = path('tool', 'Its name')
 const toolErrors = {
   ...connectionErrors,
-  400: 'The request cannot be read, or the server behind does not take it',
-  401: 'The API key or token is missing or invalid, or the server behind wants authorization',
-  409: 'The connection waits for input',
-  502: 'The server behind cannot be reached, does not speak MCP, or answered with an error',
-  504: 'The server behind does not answer in time',
+  400: 'The request cannot be read, or the upstream rejects it',
+  401: 'The API key or token is missing or invalid, or the upstream requires authorization',
+  409: 'The connection requires input',
+  502: 'The upstream cannot be reached, does not speak MCP, or answered with an error',
+  504: 'The upstream does not answer in time',
 }
 
 const operations: readonly Operation[] = [
@@ -183,7 +183,7 @@ const operations: readonly Operation[] = [
     answer: ConnectionPage,
     errors: {
       400: 'A parameter is unknown, given twice, or cannot be read',
-      403: 'The token does not allow it',
+      403: 'The token does not allow this',
       404: 'There is no such namespace, or the caller does not reach it',
       ...denied,
     },
@@ -249,14 +249,14 @@ const operations: readonly Operation[] = [
     error: RpcFailure,
     errors: {
       ...denied,
-      400: 'The body is no JSON-RPC message, or the headers say something else than it',
-      401: 'The API key or token is missing or invalid, or the server behind wants authorization',
-      403: 'The token does not allow it; the message names the rule',
-      404: 'There is no such connection, or the caller does not see it',
-      409: 'The connection waits for input',
+      400: 'The body is not a JSON-RPC message, or the headers contradict it',
+      401: 'The API key or token is missing or invalid, or the upstream requires authorization',
+      403: 'The token does not allow this; the message names the rule',
+      404: 'There is no such connection, or it is hidden from the caller',
+      409: 'The connection requires input',
       413: 'The message is too large',
-      502: 'The server behind cannot be reached, or does not speak MCP',
-      504: 'The server behind does not answer in time',
+      502: 'The upstream cannot be reached, or does not speak MCP',
+      504: 'The upstream does not answer in time',
       508: 'The connection leads back to this platform',
     },
   },
@@ -304,8 +304,8 @@ const operations: readonly Operation[] = [
     answer: ServerDetail,
     error: ServerError,
     errors: {
-      400: 'There are no parameters here',
-      403: 'The token does not allow it',
+      400: 'This operation takes no parameters',
+      403: 'The token does not allow this',
       404: 'Server not found',
       ...denied,
     },

@@ -86,7 +86,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
   return {
     async sign(text, { secretKey }, holder) {
       if (!shares.take(holder, 1)) {
-        throw new PlatformError('unavailable', 'Too many tokens are being minted right now: try again', {
+        throw new PlatformError('unavailable', 'Too many tokens are being minted: try again', {
           retryAfter: 1,
         })
       }

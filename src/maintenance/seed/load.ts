@@ -87,7 +87,7 @@ async function tryLoad(
   /** Notes a record as brought by these fixtures. */
   const bring = (key: Key, what: () => string, replaces: boolean) => {
     const isKnown = before.names.size > 0 && before.names.delete(latin1Key(key))
-    if (replaces && !isKnown) log.warn('a fixture replaced a record written at run time', { record: what() })
+    if (replaces && !isKnown) log.warn('a fixture replaced a record that was written at run time', { record: what() })
   }
 
   for (const { key, value, what } of desired) {
@@ -180,10 +180,10 @@ function logRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, numb
   if (records.length >= removedToldMin) {
     const names = records.slice(0, namesShownMax).map(recordName).join(', ')
     const more = records.length > namesShownMax ? ', …' : ''
-    log.warn('records went with their fixtures', { removed: records.length, records: names + more })
+    log.warn('records were removed with their fixtures', { removed: records.length, records: names + more })
   }
   for (const [namespace, connections] of left) {
-    log.warn('connections of a namespace that is gone are kept: postern verify says how to remove them', {
+    log.warn('connections of a removed namespace are kept; `postern verify` tells how to remove them', {
       namespace,
       connections,
     })

@@ -29,7 +29,7 @@ export type Upgrading = (from: number, to: number, upgrade: () => boolean) => vo
 
 /** For whoever only looks. */
 export const neverUpgrading: Upgrading = (from, to) => {
-  throw new StoreError('fatal', `it is of version ${from}, and this postern writes version ${to}`)
+  throw new StoreError('fatal', `it has layout version ${from}; this postern writes version ${to}`)
 }
 
 /**

@@ -147,5 +147,5 @@ async function asStoreError(error: unknown): Promise<Error> {
   const { commitError } = error as { commitError?: Promise<unknown> }
   const cause = await Promise.resolve(commitError).catch((reason: unknown) => reason)
   const detail = cause instanceof Error ? cause.message : error.message
-  return new StoreError('unavailable', `the store could not write: ${detail}`, { cause: error })
+  return new StoreError('unavailable', `the store could not be written: ${detail}`, { cause: error })
 }

@@ -87,7 +87,7 @@ test('a store of the first layout is upgraded when it is opened by whoever may d
   await writeFirstLayout(place.folder)
   const lies = () => readFileSync(join(place.folder, 'data.mdb'))
   const before = lies()
-  expect(() => openLmdbStore(place.folder)).toThrow(/it is of version 1, and this postern writes version 4/)
+  expect(() => openLmdbStore(place.folder)).toThrow(/it has layout version 1; this postern writes version 4/)
   expect(lies().equals(before)).toBe(true)
   const told: number[][] = []
   for (let opened = 0; opened < 2; opened += 1) {
@@ -131,7 +131,7 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
     })
     return seen
   }
-  await expect(look()).rejects.toThrow(/it is of version 2/)
+  await expect(look()).rejects.toThrow(/it has layout version 2/)
   const store = openLmdbStore(place.folder, undefined, (_from, _to, upgrade) => void upgrade())
   expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe('namespace')
   await store.close()
@@ -146,13 +146,13 @@ test('below the floor of free disk only what takes access away is written, and b
     store.commit({ puts: [{ key: Buffer.from('r'), value: Buffer.from(String(free)) }], fromReserve })
   expect((await write(false)).ok).toBe(true)
   free = freeBytesMin
-  await expect(write(false)).rejects.toThrow('make room')
+  await expect(write(false)).rejects.toThrow('free some space')
   expect((await write(true)).ok).toBe(true)
   free = reservedBytesMin + 2 ** 20
-  await expect(write(false)).rejects.toThrow('make room')
+  await expect(write(false)).rejects.toThrow('free some space')
   expect((await write(true)).ok).toBe(true)
   free = reservedBytesMin
-  await expect(write(true)).rejects.toThrow('make room')
+  await expect(write(true)).rejects.toThrow('free some space')
   expect(Buffer.from((await store.get(Buffer.from('r'))) ?? '').toString()).toBe(String(reservedBytesMin + 2 ** 20))
   await store.close()
 })
