@@ -4,6 +4,7 @@ import { createReadStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { CommandError } from '../errors.ts'
+import { problemsShownMax } from '../limits.ts'
 import { chainVerifier } from '../ops/audit-chain.ts'
 import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
 import type { Terminal } from './terminal.ts'
@@ -17,9 +18,6 @@ export async function auditCommand(data: string, event: string, fields: AuditFie
     audit.close()
   }
 }
-
-/** More than anybody reads at once. */
-const problemsShownMax = 100
 
 /** The files are one log, the oldest first; `-` is stdin. */
 export async function verifyAudit(

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { isCompiled } from '../compiled.ts'
 import { CommandError } from '../errors.ts'
+import { problemsShownMax } from '../limits.ts'
 import { openExistingDataFolder, requireDataFolder, upgradeStore } from '../maintenance/data-folder.ts'
 import { type Findings, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
@@ -18,8 +19,6 @@ interface Flags {
   readonly repair?: boolean
   readonly removeLeftovers?: boolean
 }
-
-const shownMax = 100
 
 /**
  * LMDB trusts its file, and where the file's own structure is damaged it takes the process with it. So another
@@ -75,9 +74,9 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
   const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
   const left = [...problems, ...(removeLeftovers ? [] : missing), ...(repair ? [] : indexProblems)]
   if (left.length > 0) {
-    const more = left.length > shownMax ? [`and ${left.length - shownMax} more`] : []
+    const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []
     throw new CommandError(
-      [...left.slice(0, shownMax).map(escapeControlCharacters), ...more, adviceFor(findings)].join('\n'),
+      [...left.slice(0, problemsShownMax).map(escapeControlCharacters), ...more, adviceFor(findings)].join('\n'),
     )
   }
   if (indexProblems.length === 0) {

@@ -4,6 +4,7 @@
  * request is for a name that cannot be (contract 2), and goes on under just that name, encoded.
  */
 
+import { wildcardPartsMax } from '../limits.ts'
 import { type Operation, operations } from '../operations.ts'
 import type { Handler } from './router.ts'
 
@@ -13,9 +14,6 @@ const originals = new WeakMap<Request, Request>()
 export function originalRequest(request: Request): Request {
   return originals.get(request) ?? request
 }
-
-/** Of the parts that a name with slashes may have: what has more is for a name that cannot be, one way or the other. */
-const wildcardPartsMax = 5
 
 /** Routes for `Bun.serve`, one for each operation with names in its path, that hand everything to `fetch`. */
 export function rawPathRoutes(

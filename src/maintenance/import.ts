@@ -7,6 +7,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { readApiKey } from '../auth/api-key.ts'
 import { readRevocation } from '../auth/revocation.ts'
 import { CommandError } from '../errors.ts'
+import { fixtureDepthMax, importIndexBatchMax } from '../limits.ts'
 import { urlProblem } from '../model/connection.ts'
 import { namespaceOf } from '../model/names.ts'
 import { serverUrlProblem } from '../model/server.ts'
@@ -27,10 +28,6 @@ import {
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'
-
-/** Schemas of tools nest deeper than requests do. */
-const depthMax = 64
-const indexBatchMax = 400_000
 
 export interface Imported {
   readonly records: number
@@ -194,7 +191,7 @@ class ImportPlan {
       yield* entriesOf(asRevoked(line, this.#revokedAt, this.#revokedUntil), headers)
       if (line.kind !== 'connection') continue
       for (const entry of indexEntries(line.namespace, line.connection)) index.push(entry)
-      if (index.length < indexBatchMax) continue
+      if (index.length < importIndexBatchMax) continue
       yield* sortEntries(index)
       index = []
     }
@@ -234,7 +231,7 @@ function* linesOf(file: string): Generator<Line> {
     number += 1
     const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
     if (bytes.length === 0) continue
-    const read = readJsonBytes(bytes, { depthMax })
+    const read = readJsonBytes(bytes, { depthMax: fixtureDepthMax })
     if ('problem' in read) throw wrong(problemText(read.problem))
     if (number === 1) {
       if (!headShape.isValid(read.value)) throw wrong('is not the first line of an export of this version')

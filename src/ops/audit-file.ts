@@ -1,14 +1,12 @@
 /** The file of the audit log: lines are appended to the chain where it ends, wherever the file was moved meanwhile. */
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { auditTailBytes } from '../limits.ts'
 import { type ChainEnd, firstHash, formatLine, parseLine } from './audit-chain.ts'
 import type { AuditLock } from './audit-lock.ts'
 
 /** As 'a+', through no symbolic link: what stands behind one is not ours to write to. */
 const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
-
-/** Where an entry is looked for at the end of a file; lines are short, so several are in it. */
-const tailBytes = 64 * 1024
 
 export class AuditFile {
   readonly #path: string
@@ -86,7 +84,7 @@ function open(path: string): number {
 
 /** The last entry of the file. */
 function endOf(file: number, size: number): ChainEnd & { readonly isWhole: boolean } {
-  const tail = Buffer.alloc(Math.min(size, tailBytes))
+  const tail = Buffer.alloc(Math.min(size, auditTailBytes))
   readSync(file, tail, 0, tail.length, size - tail.length)
   const text = tail.toString()
   const isWhole = size === 0 || text.endsWith('\n')

@@ -6,6 +6,7 @@
 import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/value'
+import { unionErrorsReadMax } from '../limits.ts'
 
 /** `place` is like `policy[0].ttl`, or '' for the value itself; `message` completes the sentence. */
 export interface Problem {
@@ -97,7 +98,7 @@ function bestUnionError(error: ValueError): ValueError {
   for (const [index, candidates] of error.errors.entries()) {
     const variant = variants[index]
     if (variant === undefined || !sameJsonType(variant, error.value)) continue
-    const errors = [...Iterator.from(candidates).take(errorsLookedAtMax)].map(bestUnionError)
+    const errors = [...Iterator.from(candidates).take(unionErrorsReadMax)].map(bestUnionError)
     const first = errors[0]
     if (first === undefined) continue
     const discriminator = errors.find((one) => one.type === ValueErrorType.Literal && one.path !== error.path)
@@ -115,9 +116,6 @@ function bestUnionError(error: ValueError): ValueError {
   const values = discriminators.map((one) => JSON.stringify(one.schema['const']))
   return { ...discriminator, schema: { ...discriminator.schema, errorMessage: `must be one of ${values.join(', ')}` } }
 }
-
-/** Of a variant: a list of twenty thousand bad items has one error for each. */
-const errorsLookedAtMax = 50
 
 function isAboutPresence({ type }: ValueError): boolean {
   return type === ValueErrorType.ObjectRequiredProperty || type === ValueErrorType.ObjectAdditionalProperties

@@ -8,7 +8,7 @@
  * an engine may stand on another machine.
  */
 
-import { storeKeyBytesMax } from '../limits.ts'
+import { storeKeyBytesMax, wrapBytesMax } from '../limits.ts'
 
 /** 1 to 1,024 bytes; ordered by unsigned bytes, a prefix before what it begins. */
 export type Key = Uint8Array
@@ -164,8 +164,6 @@ function applyCount(stored: Uint8Array | undefined, { add, most }: Count): Uint8
 }
 
 export const comma = 0x2c
-export const wrapBytesMax = 512
-
 /** Of values that stand in a buffer from `start` to `end`, with `wrapBytesMax` free before and after. */
 export function concatenatedIn(
   buffer: Buffer<ArrayBuffer>,

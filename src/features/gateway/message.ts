@@ -83,13 +83,13 @@ const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'err
 const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
 
 /** Every letter of a name is there, and in the widest alphabets each is two characters of ours. */
-const caseVariantCharsMax = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
+const caseVariantChars = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
 
 /** Some readers take keys in any case for the same: theirs would be another message than ours. */
 function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
-    if (key.length <= caseVariantCharsMax && !fields.has(key) && fields.has(foldCase(key))) return key
+    if (key.length <= caseVariantChars && !fields.has(key) && fields.has(foldCase(key))) return key
   }
   return undefined
 }

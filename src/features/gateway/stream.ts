@@ -5,7 +5,9 @@ import { PlatformError, type RpcId } from '../../errors.ts'
 import { mediaType } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import {
+  eventBytesAtOnce,
   eventLoopSliceMs,
+  responsePieceBytes,
   streamBytesMax,
   streamEventBytesMax,
   streamIdleTimeoutMs,
@@ -86,16 +88,14 @@ export function relayStream(
   )
 }
 
-const pieceBytes = 64 * 1024
-
 /** Bytes as a stream that is as far as its reader. `onEnd` is called when all was taken, or the reader left. */
 export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
   let at = 0
   return new ReadableStream<Uint8Array>(
     {
       pull(controller) {
-        controller.enqueue(bytes.subarray(at, at + pieceBytes))
-        at += pieceBytes
+        controller.enqueue(bytes.subarray(at, at + responsePieceBytes))
+        at += responsePieceBytes
         if (at < bytes.length) return
         controller.close()
         onEnd()
@@ -154,7 +154,7 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
     // Whole lines only: the parser looks through an unfinished one again with every piece of it. A reader that was
     // behind gets megabytes at once, and hundreds of thousands of events may be in them.
     for (let at = 0; at < end; ) {
-      const next = lineEndFrom(bytes, at + fedAtOnceBytes, end)
+      const next = lineEndFrom(bytes, at + eventBytesAtOnce, end)
       hold(bytes.subarray(at, next))
       at = next
       parser.feed(decoder.decode(lines.flush() as Uint8Array, { stream: true }))
@@ -174,9 +174,6 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
     return Buffer.from(text)
   }
 }
-
-/** What the parser is given at once, and the rest of its last line. */
-const fedAtOnceBytes = 16 * 1024
 
 /** Past the end of the line that `at` is in; `end` for none. */
 function lineEndFrom(bytes: Uint8Array, at: number, end: number): number {

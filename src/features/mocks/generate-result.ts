@@ -5,7 +5,7 @@
 
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
-import { madeUpSizeMax } from '../../limits.ts'
+import { madeUpDepthMax, madeUpSizeMax, madeUpTriesMax } from '../../limits.ts'
 import type { Check, JsonSchema } from './argument-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
@@ -18,15 +18,12 @@ export interface Wanted {
   readonly scenarioText: string
 }
 
-/** How often another seed is tried where the schema is hard to fit. */
-const triesMax = 8
-
 /** Undefined where nothing that fits was found. */
 export function generateValue({ schema, check, seed, given, scenarioText }: Wanted): unknown {
   if (leastSize(schema) > madeUpSizeMax) return undefined
-  for (let attempt = 0; attempt < triesMax; attempt += 1) {
+  for (let attempt = 0; attempt < madeUpTriesMax; attempt += 1) {
     // The last half without likeness: a field may be bound to others in a way that only the faker follows.
-    const isPlain = attempt >= triesMax / 2
+    const isPlain = attempt >= madeUpTriesMax / 2
     const value = generateFrom(schema, seed + attempt, given, scenarioText, isPlain)
     if (value !== undefined && check(value) === undefined) return value
   }
@@ -45,7 +42,7 @@ function generateFrom(
   try {
     return generateSync(prepareSchema(schema, isPlain) as JsonSchema, {
       seed,
-      maxDepth: depthMax,
+      maxDepth: madeUpDepthMax,
       optionalsProbability: 0.8,
       formats,
       ...(!isPlain && {
@@ -116,9 +113,6 @@ function address(random: Random): string {
   return `https://example.com/${random.int(1000, 9999)}`
 }
 
-/** How deep the faker goes. */
-const depthMax = 12
-
 /**
  * How many parts a value has at least that the schema asks for, characters of texts included. Lists in lists multiply,
  * and so do references that come back to themselves: infinite where it takes too long to count.
@@ -150,7 +144,7 @@ function leastSize(root: JsonSchema): number {
       Math.max(0, ...sizes(oneOf))
     )
   }
-  return of(root, depthMax)
+  return of(root, madeUpDepthMax)
 }
 
 /** What a reference within the schema names; undefined for any other. */

@@ -7,6 +7,7 @@
 
 import { apiKeyDigest, readApiKey } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
+import { removedNamesShownMax, removedWarnMin } from '../../limits.ts'
 import type { ApiKey } from '../../model/registry.ts'
 import type { Log } from '../../ops/log.ts'
 import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ahead.ts'
@@ -167,19 +168,15 @@ async function tryLoad(
   return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed: before.names.size }
 }
 
-/** So many records do not go by a small edit: the folder may be another than was meant. */
-const removedToldMin = 10
-const namesShownMax = 5
-
 /** What a load took away, and what it left behind. */
 function logRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, number>, log: Log): void {
   // The hash of a key goes with the key.
   const records = [...removed]
     .map((name) => Buffer.from(name, 'latin1'))
     .filter((key) => parseKey(key)?.kind !== 'apiKeyDigest')
-  if (records.length >= removedToldMin) {
-    const names = records.slice(0, namesShownMax).map(recordName).join(', ')
-    const more = records.length > namesShownMax ? ', …' : ''
+  if (records.length >= removedWarnMin) {
+    const names = records.slice(0, removedNamesShownMax).map(recordName).join(', ')
+    const more = records.length > removedNamesShownMax ? ', …' : ''
     log.warn('records were removed with their fixtures', { removed: records.length, records: names + more })
   }
   for (const [namespace, connections] of left) {

@@ -4,7 +4,7 @@
  */
 
 import { chosenKeyProblem } from '../../auth/api-key.ts'
-import { connectionBytesMax, serverBytesMax } from '../../limits.ts'
+import { connectionBytesMax, fixtureDepthMax, problemsPerFileMax, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
 import { Namespace } from '../../model/registry.ts'
@@ -30,7 +30,6 @@ export interface Fixtures {
   readonly mocks: readonly Of<'mocks'>[]
 }
 
-const depthMax = 64
 const fileShape = validatorOf(FixtureFile)
 const entryShapes = {
   organizations: validatorOf(FixtureOrganization),
@@ -40,8 +39,6 @@ const entryShapes = {
   connections: validatorOf(FixtureConnection),
   mocks: validatorOf(RecordedAnswer),
 }
-/** More than anybody reads at once. */
-const problemsPerFileMax = 1000
 
 export type ReadProgress = (connections: number) => void
 
@@ -267,7 +264,7 @@ type Report = (place: string, message: string) => void
 
 /** Undefined for what is no JSON, or could be read in two ways. */
 function readWhole(bytes: Uint8Array, report: Report): unknown {
-  const read = readJsonBytes(bytes, { depthMax, numbers: 'exact' })
+  const read = readJsonBytes(bytes, { depthMax: fixtureDepthMax, numbers: 'exact' })
   if (!('problem' in read)) return read.value
   report(read.problem.place, read.problem.message)
   return undefined

@@ -1,6 +1,7 @@
 /** Reads segments (`segments.ts`) where LMDB has them, without a copy of what is not asked for. */
 
-import { type ConcatenatedValues, comma, concatenatedIn, type Key, type Range, wrapBytesMax } from '../store.ts'
+import { wrapBytesMax } from '../../limits.ts'
+import { type ConcatenatedValues, comma, concatenatedIn, type Key, type Range } from '../store.ts'
 import { noKey, verifyChecksum } from './checksum.ts'
 import { type Bytes, keyEncoder, type Root } from './root.ts'
 import { Segment } from './segments.ts'

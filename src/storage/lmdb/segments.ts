@@ -9,6 +9,7 @@
  * The values stand as a page shows them: a part of a segment is copied into an answer in one piece.
  */
 
+import { segmentSpillBytes } from '../../limits.ts'
 import { asBuffer, comma, copyBytes, type Entry, type Key } from '../store.ts'
 import { createScratchBuffer } from './scratch-buffer.ts'
 
@@ -178,7 +179,7 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
       segment.size += sizeOf(entry) - (replaces ? sizeOf(known) : 0)
       segment.changed = true
       // A long load holds a few segments at most.
-      if (segment.size > spillBytes) flush()
+      if (segment.size > segmentSpillBytes) flush()
     },
     remove(key) {
       const segment = openFor(key)
@@ -192,9 +193,6 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
     flush,
   }
 }
-
-/** What a long load holds before it is written. */
-const spillBytes = 1024 * 1024
 
 /** A segment that is being edited. */
 interface OpenRun {

@@ -6,6 +6,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../errors.ts'
+import { wrapBytesMax } from '../../limits.ts'
 import {
   type Committed,
   type ConcatenatedValues,
@@ -17,7 +18,6 @@ import {
   type Store,
   StoreError,
   type Write,
-  wrapBytesMax,
 } from '../store.ts'
 import { applyWrite } from './apply.ts'
 import { openCommitCount } from './commit-count.ts'
