@@ -59,7 +59,7 @@ unit: install ## Run the tests that need this process and memory alone: for ever
 test: install build typecheck lint ## Check types and style, run every test, on the executable too, and a short torture
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)
 	$(TEST) --reporter=junit --reporter-outfile=$(RESULTS)/tests.xml
-	POSTERN_TEST_FAST_LANE=off $(TEST) test/auth test/http test/features/connections
+	POSTERN_TEST_FAST_LANE=off $(TEST) test/auth test/http test/features
 	$(BUN) test/torture/run.ts short --report $(RESULTS)/torture.xml
 	$(BUN) test/results/check.ts $(RESULTS)/tests.xml $(RESULTS)/torture.xml
 
