@@ -74,6 +74,10 @@ generated: install ## Write the generated files again: the fixtures' JSON Schema
 torture: install build strace ## Put every promise to the test for about half an hour; `make test` does so for three minutes
 	$(BUN) test/torture/run.ts
 
+.PHONY: mutants
+mutants: install ## Change 300 things in the core, one at a time, and ask whether a fast test notices (about 15 minutes)
+	$(BUN) test/mutants/run.ts $(COUNT) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT))
+
 .PHONY: bench
 bench: install build ## Measure speed against peers in the same run (several minutes)
 	cd test/bench && npm install --no-save --no-audit --no-fund --ignore-scripts --loglevel=error
