@@ -75,7 +75,7 @@ torture: install build strace ## Put every promise to the test for about half an
 	$(BUN) test/torture/run.ts
 
 .PHONY: mutants
-mutants: install ## Change 300 things in the core, one at a time, and ask whether a fast test notices (about 15 minutes)
+mutants: install ## Change 300 things in the core, one at a time, and ask whether a fast test notices (15 minutes)
 	$(BUN) test/mutants/run.ts $(COUNT) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT))
 
 .PHONY: bench
