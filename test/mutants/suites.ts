@@ -21,7 +21,6 @@ const folders = [
 ]
 const notInProcess = [
   'test/features/gateway/clients.test.ts',
-  'test/features/reference/openapi.test.ts',
   'test/maintenance/seed/check.test.ts',
   'test/maintenance/seed/leftovers.test.ts',
   'test/ops/rotation.test.ts',
