@@ -1,9 +1,9 @@
 /**
  * `make mutants`: does any fast test notice when one thing in the core of the program is changed?
  *
- *   bun test/mutants/run.ts [COUNT] [--seed N] [--at FILE[:LINE[:COLUMN]]]
+ *   bun test/mutants/run.ts [COUNT] [--seed N] [--at FILE[:LINE[:COLUMN]]]...
  *
- * COUNT changes (300), spread over the files by their size and chosen by the seed; or all those at a place. Prints
+ * COUNT changes (300), spread over the files by their size and chosen by the seed; or all those at these places. Prints
  * those that no test noticed. Exits with 1 when fewer than nine in ten were noticed, not counting those that
  * `equal.json` says are no change at all.
  */
@@ -37,7 +37,7 @@ const canaryFile = 'src/policy/decide.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { seed: { type: 'string' }, at: { type: 'string' } },
+  options: { seed: { type: 'string' }, at: { type: 'string', multiple: true } },
 })
 const count = Number(positionals[0] ?? 300)
 const seed = values.seed === undefined ? Date.now() % 1e6 : Number(values.seed)
@@ -60,12 +60,11 @@ async function main(): Promise<number> {
       .map((name) => `${folder}/${name}`),
   )
   const all = await mutantsOf(tree.folder, files)
-  const { at } = values
-  const chosen =
-    at === undefined
-      ? sample(all, count, random(seed).int)
-      : all.filter((mutant) => mutant.file === at || `${placeOf(mutant)}:`.startsWith(`${at}:`))
-  if (chosen.length === 0) throw new Error(`nothing can be changed at ${at}`)
+  const { at: places } = values
+  const isAt = (mutant: Mutant) =>
+    places?.some((place) => mutant.file === place || `${placeOf(mutant)}:`.startsWith(`${place}:`))
+  const chosen = places === undefined ? sample(all, count, random(seed).int) : all.filter(isAt)
+  if (chosen.length === 0) throw new Error(`nothing can be changed at ${places?.join(', ')}`)
   console.log(`${chosen.length} of ${all.length} changes in ${files.length} files, seed ${seed}`)
 
   const suites = await openSuites(tree)

@@ -55,6 +55,8 @@ describe('readJson()', () => {
     ['1e-400', false],
     ['0e999', true],
     ['1e21', true],
+    ['-12345678901234567890', false],
+    ['-0', true],
     ['100000000000000000000000', true],
   ]
   for (const [text, isExact] of numbers) {

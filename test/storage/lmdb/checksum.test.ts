@@ -36,3 +36,8 @@ test('a record that lies under the key of another is told', () => {
     expect(intactValue(other, bytes)).toBeUndefined()
   expect(intactValue(key, stored(noKey))).toBeUndefined()
 })
+
+test('what is on disk reads the same in every version', () => {
+  expect(stored().subarray(value.length).toString('hex')).toBe('1c27f0b865a9dff7')
+  expect(stored(noKey).subarray(value.length).toString('hex')).toBe('dbb43fd7c3073500')
+})
