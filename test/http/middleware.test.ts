@@ -173,7 +173,7 @@ describe('who forges tokens from an address', () => {
     const tokens = [await mintToken(before.fetch, sampleKeys.ada), await mintToken(before.fetch, sampleKeys.grace)]
     const platform = await createTestPlatform({ store: before.store, rates: { mints: 0, failures: 1 } })
     const list = async (credential: string) => (await platform.fetch('/connect/northwind', bearer(credential))).status
-    return { tokens, list, logged: platform.logged }
+    return { tokens, list, logged: platform.logged, fetch: platform.fetch }
   }
 
   test('without knowing a key’s id, costs no signature and holds nobody up', async () => {
@@ -185,10 +185,12 @@ describe('who forges tokens from an address', () => {
   })
 
   test('with the id of a key it knows, holds up that key’s unseen tokens from there and no others', async () => {
-    const { tokens, list } = await restarted()
+    const { tokens, list, fetch } = await restarted()
     const [ada = '', grace = ''] = tokens
     for (let i = 0; i < 100; i += 1) expect([401, 429]).toContain(await list(forge(ada, { jti: `tok_${i}` })))
     expect([await list(ada), await list(grace), await list(sampleKeys.ada)]).toEqual([429, 200, 200])
+    // Nor one that is made here meanwhile.
+    expect(await list(await mintToken(fetch, sampleKeys.ada))).toBe(200)
   })
 })
 
