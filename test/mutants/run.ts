@@ -53,6 +53,12 @@ process.exitCode = await main()
 
 async function main(): Promise<number> {
   using tree = copyOfTree(['src', 'test', 'fixtures', 'package.json', 'tsconfig.json', 'bunfig.toml'])
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      tree[Symbol.dispose]()
+      process.exit(1)
+    })
+  }
   const files = core.flatMap((folder) =>
     readdirSync(join(tree.folder, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))

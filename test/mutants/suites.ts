@@ -84,8 +84,10 @@ export async function openSuites(tree: Tree): Promise<Suites> {
           let asked = 0
           for (const suite of chosen) {
             asked += 1
-            const patience = suite.milliseconds * 4 + 8000
-            const { outcome } = await tree.ask([suite.test], { more: notTheExecutable, patience })
+            // What took so long before takes no longer now, unless something waits for ever.
+            const testTimeoutMs = suite.milliseconds * 2 + 5000
+            const timeoutMs = suite.milliseconds * 4 + 8000
+            const { outcome } = await tree.ask([suite.test], { more: notTheExecutable, testTimeoutMs, timeoutMs })
             if (outcome === 'passed') continue
             noticed.set(key(suite), (noticed.get(key(suite)) ?? 0) + 1)
             return { by: suite.test, tooLong: outcome === 'too long', asked }

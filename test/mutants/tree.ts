@@ -14,10 +14,16 @@ export interface Asked {
   readonly output: string
 }
 
+export interface AskOptions {
+  readonly more?: readonly string[]
+  readonly testTimeoutMs?: number
+  readonly timeoutMs?: number
+}
+
 export interface Tree extends Disposable {
   readonly folder: string
-  /** Runs the tests of these files, up to the first that fails. One test may take five seconds. */
-  ask(tests: readonly string[], options?: { more?: readonly string[]; patience?: number }): Promise<Asked>
+  /** Runs the tests of these files, up to the first that fails, for so many milliseconds: one, and all of them. */
+  ask(tests: readonly string[], options?: AskOptions): Promise<Asked>
   read(file: string): string
   /** Lets `act` see the file with other text in it, which is then as it was. */
   with<T>(file: string, change: (text: string) => string, act: () => Promise<T>): Promise<T>
@@ -35,18 +41,26 @@ export function copyOfTree(parts: readonly string[]): Tree {
 
   return {
     folder,
-    async ask(tests, { more = [], patience = 60_000 } = {}) {
+    async ask(tests, { more = [], testTimeoutMs = 30_000, timeoutMs = 60_000 } = {}) {
       const from = performance.now()
       const child = Bun.spawn(
         // The paths begin with ./, or they would be patterns.
-        [process.execPath, 'test', '--bail', '--timeout', '5000', ...more, ...tests.map((test) => `./${test}`)],
+        [
+          process.execPath,
+          'test',
+          '--bail',
+          '--timeout',
+          String(Math.ceil(testTimeoutMs)),
+          ...more,
+          ...tests.map((test) => `./${test}`),
+        ],
         {
           cwd: folder,
           env: { PATH: process.env['PATH'], HOME: process.env['HOME'], TMPDIR: join(folder, 'tmp') },
           stdin: 'ignore',
           stdout: 'ignore',
           stderr: 'pipe',
-          timeout: Math.ceil(patience),
+          timeout: Math.ceil(timeoutMs),
           killSignal: 'SIGKILL',
         },
       )
