@@ -31,6 +31,8 @@ const core = [
   'src/storage',
   'src/upstream',
 ]
+/** All that the tests read. */
+const parts = ['src', 'test', 'fixtures', 'docs', 'bunfig.toml', 'package.json', 'package-lock.json', 'tsconfig.json']
 const shareMin = 0.9
 /** Whoever decides something else must be noticed, or nobody is listening. */
 const canaryFile = 'src/policy/decide.ts'
@@ -52,7 +54,7 @@ const seconds = () => Math.round((performance.now() - started) / 1000)
 process.exitCode = await main()
 
 async function main(): Promise<number> {
-  using tree = copyOfTree(['src', 'test', 'fixtures', 'package.json', 'tsconfig.json', 'bunfig.toml'])
+  using tree = copyOfTree(parts)
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       tree[Symbol.dispose]()
