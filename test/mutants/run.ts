@@ -32,7 +32,7 @@ const core = [
   'src/upstream',
 ]
 /** All that the tests read. */
-const parts = ['src', 'test', 'fixtures', 'docs', 'bunfig.toml', 'package.json', 'package-lock.json', 'tsconfig.json']
+const parts = ['src', 'test', 'fixtures', 'bunfig.toml', 'package.json', 'package-lock.json', 'tsconfig.json']
 const shareMin = 0.9
 /** Whoever decides something else must be noticed, or nobody is listening. */
 const canaryFile = 'src/policy/decide.ts'

@@ -137,6 +137,7 @@ test('only those go on that bear the name of the argument they repeat', () => {
   const good = { 'Tenant-Id': 'me', region: 'eu', list: 'x', count: '5' }
   expect(keptOf(given, good).sort()).toEqual(['count', 'list', 'region', 'tenant-id'])
   expect(keptOf(given, { 'Tenant-Id': 'evil', note: 'me', region: 'x' })).toEqual([])
+  expect(keptOf(given, { note: 'me' })).toEqual([])
 })
 
 test('a hundred thousand texts below a long key are looked at with it once', () => {
