@@ -9,6 +9,7 @@ import {
   rewriteResponse,
   streamed,
 } from '../../../src/features/gateway/stream.ts'
+import { streamBytesMax } from '../../../src/limits.ts'
 import { random } from '../../support/random.ts'
 
 function inPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array> {
@@ -148,4 +149,19 @@ test('whoever has the message that it wants lets the stream go', async () => {
     async (text) => text,
   )
   expect(isLetGo).toBe(true)
+})
+
+test('a stream goes on for so many bytes, and then both sides of it end', async () => {
+  const chunk = new Uint8Array(2 ** 20)
+  let isLetGo = false
+  let ended = 0
+  const body = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(chunk),
+    cancel() {
+      isLetGo = true
+    },
+  })
+  let bytes = 0
+  for await (const piece of streamed(body, { onEnd: () => (ended += 1) })) bytes += piece.length
+  expect([bytes, isLetGo, ended]).toEqual([streamBytesMax, true, 1])
 })

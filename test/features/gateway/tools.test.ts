@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import { toolPagesMax } from '../../../src/limits.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
@@ -289,6 +290,17 @@ describe('.tools of a real upstream', () => {
     const path = await connected()
     manner = ({ id }) => answer(id, { tools: [null, 5, {}, { name: 5 }, { name: 'a' }], nextCursor: 5 })
     expect((await send(path)).body).toEqual({ tools: [{ name: 'a' }] })
+  })
+
+  test('that has pages without end is listed for a hundred of them', async () => {
+    const path = await connected()
+    let pages = 0
+    manner = ({ id, method }) => {
+      if (method === 'tools/list') pages += 1
+      return answer(id, { tools: [{ name: `t${pages}` }], nextCursor: String(pages) })
+    }
+    expect((await send(path)).body.tools).toHaveLength(toolPagesMax)
+    expect(pages).toBe(toolPagesMax)
   })
 
   test('that gives null for "no error" is understood', async () => {
