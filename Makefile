@@ -19,7 +19,7 @@ run: build ## Install, build, and serve the sample fixtures (on another port: ma
 .PHONY: build
 build: dist/postern ## Build the executable dist/postern
 
-dist/postern: node_modules/.installed package.json $(shell find src fixtures -type f)
+dist/postern: node_modules/.installed package.json $(shell find src fixtures docs -type f)
 	$(BUN) src/tools/build.ts $@
 
 # Needs GNU tar. What machines cannot run here is built and no more, and the output says so.
@@ -67,7 +67,7 @@ format: install ## Put the source in the house's format
 	node_modules/.bin/biome check --write .
 
 .PHONY: generated
-generated: install ## Write the generated files again: the fixtures' JSON Schema, the licences
+generated: install ## Write the generated files again: tables of the documents, the JSON Schema of fixtures, the licences
 	$(BUN) src/tools/generate.ts
 
 .PHONY: torture

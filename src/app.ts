@@ -19,7 +19,7 @@ import { createOpenStreams, type Every } from './features/gateway/open-streams.t
 import { createProxy } from './features/gateway/proxy.ts'
 import { createSessions } from './features/gateway/sessions.ts'
 import { toolHandlers } from './features/gateway/tools.ts'
-import { createMocks } from './features/mocks/mock.ts'
+import { createMocks } from './features/mocks/mocks.ts'
 import { referenceHandlers } from './features/reference/routes.ts'
 import { serverHandlers } from './features/servers/routes.ts'
 import { tokenHandlers } from './features/tokens/routes.ts'
@@ -205,5 +205,5 @@ function shapeOutsideOf(request: Request): ErrorShape {
 /** A damaged record is no passing trouble: it is answered as a fault of ours, and the log says which. */
 function storeIsAway(thrown: unknown): PlatformError | undefined {
   if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
-  return new PlatformError('unavailable', 'The store cannot be written right now', { cause: thrown })
+  return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })
 }

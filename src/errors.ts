@@ -14,7 +14,7 @@ export const errorTable = {
   parse_error: { status: 400, rpcCode: -32_700, rest: 'invalid_request' },
   policy_too_large: { status: 400, rpcCode: -32_600 },
   unauthorized: { status: 401, rpcCode: -32_001 },
-  /** The server behind a connection wants authorization. */
+  /** The upstream a connection wants authorization. */
   upstream_unauthorized: { status: 401, rpcCode: -32_001 },
   forbidden: { status: 403, rpcCode: -32_003 },
   not_found: { status: 404, rpcCode: -32_000 },
@@ -22,7 +22,7 @@ export const errorTable = {
   session_not_found: { status: 404, rpcCode: -32_001, rest: 'upstream_error' },
   method_not_allowed: { status: 405, rpcCode: -32_000 },
   conflict: { status: 409, rpcCode: -32_600 },
-  /** The connection waits for input. */
+  /** The connection requires input. */
   input_required: { status: 409, rpcCode: -32_002, rest: 'conflict' },
   too_large: { status: 413, rpcCode: -32_600 },
   rate_limited: { status: 429, rpcCode: -32_000 },
@@ -99,7 +99,7 @@ export function notFound(): PlatformError {
  * at once.
  */
 export function namespaceFull(namespace: string): PlatformError {
-  const message = `The namespace ${namespace} holds as much as it may: delete connections, or ask the operator for more room`
+  const message = `The namespace ${namespace} is full: delete connections, or ask the operator for more room`
   return new PlatformError('forbidden', message)
 }
 

@@ -104,6 +104,10 @@ export const cursorCharsMax = 256
 export const listFiltersMax = 32
 /** Ours: one turn of index work. Past it: other requests get their turn first. */
 export const eventLoopSliceMs = 2
+/** Ours: index entries that are read ahead, where they are mostly skipped. Past it: a batch that is used up doubles. */
+export const indexBatchMin = 8
+/** Ours: index entries that are read ahead, where they are mostly used. Past it: the next batch. */
+export const indexBatchMax = 256
 
 // Requests
 
@@ -230,6 +234,12 @@ export const lookupTimeoutMs = 5000
 export const pendingLookupsMax = 400
 /** Ours: names whose addresses are remembered, some hundred bytes each. Past it: resolved again. */
 export const dnsCacheEntriesMax = 1000
+/** Ours: characters of the protocol version that a server negotiates; they are dates, so far. Past it: taken for 2025-11-25. */
+export const protocolVersionCharsMax = 32
+/** Ours: a piece of a large response, handed over when its client is ready. Past it: the next piece. */
+export const responsePieceBytes = 64 * kB
+/** Ours: bytes of an event stream that are parsed in one step, and the rest of their last line. Past it: the next step. */
+export const eventBytesAtOnce = 16 * kB
 
 // The log, the audit log and the disk
 
@@ -249,8 +259,12 @@ export const refusalLogIntervalMs = 10_000
 export const freeBytesMin = 16 * MB
 /** Ours: room that revocations and deletions leave too; each writes some ten kilobytes. Below it: 503, every write. */
 export const reservedBytesMin = 4 * MB
+/** Storage contract: text before and after concatenated values: the frame of a page. Past it: a fault of ours. */
+export const wrapBytesMax = 512
 /** Storage contract: a key's bytes. LMDB holds 1,978 with our page size. Past it: refused before anything is written. */
 export const storeKeyBytesMax = 1024
+/** Ours: where the last entry of an audit log is looked for; lines are short, so several are in it. Past it: the chain goes on from what the lock keeps. */
+export const auditTailBytes = 64 * kB
 
 // What is remembered. Past each of these bounds something is looked up again, and nothing else happens.
 
@@ -297,3 +311,79 @@ export const madeUpSizeMax = 20_000
 export const mockPatternCostMax = 1_000_000
 /** Ours: answers of mocks that are held ready, all together. Past it: the one unused longest is made again, the same. */
 export const mockAnswersBytesMax = 16 * MB
+/** Ours: errors of arguments that an answer names. Past it: left out. */
+export const argumentErrorsShownMax = 10
+/** Ours: seeds that are tried where a schema is hard to fit. Past it: the error says to record an answer. */
+export const madeUpTriesMax = 8
+/** Ours: how deep a made-up value nests. Past it: as little as the schema lets. */
+export const madeUpDepthMax = 12
+
+// Reading
+
+/** Ours: errors of one variant that are compared to find the variant that was meant; a list of twenty thousand bad items has one for each. Past it: the rest is not looked at. */
+export const unionErrorsReadMax = 50
+/** Ours: characters of a number in JSON: longer than any that a program writes. Past it: not taken for a number that two readers agree on. */
+export const jsonNumberCharsMax = 400
+/** Ours: names that a guess at what was meant looks through. Past it: no guess. */
+export const nearNameCandidatesMax = 10_000
+/** Ours: characters of such a name: longer ones are told apart by eye. Past it: no guess. */
+export const nearNameCharsMax = 64
+/** Ours: guesses for one set of fixtures: each looks through all names of its kind. Past it: problems without a guess. */
+export const nameGuessesMax = 50
+/** Ours: characters of a name by which a problem calls its record. Past it: it is called by its place. */
+export const recordNameCharsMax = 128
+/** Ours: problems of one file of fixtures: more than anybody reads at once. Past it: not reported. */
+export const problemsPerFileMax = 1000
+/** Ours: how deep fixtures and exports nest; schemas of tools nest deeper than requests do. Past it: a problem of the file. */
+export const fixtureDepthMax = 64
+/** Ours: problems that a command prints. Past it: how many more there are. */
+export const problemsShownMax = 100
+/** Ours: functions that the log names of a fault, innermost first; deeper is the framework. Past it: left out. */
+export const stackFunctionsShownMax = 8
+/** Ours: parts of a name with slashes whose path is checked as it arrived. Past it: 404, whatever the path. */
+export const wildcardPartsMax = 5
+
+// Storage
+
+/** Ours: entries that a long load holds before they are written. Past it: written. */
+export const segmentSpillBytes = MB
+/** Ours: looks at a file that another process writes meanwhile. Past it: taken as it was the last time. */
+export const fileCheckTriesMax = 5
+/** Ours: LMDB’s own bound: no tree is deeper. Past it: the file is damaged. */
+export const treeDepthMax = 32
+/** Ours: leftover connections that are removed in one commit. Past it: the next commit. */
+export const leftoverBatchMax = 500
+/** Ours: marks of removed namespaces that are read: as many as the largest store has namespaces. Past it: the rest is not looked at. */
+export const leftoverMarksMax = 1_000_000
+/** Ours: keys and values of one commit of a large load; with what LMDB and the segments add, it is held in memory twice. Past it: the next commit. */
+export const aheadCommitBytesMax = 8 * MB
+/** Ours: what a load holds before it is spooled to disk, and what is read back at once. Past it: the next chunk. */
+export const spoolChunkBytes = 256 * kB
+/** Ours: a load that never touches the disk. Past it: spooled to the data folder. */
+export const spoolMemoryBytesMax = 16 * MB
+/** Ours: records that go with their fixtures; so many do not go by a small edit, and the folder may be the wrong one. Past it: the log warns. */
+export const removedWarnMin = 10
+/** Ours: removed records that the log names. Past it: how many more. */
+export const removedNamesShownMax = 5
+/** Ours: index entries that an import sorts at once. Past it: the next batch. */
+export const importIndexBatchMax = 400_000
+
+/** What the bounds owe one another. One that is broken ends the process at its start, with a line that says which. */
+const relations: readonly (readonly [what: string, holds: boolean])[] = [
+  ['a token lives no longer by default than it may', tokenLifetimeDefaultSeconds <= tokenLifetimeMaxSeconds],
+  ['a retired key outlives every token that it signed', keyRetirementSeconds >= tokenLifetimeMaxSeconds],
+  ['a revocation outlives every token that it ends', revocationRetentionSeconds >= tokenLifetimeMaxSeconds],
+  ['a token fits a request header of common proxies, with a quarter for the others', tokenCharsMax <= 6 * kB],
+  ['a page has no more rows by default than it may', pageItemsDefault <= pageItemsMax],
+  // Kind, namespace, NUL, the digest of a term, and the id: the longest key there is.
+  ['the longest key fits the store', 1 + slugCharsMax + 1 + 16 + connectionIdCharsMax <= storeKeyBytesMax],
+  ['revocations have room on the disk when writes have none', reservedBytesMin < freeBytesMin],
+  ['a response that is parsed is one that was accepted', parsedResponseCharsMax <= upstreamResponseBytesMax],
+  ['four callers can have the largest response at once', 4 * upstreamResponseBytesMax <= pendingResponseBytesMax],
+  ['an event that is parsed fits its stream', streamEventBytesMax <= streamBytesMax],
+  ['the tools of a server fit what is parsed of it', parsedResponseCharsMax <= toolsCharsMax],
+  ['reading ahead grows', indexBatchMin <= indexBatchMax],
+  // Sealed: nonce, tag and prefix, in base64url.
+  ['a sealed session id has no more than 1,024 characters', ((upstreamSessionIdCharsMax + 28) * 4) / 3 + 16 <= 1024],
+]
+for (const [what, holds] of relations) if (!holds) throw new Error(`limits.ts: not so: ${what}`)

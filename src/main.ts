@@ -2,14 +2,14 @@
 
 import { type Command, CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
-import { write, written } from './cli/standard-output.ts'
+import { drained, write } from './cli/standard-output.ts'
 import { CommandError } from './errors.ts'
-import { printableLines } from './ops/escape-control.ts'
+import { escapeControlCharactersInLines } from './ops/escape-control.ts'
 
 /** All that commands say goes through here, and no terminal acts on what names, files and arguments have in them. */
 const terminal = {
-  stdout: (text: string) => write('stdout', printableLines(text)),
-  stderr: (text: string) => write('stderr', printableLines(text)),
+  stdout: (text: string) => write('stdout', escapeControlCharactersInLines(text)),
+  stderr: (text: string) => write('stderr', escapeControlCharactersInLines(text)),
 }
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -59,7 +59,7 @@ process.exitCode = 0
 const code = await main(argv)
 // Who reads the log of a server may have stopped, or closed the terminal; a command waits for as long as its reader
 // takes.
-const problem = await written(isServer ? 1000 : 2 ** 31 - 1)
+const problem = await drained(isServer ? 1000 : 2 ** 31 - 1)
 if (problem === undefined || isServer) process.exit(code)
 process.stderr.write(`cannot write: ${problem}\n`)
 process.exit(code || 1)

@@ -31,6 +31,8 @@ export const operations = {
   jwks: { method: 'GET', path: '/.well-known/jwks.json' },
   openApi: { method: 'GET', path: '/openapi.json' },
   docs: { method: 'GET', path: '/docs' },
+  apiReference: { method: 'GET', path: '/docs/api' },
+  document: { method: 'GET', path: '/docs/{page}' },
   home: { method: 'GET', path: '/' },
   icon: { method: 'GET', path: '/favicon.ico' },
 } as const satisfies Record<string, Operation>

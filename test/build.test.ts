@@ -16,7 +16,7 @@ test('built in another folder, under another name, the executable has the same b
   try {
     const elsewhere = join(place, 'another-clone')
     mkdirSync(elsewhere)
-    for (const name of ['src', 'fixtures', 'package.json', 'package-lock.json', 'tsconfig.json'])
+    for (const name of ['src', 'docs', 'fixtures', 'package.json', 'package-lock.json', 'tsconfig.json'])
       cpSync(join(root, name), join(elsewhere, name), { recursive: true })
     expect(Bun.spawnSync(['cp', '-rl', join(root, 'node_modules'), elsewhere]).exitCode).toBe(0)
     const digests = [await built(root, join(place, 'one')), await built(elsewhere, 'out/the-other')]

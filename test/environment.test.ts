@@ -55,11 +55,13 @@ describe.if(canMount)('a disk that is nearly full', () => {
     const create = () => run(place, ['keys', 'create', '--user', 'ada', '--data', place.data])
     const refused = await create()
     expect(refused.code).toBe(1)
-    expect(refused.stderr).toMatch(/^postern failed: the disk of .* has 1[56] MB left, and this needs 17: make room\n$/)
+    expect(refused.stderr).toMatch(
+      /^postern failed: the disk of .* has 1[56] MB left, and this write needs 17: free some space\n$/,
+    )
     const file = join(place.folder, 'export.jsonl')
     await run(place, ['export', file, '--data', place.data])
     const imported = await run(place, ['import', file, '--data', place.data])
-    expect({ code: imported.code, text: imported.stderr.includes('make room') }).toEqual({ code: 1, text: true })
+    expect({ code: imported.code, text: imported.stderr.includes('free some space') }).toEqual({ code: 1, text: true })
     expect(await status(server, '/connect/ada', sampleKeys.ada)).toBe(200)
     expect((await fetch(`${metricsOf(server)}/ready`)).status).toBe(503)
     // What takes access away is written all the same, with its line of the audit log; what gives some is not.

@@ -58,13 +58,13 @@ describe('the main job', () => {
     expect((await get(server, '/connect/lumen', token)).status).toBe(404)
   })
 
-  test('the company of the README takes the place of the sample, and every command opens the folder after it', async () => {
+  test('the company of the documentation takes the place of the sample, and every command opens the folder after it', async () => {
     using place = workplace()
     await (await startServer(place)).kill('SIGTERM')
     const own = join(place.folder, 'platform')
     mkdirSync(own)
-    const readme = readFileSync(join(import.meta.dir, '../README.md'), 'utf8')
-    const company = /`platform\/company\.json`:\s+```json\n(.*?)```/s.exec(readme)?.[1] ?? ''
+    const document = readFileSync(join(import.meta.dir, '../docs/fixtures.md'), 'utf8')
+    const company = /`platform\/company\.json`:\s+```json\n(.*?)```/s.exec(document)?.[1] ?? ''
     writeFileSync(join(own, 'company.json'), company)
     await using server = await startServer(place, ['--fixtures', own])
     const { code, stdout, stderr } = await run(place, ['keys', 'create', '--user', 'you', '--data', place.data])
@@ -201,7 +201,11 @@ describe('operators see', () => {
     expect((await verifyHash()).code).toBe(0)
     writeFileSync(join(place.data, 'audit.jsonl'), log.split('\n').slice(0, 2).join('\n').concat('\n'))
     expect((await verify()).code).toBe(0)
-    expect(await verifyHash()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('it was cut off') })
+    expect(await verifyHash()).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('the log was truncated'),
+    })
     for (const [from, to, line] of [
       ['token.revoked', 'token.minted', 3],
       ['"userId":"eve"', '"userId":"ada"', 5],
@@ -294,7 +298,7 @@ describe('data is safe', () => {
     const file = join(place.folder, 'no-backup')
     writeFileSync(file, 'x'.repeat(10_000))
     const { code, stderr } = await run(place, ['restore', file, '--data', place.data])
-    expect({ code, stderr }).toEqual({ code: 1, stderr: `${file} is no backup of postern, or a damaged one\n` })
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `${file} is not a backup of postern, or is damaged\n` })
     expect(existsSync(place.data)).toBe(false)
   })
 
@@ -309,7 +313,7 @@ describe('data is safe', () => {
     const backUp = () => run(place, ['backup', file, '--data', place.data])
     expect(await backUp()).toMatchObject({ code: 0, stderr: '' })
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    expect(await backUp()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/is there already/) })
+    expect(await backUp()).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/already exists/) })
     await run(place, ['token', 'revoke', token, '--data', place.data])
     await server.kill('SIGKILL')
     const restored = { ...place, data: join(place.folder, 'restored') }
@@ -442,7 +446,7 @@ describe('data is safe', () => {
     expect(await verify('--repair')).toMatchObject({
       code: 0,
       stderr: '',
-      stdout: expect.stringMatching(/is written anew/),
+      stdout: expect.stringMatching(/was rebuilt/),
     })
     expect(await verify()).toMatchObject({ code: 0, stderr: '' })
     // The disk changes the structure of the file itself, which LMDB does not survive.
@@ -612,7 +616,7 @@ describe('one clear line and an exit code', () => {
       () => ['dev'],
       { TMPDIR: '/nowhere' },
     ],
-    ['a log that is none', 1, /is no audit log/, () => ['audit', 'verify', '/etc/hostname']],
+    ['a log that is none', 1, /is not an audit log/, () => ['audit', 'verify', '/etc/hostname']],
     ['a port out of range', 2, /--port 65536/, () => ['serve', '--port', '65536']],
     [
       'a base URL that is none',
@@ -691,7 +695,9 @@ describe('one clear line and an exit code', () => {
     writeFileSync(file, Buffer.alloc(32, 'x').toString('base64url'), { mode: 0o600 })
     const other = await run(place, ['serve', '--data', place.data, '--port', '0'])
     expect(other).toMatchObject({ code: 1, stdout: '' })
-    expect(other.stderr).toBe('the signing keys are not of this instance secret: restore both from the same backup\n')
+    expect(other.stderr).toBe(
+      'the signing keys do not belong to this instance secret: restore both from the same backup\n',
+    )
   })
 
   const damages: [what: string, damage: (file: string) => void][] = [

@@ -90,7 +90,7 @@ describe.if(isThere)('an older store', () => {
     const second = await startServer(place, samePort)
     expect(JSON.parse(second.stderr().split('\n')[0] ?? '')).toMatchObject({
       level: 'info',
-      event: 'the store is upgraded',
+      event: 'the store was upgraded',
       from: 2,
       to: 4,
     })

@@ -112,7 +112,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const { refused, bucket = address, details } = caller
       const wait = options.failures.take(bucket)
       options.onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
-      if (wait > 0) throw rateLimited('Too many credentials from this address were not accepted', wait)
+      if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
       throw unauthorized()
     },
   }

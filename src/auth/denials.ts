@@ -23,25 +23,26 @@ export function createDenials(audit: Audit, requestId: (request: Request) => str
       const { namespace, resource, operation, metadata } = access
       const connectionId = typeof metadata === 'object' ? metadata.connectionId : undefined
       const constraint = constraintOf(refusal)
-      const what = { namespace, connectionId, resource, operation, ...calledBy(access.rpc), constraint }
-      audit.note('access.refused', caller, { ...about(request, caller), ...what })
+      const what = { namespace, connectionId, resource, operation, ...describeCall(access.rpc), constraint }
+      audit.recordBestEffort('access.refused', caller, { ...about(request, caller), ...what })
     },
     write: (request, caller, namespace, reason) =>
-      audit.note('write.refused', caller, { ...about(request, caller), namespace, reason }),
-    mint: (request, caller, reason) => audit.note('token.refused', caller, { ...about(request, caller), reason }),
+      audit.recordBestEffort('write.refused', caller, { ...about(request, caller), namespace, reason }),
+    mint: (request, caller, reason) =>
+      audit.recordBestEffort('token.refused', caller, { ...about(request, caller), reason }),
   }
 }
 
 /**
  * The method of an MCP request, and the tool, prompt or resource that it names. Its arguments are nobody's business.
  */
-function calledBy(rpc: unknown): AuditFields {
+function describeCall(rpc: unknown): AuditFields {
   const { method, params } = (rpc ?? {}) as { method?: unknown; params?: unknown }
   if (typeof method !== 'string') return {}
   const name = namedBy(method, params)
-  return { method: shortened(method), name: typeof name === 'string' ? shortened(name) : undefined }
+  return { method: shorten(method), name: typeof name === 'string' ? shorten(name) : undefined }
 }
 
-function shortened(text: string): string {
+function shorten(text: string): string {
   return text.length > auditNameCharsMax ? `${text.slice(0, auditNameCharsMax - 1)}…` : text
 }

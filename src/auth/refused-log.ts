@@ -8,12 +8,12 @@ import type { Log, LogFields } from '../ops/log.ts'
 
 const words = {
   missing: 'there is no Authorization header',
-  not_bearer: 'the Authorization header is not the word Bearer, a space, and one key or token',
-  unknown: 'it is no key and no token of this platform',
+  not_bearer: 'the Authorization header is not "Bearer" followed by one key or token',
+  unknown: 'it is neither an API key nor a token of this platform',
   issuer: 'the token was issued under another base URL (--base-url)',
   not_yet: 'the token was issued in the future: one of two clocks is wrong',
   expired: 'the token has expired',
-  revoked: 'the key, the token, or a token that it was minted with is revoked or gone',
+  revoked: 'the key, the token, or a token that it was minted with is revoked or deleted',
   membership: 'the user of the token no longer leads its organization',
   policy: 'a constraint of the token cannot be read by this version',
   limit: 'too many credentials from this address were not accepted (--failure-rate)',

@@ -44,20 +44,23 @@ export function openSecrets(folder: string): Secrets {
 const nonceBytes = 12
 const tagBytes = 16
 
-/** AES-256-GCM: nonce, sealed text, tag. `place` is where it belongs: sealed for one, it does not open at another. */
-export function seal(key: Buffer, text: string, place = ''): Buffer {
+/**
+ * AES-256-GCM: nonce, sealed text, tag. `associatedData` is where it belongs: sealed for one, it does not open at
+ * another.
+ */
+export function seal(key: Buffer, text: string, associatedData = ''): Buffer {
   const nonce = randomBytes(nonceBytes)
-  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(place))
+  const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(associatedData))
   return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
 }
 
 /** The text, or undefined for what was not sealed with this key for this place. */
-export function openSealed(key: Buffer, sealed: Buffer, place = ''): string | undefined {
+export function openSealed(key: Buffer, sealed: Buffer, associatedData = ''): string | undefined {
   if (sealed.length < nonceBytes + tagBytes) return undefined
   try {
     const nonce = sealed.subarray(0, nonceBytes)
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })
-      .setAAD(Buffer.from(place))
+      .setAAD(Buffer.from(associatedData))
       .setAuthTag(sealed.subarray(-tagBytes))
     return decipher.update(sealed.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
   } catch {

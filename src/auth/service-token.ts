@@ -58,7 +58,7 @@ export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyO
   if (!isSignature(signature, `${header}.${payload}`, key)) return { refused: 'signature' }
   const claims = parse(payloadBytes)
   // Signed by us and yet not understood: a later version's token, so not one to guess about.
-  if (!claimsShape.accepts(claims)) return { refused: 'claims' }
+  if (!claimsShape.isValid(claims)) return { refused: 'claims' }
   if (claims.iss !== issuer || claims.aud !== issuer) return { refused: 'issuer' }
   const clock = clockRefusal(claims, nowSeconds)
   return clock === undefined ? { claims } : { refused: clock }
@@ -85,7 +85,7 @@ export function clockRefusal(claims: ServiceTokenClaims, nowSeconds: number): 'n
 /** Its claims, unproven: for `postern token explain`, which also says whether they verify. */
 export function unverifiedClaims(token: string): ServiceTokenClaims | undefined {
   const claims = parse(canonical(token.split('.')[1] ?? '') ?? Buffer.alloc(0))
-  return claimsShape.accepts(claims) ? claims : undefined
+  return claimsShape.isValid(claims) ? claims : undefined
 }
 
 /** Of the many spellings of the same bytes in base64url, one is accepted. */

@@ -88,7 +88,7 @@ export function newSigningKeys(nowSeconds: number): SigningKeyRecord[] {
 }
 
 /** The next key signs from now on. Throws CommandError where verifiers may not know it yet. */
-export function rotated(records: readonly SigningKeyRecord[], nowSeconds: number): SigningKeyRecord[] {
+export function rotateKeys(records: readonly SigningKeyRecord[], nowSeconds: number): SigningKeyRecord[] {
   const next = records.find(({ state }) => state === 'next')
   if (next === undefined) throw new Error('a key ring needs a next key')
   const wait = next.since + jwksMaxAgeSeconds - nowSeconds
@@ -109,7 +109,7 @@ export function rotated(records: readonly SigningKeyRecord[], nowSeconds: number
 }
 
 /** Without the key: whatever it signed counts no more. Undefined when there is no such key. */
-export function withoutKey(
+export function removeKey(
   records: readonly SigningKeyRecord[],
   kid: string,
   nowSeconds: number,
@@ -161,8 +161,8 @@ function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
 export function readSigningKeys(sealed: Uint8Array, sealingKey: Buffer): SigningKeyRecord[] {
   const text = openSealed(sealingKey, asBuffer(sealed))
   const records: unknown = text === undefined ? undefined : JSON.parse(text)
-  if (!recordsShape.accepts(records)) {
-    throw new CommandError('the signing keys are not of this instance secret: restore both from the same backup')
+  if (!recordsShape.isValid(records)) {
+    throw new CommandError('the signing keys do not belong to this instance secret: restore both from the same backup')
   }
   return records
 }

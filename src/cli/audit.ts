@@ -4,6 +4,7 @@ import { createReadStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { CommandError } from '../errors.ts'
+import { problemsShownMax } from '../limits.ts'
 import { chainVerifier } from '../ops/audit-chain.ts'
 import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
 import type { Terminal } from './terminal.ts'
@@ -17,9 +18,6 @@ export async function auditCommand(data: string, event: string, fields: AuditFie
     audit.close()
   }
 }
-
-/** More than anybody reads at once. */
-const problemsShownMax = 100
 
 /** The files are one log, the oldest first; `-` is stdin. */
 export async function verifyAudit(
@@ -36,18 +34,18 @@ export async function verifyAudit(
     let number = 0
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
       number += 1
-      chain.take(line, `${path}:${number}`)
+      chain.push(line, `${path}:${number}`)
       hasHash ||= line.endsWith(`,"hash":"${hash}"}`)
     }
   }
-  const { entries, follows, lastHash, problems, torn } = chain.report()
+  const { entries, follows, lastHash, problems, truncatedLines } = chain.report()
   const named = paths.join(', ')
   if (hash !== undefined && !hasHash) {
-    throw new CommandError(`${named} has no entry with the hash ${hash}: it was cut off, or written anew`)
+    throw new CommandError(`${named} has no entry with the hash ${hash}: the log was truncated or rewritten`)
   }
-  for (const place of torn) stderr(`${place}: was cut short by a crash; nothing is missing after it\n`)
+  for (const place of truncatedLines) stderr(`${place}: was truncated by a crash; nothing after it is missing\n`)
   if (problems.length > 0) {
-    if (entries === 0) throw new CommandError(`${named} is no audit log: none of its lines is an entry`)
+    if (entries === 0) throw new CommandError(`${named} is not an audit log: no line is a valid entry`)
     const lines = problems.slice(0, problemsShownMax)
     if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} more`)
     throw new CommandError(lines.join('\n'))

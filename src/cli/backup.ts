@@ -19,9 +19,9 @@ interface Flags {
 /** While the server runs or not; what was committed before is in it. */
 export async function backUpCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
   requireDataFolder(data)
-  if (existsSync(file)) throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
+  if (existsSync(file)) throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
   process.umask(0o077)
-  await told(`cannot write ${file}`, () =>
+  await asCommandError(`cannot write ${file}`, () =>
     backUp(join(data, 'store'), resolve(file), readFileSync(join(data, 'instance-secret'), 'utf8').trim()),
   )
   await auditCommand(data, 'backup.made', {})
@@ -33,11 +33,11 @@ export async function backUpCommand(file: string, { data }: Flags, { stdout }: T
 export async function restoreCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
   if (existsSync(data) && readdirSync(data).length > 0) {
-    throw new CommandError(`${data} is not empty: choose a new folder with --data, nothing is overwritten`)
+    throw new CommandError(`${data} is not empty: choose a new folder with --data (nothing was overwritten)`)
   }
   process.umask(0o077)
   await leavingNothing(data, async () => {
-    await told(`cannot restore ${file}`, async () => {
+    await asCommandError(`cannot restore ${file}`, async () => {
       mkdirSync(data, { recursive: true, mode: 0o700 })
       requireOwn(data, statSync(data))
       chmodSync(data, 0o700)
@@ -48,14 +48,14 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
     await verify({ data, repair: true }, terminal).catch((error: unknown) => {
       if (!(error instanceof CommandError)) throw error
       const problems = error.message.replace(/\nrestore a backup$/, '')
-      throw new CommandError(`${problems}\n${file} is damaged: nothing is restored`, 1, { cause: error })
+      throw new CommandError(`${problems}\n${file} is damaged: nothing was restored`, 1, { cause: error })
     })
   })
   await auditCommand(data, 'backup.restored', {})
   terminal.stdout(`${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`\n`)
 }
 
-async function told(what: string, work: () => Promise<void>): Promise<void> {
+async function asCommandError(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {

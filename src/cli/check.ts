@@ -4,7 +4,8 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { type FixtureProblem, fixtureProblemLine } from '../maintenance/seed/problem.ts'
-import { findFixtureFiles, readFixtures, sourceFile } from '../maintenance/seed/read.ts'
+import { readFixtures } from '../maintenance/seed/read.ts'
+import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -35,14 +36,14 @@ export async function check(
     const lines = strict ? [...wrong, ...warnings] : wrong
     if (!strict) stderr(warningLines(warnings))
     throw new CommandError(
-      `${lines.map(escapeControlCharacters).join('\n')}\n${counted(lines.length, 'problem')}: these fixtures can be loaded, and are not right`,
+      `${lines.map(escapeControlCharacters).join('\n')}\n${countText(lines.length, 'problem')}: the fixtures can be loaded, but these should be fixed`,
     )
   }
   stderr(warningLines(warnings))
   const counts = Object.entries(fixtures)
     .filter(([, items]) => items.length > 0)
-    .map(([kind, items]) => counted(items.length, kind.replace(/s$/, '')))
-  stdout(`Fine: ${counted(files.length, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
+    .map(([kind, items]) => countText(items.length, kind.replace(/s$/, '')))
+  stdout(`Fine: ${countText(files.length, 'file')} with ${counts.join(', ') || 'nothing in it'}\n`)
 }
 
 function warningLines(warnings: readonly string[]): string {
@@ -58,10 +59,10 @@ function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): 
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
   return [
     ...problems.map(fixtureProblemLine).map(escapeControlCharacters),
-    `${counted(problems.length, 'problem')}: these fixtures are not loaded`,
+    `${countText(problems.length, 'problem')}: these fixtures are not loaded`,
   ].join('\n')
 }
 
-function counted(count: number, noun: string): string {
+function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -80,7 +80,7 @@ complete -o default -F _postern postern
 
 function zsh(places: readonly Place[]): string {
   const items = (all: readonly Named[]) =>
-    all.map(({ name, description }) => quoted(`${name}:${description.replaceAll(':', '\\:')}`)).join(' ')
+    all.map(({ name, description }) => quote(`${name}:${description.replaceAll(':', '\\:')}`)).join(' ')
   return `#compdef postern
 # Completions of postern for zsh: a file called _postern in a folder of $fpath.
 _postern() {
@@ -107,10 +107,10 @@ function fish(places: readonly Place[]): string {
   const lines = places.flatMap(({ path, commands, flags }) => {
     const here = `complete -c postern -n '__postern_at ${path}'`
     return [
-      ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${quoted(description)}`),
+      ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${quote(description)}`),
       ...flags.map(({ name, short, description, takesValue }) => {
         const letter = short === undefined ? '' : ` -s ${short.slice(1)}`
-        return `${here}${letter} -l ${name.slice(2)}${takesValue ? ' -r' : ''} -d ${quoted(description)}`
+        return `${here}${letter} -l ${name.slice(2)}${takesValue ? ' -r' : ''} -d ${quote(description)}`
       }),
     ]
   })
@@ -133,6 +133,6 @@ ${lines.join('\n')}
 }
 
 /** One word for a shell, whatever is in it. */
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -1,12 +1,13 @@
 /** `postern dev`: the platform on a developer's laptop, with fixtures that reload and nothing kept. */
 
 import { rmSync, watch } from 'node:fs'
-import { findFixtureFiles, sourceFile } from '../maintenance/seed/read.ts'
 import { sampleSources } from '../maintenance/seed/sample.ts'
+import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { readAllowedUpstream } from '../upstream/addresses.ts'
 import type { ServeConfig } from './config.ts'
 import { greeting } from './greeting.ts'
-import { ignoredHangUp, type Running, start, stopSignal } from './serve.ts'
+import { type Running, start } from './serve.ts'
+import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
 

@@ -29,7 +29,7 @@ interface Flags {
 /** To a file, or to stdout. */
 export async function exportCommand(file: string | undefined, { data }: Flags, terminal: Terminal): Promise<void> {
   if (file !== undefined && existsSync(file)) {
-    throw new CommandError(`${file} is there already: choose another name, nothing is overwritten`)
+    throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
   }
   const { store, secrets } = await openExistingDataFolder(data, terminal.stderr)
   await store.close()
@@ -111,7 +111,7 @@ async function removeLeftovers(data: string, store: Store): Promise<void> {
     await removeAhead(store)
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    throw new CommandError('the server is loading fixtures: import when it has loaded them', 1, { cause: error })
+    throw new CommandError('the server is loading fixtures: import when it has finished', 1, { cause: error })
   }
 }
 

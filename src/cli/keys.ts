@@ -1,4 +1,4 @@
-/** `postern keys create | list | revoke`: API keys, while the server runs or not. */
+/** `postern keys create | list | revoke`: API keys, whether or not the server runs. */
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
@@ -30,7 +30,7 @@ export async function createKey(flags: CreateFlags, terminal: Terminal): Promise
     ['--user', userShape, user],
     ['--name', nameShape, name ?? null],
   ] as const) {
-    const [problem] = shape.accepts(value) ? [] : shape.problems(value, 1)
+    const [problem] = shape.isValid(value) ? [] : shape.problems(value, 1)
     if (problem !== undefined) throw new CommandError(`${flag}: ${problemText(problem)}`, 2)
   }
   const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)

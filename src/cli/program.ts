@@ -83,13 +83,13 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
 }
 
 function addKeyCommands(postern: Command, { terminal }: Context): void {
-  const keys = group(postern, 'keys').description('create, list and revoke API keys, while the server runs or not')
+  const keys = group(postern, 'keys').description('create, list and revoke API keys, whether or not the server runs')
   keys
     .command('create')
-    .description('make a key and print it once, alone, on stdout')
+    .description('create a key and print it, once, on stdout')
     .requiredOption('--user <id>', 'the user it belongs to')
     .option('--name <name>', 'what it is for')
-    .option('--operator', 'reaches everything and may mint for any organization')
+    .option('--operator', 'may reach everything and mint for any organization')
     .addOption(makingOption())
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
     .action(async (flags, command: Command) =>
@@ -97,7 +97,7 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
     )
   keys
     .command('list')
-    .description('list all keys, the revoked ones too')
+    .description('list all keys, including revoked ones')
     .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./keys.ts')).listKeys(flags, terminal))
   keys
@@ -112,21 +112,21 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
   postern
     .command('check')
     .argument('<dir...>', 'folders of fixtures, checked as one set')
-    .description('check fixtures and print every problem as file: path: what is wrong')
-    .option('--strict', 'fail on warnings too: what is allowed, and hardly meant')
+    .description('check fixtures and print every problem as "file: path: message"')
+    .option('--strict', 'treat warnings as errors')
     .action(async (folders: string[], flags) => (await import('./check.ts')).check(folders, flags, terminal))
 }
 
 function addTokenCommands(postern: Command, { terminal, exit }: Context): void {
-  const token = group(postern, 'token').description('look at service tokens, and revoke them')
+  const token = group(postern, 'token').description('explain and revoke service tokens')
   token
     .command('explain')
-    .argument('<token>', 'the token; - reads it from stdin, where no other user of the machine sees it')
+    .argument('<token>', 'the token; - reads it from stdin, hidden from other users of the machine')
     .description("show a token's constraints in words, and which of them allow or refuse a described request")
     .option('--namespace <name>', 'the namespace of the request')
     .option('--resource <type>', 'connections, servers, namespaces or skills (default: connections)')
     .option('--operation <kind>', 'read, write or execute (default: read; execute with --rpc)')
-    .addOption(new Option('--metadata <key=value>', 'a fact of the connection; may be given again').argParser(collect))
+    .addOption(new Option('--metadata <key=value>', 'a fact of the connection; repeatable').argParser(collect))
     .option('--rpc <file>', 'a JSON-RPC request to match: a file, - for stdin, or the JSON itself')
     .addOption(dataOption('data folder'))
     .addHelpText('after', explainHelp)
@@ -145,10 +145,10 @@ function addTokenCommands(postern: Command, { terminal, exit }: Context): void {
 
 function addAuditCommand(postern: Command, { terminal }: Context): void {
   group(postern, 'audit')
-    .description('look at the audit log')
+    .description('check the audit log')
     .command('verify')
     .argument('[file...]', 'the files of the log, oldest first; - for stdin (default: audit.jsonl in the data folder)')
-    .description('check that no line was changed, taken out or put in')
+    .description('check that no line was changed, removed or inserted')
     .option('--hash <hash>', 'the hash of an entry, as an earlier check printed it: it must still be there')
     .addOption(dataOption('data folder'))
     .addHelpText('after', auditHelp)
@@ -159,7 +159,7 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
   postern
     .command('backup')
     .argument('<file>', 'the file to make; - for stdout')
-    .description('write the whole data folder to one file, while the server runs or not')
+    .description('write the whole data folder to one file, whether or not the server runs')
     .addOption(dataOption('data folder'))
     .action(async (file: string, flags) => {
       if (file === '-') await (await import('./streamed-files.ts')).backUpToStdout(flags, terminal)
@@ -183,7 +183,7 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
   postern
     .command('export')
     .argument('[file]', 'the file to make; - for stdout, as without it')
-    .description('write all records as JSON lines, without secrets, while the server runs or not')
+    .description('write all records as JSON lines, without secrets, whether or not the server runs')
     .addOption(dataOption('data folder'))
     .action(async (file: string | undefined, flags) =>
       (await import('./export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
@@ -200,16 +200,16 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
     })
   postern
     .command('verify')
-    .description('look at every record and every index entry, while the server runs or not')
-    .option('--repair', 'write the index anew when it is not that of the records')
-    .option('--remove-leftovers', 'remove connections whose namespace went with its fixture')
+    .description('check every record and index entry, whether or not the server runs')
+    .option('--repair', 'rebuild the index if it does not match the records')
+    .option('--remove-leftovers', 'delete connections whose namespace was removed with its fixture')
     .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./verify.ts')).verify(flags, terminal))
 }
 
 function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
   const signingKey = group(postern, 'signing-key').description(
-    'list, rotate and revoke the keys that sign tokens, while the server runs or not',
+    'list, rotate and revoke the keys that sign tokens, whether or not the server runs',
   )
   signingKey
     .command('list')
@@ -218,7 +218,7 @@ function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
     .action(async (flags) => (await import('./signing-key.ts')).listSigningKeys(flags, new Date(), terminal))
   signingKey
     .command('rotate')
-    .description('let the next key sign; the old one is accepted until its last token is over')
+    .description('sign with the next key; the old one is accepted until its last token expires')
     .addOption(dataOption('data folder'))
     .addHelpText('after', rotateHelp)
     .action(async (flags) => (await import('./signing-key.ts')).rotateSigningKeys(flags, new Date(), terminal))
@@ -227,7 +227,7 @@ function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
     .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
     // An id may begin with a dash.
     .allowUnknownOption()
-    .description('drop a key: every token it signed is refused at once')
+    .description('revoke a key: every token it signed is refused at once')
     .addOption(dataOption('data folder'))
     .action(async (kid: string, flags) =>
       (await import('./signing-key.ts')).revokeSigningKey(kid, flags, new Date(), terminal),
@@ -248,7 +248,7 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
   postern
     .command('completions')
     .argument('<shell>', 'bash, zsh or fish')
-    .description('print what makes a shell complete these commands')
+    .description('print the completion script of a shell')
     .addHelpText('after', completionsHelp)
     .action(async (shell: string) => (await import('./completions.ts')).completions(postern, shell, terminal))
 

@@ -18,39 +18,36 @@ export function withServeOptions(command: Command): Command {
       new Option('--port <number>', 'port to listen on; 0 picks a free one').env('POSTERN_PORT').default('8787'),
     )
     .addOption(
-      new Option('--fixtures <dir>', 'folder of fixtures to load; may be given again')
+      new Option('--fixtures <dir>', 'folder of fixtures to load; repeatable')
         .env('POSTERN_FIXTURES')
         .argParser(collect)
         .default([], 'none'),
     )
     .addOption(
-      new Option(
-        '--base-url <url>',
-        'what clients call this server; also the issuer of its tokens (default: http://HOST:PORT)',
-      ).env('POSTERN_BASE_URL'),
+      new Option('--base-url <url>', 'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)').env(
+        'POSTERN_BASE_URL',
+      ),
     )
     .addOption(
-      new Option('--cors-origin <origin>', 'a web page that may call from a browser; may be given again')
-        .argParser(collect)
-        .default([], 'none'),
+      new Option('--cors-origin <origin>', 'allowed CORS origin (repeatable)').argParser(collect).default([], 'none'),
     )
     .addOption(
-      new Option('--metrics-listen <host:port>', 'serve /metrics and /ready there (default: nowhere)').env(
+      new Option('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)').env(
         'POSTERN_METRICS_LISTEN',
       ),
     )
     .addOption(
-      new Option('--mint-rate <number>', 'tokens a second that one API key may mint; 0 for no limit')
+      new Option('--mint-rate <number>', 'tokens per second that one API key may mint; 0 for no limit')
         .env('POSTERN_MINT_RATE')
         .default(String(mintsPerSecondDefault)),
     )
     .addOption(
-      new Option('--failure-rate <number>', 'bad credentials a second from one address; 0 for no limit')
+      new Option('--failure-rate <number>', 'invalid credentials per second from one address; 0 for no limit')
         .env('POSTERN_FAILURE_RATE')
         .default(String(failuresPerSecondDefault)),
     )
     .addOption(
-      new Option('--write-rate <number>', 'connections a second that one API key may write or delete; 0 for no limit')
+      new Option('--write-rate <number>', 'connections per second that one API key may write or delete; 0 for no limit')
         .env('POSTERN_WRITE_RATE')
         .default(String(writesPerSecondDefault)),
     )
@@ -67,7 +64,7 @@ export function withServeOptions(command: Command): Command {
     .addOption(
       new Option(
         '--trusted-proxy <cidr>',
-        'a proxy in front, whose X-Forwarded-For or Forwarded says where requests come from; may be given again',
+        'address or network of a reverse proxy whose X-Forwarded-For or Forwarded is trusted; repeatable',
       )
         .env('POSTERN_TRUSTED_PROXY')
         .argParser(collect)
@@ -76,35 +73,35 @@ export function withServeOptions(command: Command): Command {
     .addOption(
       new Option(
         '--allow-upstream <where>',
-        'a host, HOST:PORT or CIDR of the LAN or this machine that connections may point to; may be given again',
+        'host, HOST:PORT or CIDR on the LAN or this machine that connections may reach; repeatable',
       )
         .env('POSTERN_ALLOW_UPSTREAM')
         .argParser(collect)
         .default([], 'none'),
     )
     .addOption(
-      new Option('--no-public-upstream', 'connections may point nowhere but where --allow-upstream says').env(
+      new Option('--no-public-upstream', 'allow only the upstreams listed in --allow-upstream').env(
         'POSTERN_NO_PUBLIC_UPSTREAM',
       ),
     )
     .addOption(
       new Option(
         '--upstream-ca <file>',
-        'certificates, in PEM, of private authorities that MCP servers may be certified by; may be given again',
+        'PEM file of a private certificate authority to trust for MCP servers; repeatable',
       )
         .env('POSTERN_UPSTREAM_CA')
         .argParser(collect)
         .default([], 'none'),
     )
     .addOption(
-      new Option('--upstream-timeout <duration>', 'how long an MCP server may take to begin its answer')
+      new Option('--upstream-timeout <duration>', 'time limit for the first byte of an MCP server’s response')
         .env('POSTERN_UPSTREAM_TIMEOUT')
         .default(`${upstreamTimeoutDefaultSeconds}s`),
     )
     .addOption(
       new Option(
         '--upstream-client <name>',
-        'what sends requests to MCP servers: parser, or node if a later runtime breaks that one; node takes more time a call',
+        'HTTP client for MCP servers: parser (faster), or node (only documented APIs of the runtime)',
       )
         .env('POSTERN_UPSTREAM_CLIENT')
         .default('parser'),
@@ -112,7 +109,7 @@ export function withServeOptions(command: Command): Command {
     .addOption(
       new Option(
         '--allow-sample-keys',
-        'let the keys of the sample fixtures, which everybody has, be used on an address that is not loopback',
+        'accept the publicly known keys of the sample fixtures on an address other than loopback',
       ).env('POSTERN_ALLOW_SAMPLE_KEYS'),
     )
 }

@@ -1,12 +1,12 @@
-/** `postern signing-key list | rotate | revoke`: the keys that sign service tokens, while the server runs or not. */
+/** `postern signing-key list | rotate | revoke`: the keys that sign service tokens, whether or not the server runs. */
 
 import {
   changeSigningKeys,
   isAccepted,
   keyRing,
-  rotated,
+  removeKey,
+  rotateKeys,
   type SigningKeyRecord,
-  withoutKey,
 } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
 import { keyRetirementSeconds } from '../limits.ts'
@@ -20,14 +20,14 @@ interface Flags {
 }
 
 export async function listSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
-  stdout(shown(await change(data, stderr, () => undefined), seconds(now)))
+  stdout(describeKey(await change(data, stderr, () => undefined), seconds(now)))
 }
 
 export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
-  const records = await change(data, stderr, (before) => rotated(before, seconds(now)))
+  const records = await change(data, stderr, (before) => rotateKeys(before, seconds(now)))
   const { active } = keyRing(records)
   await auditCommand(data, 'signing-key.rotated', { kid: active.kid })
-  stdout(`${active.kid} signs from now on\n\n${shown(records, seconds(now))}`)
+  stdout(`${active.kid} signs from now on\n\n${describeKey(records, seconds(now))}`)
 }
 
 export async function revokeSigningKey(
@@ -37,13 +37,13 @@ export async function revokeSigningKey(
   { stdout, stderr }: Terminal,
 ): Promise<void> {
   const records = await change(data, stderr, (before) => {
-    const after = withoutKey(before, kid, seconds(now))
+    const after = removeKey(before, kid, seconds(now))
     if (after === undefined)
       throw new CommandError(`there is no signing key ${JSON.stringify(kid)}: see \`postern signing-key list\``)
     return after
   })
   await auditCommand(data, 'signing-key.revoked', { kid })
-  stdout(`${kid} is revoked, and every token it signed\n\n${shown(records, seconds(now))}`)
+  stdout(`${kid} is revoked, and every token it signed\n\n${describeKey(records, seconds(now))}`)
 }
 
 async function change(
@@ -60,7 +60,7 @@ async function change(
   }
 }
 
-function shown(records: readonly SigningKeyRecord[], nowSeconds: number): string {
+function describeKey(records: readonly SigningKeyRecord[], nowSeconds: number): string {
   const time = (unix: number) => new Date(unix * 1000).toISOString()
   const rows = keyRing(records).all.map((key) => [
     key.kid,

@@ -12,17 +12,17 @@ let last: { readonly stdout: Promise<Error | undefined>; readonly stderr: Promis
 
 export function write(name: 'stdout' | 'stderr', text: string): void {
   if (text === '') return
-  const written = new Promise<Error | undefined>((resolve) => {
+  const drained = new Promise<Error | undefined>((resolve) => {
     process[name].write(text, (error) => resolve(error ?? undefined))
   })
-  last = { ...last, [name]: written }
+  last = { ...last, [name]: drained }
 }
 
 /**
  * Resolves when all of it is written, or after `timeoutMs` milliseconds; with why it could not be, unless the reader
  * of a pipe had enough.
  */
-export async function written(timeoutMs: number): Promise<string | undefined> {
+export async function drained(timeoutMs: number): Promise<string | undefined> {
   const late = new AbortController()
   const waited = setTimeout(timeoutMs, [], { signal: late.signal }).catch(() => [])
   const errors = await Promise.race([Promise.all([last.stdout, last.stderr]), waited])

@@ -42,7 +42,7 @@ export async function explainToken(
   const token = readToken(given)
   const claims = unverifiedClaims(token)
   if (claims === undefined)
-    throw new CommandError('this is not a service token of postern: give all of what POST /tokens answered as `token`')
+    throw new CommandError('this is not a service token of postern: pass the whole `token` that POST /tokens returned')
   const blocks = claims.policy.map((constraint, index) => {
     const read = readConstraint(constraint)
     if ('problem' in read)
@@ -52,7 +52,10 @@ export async function explainToken(
     return read.block
   })
   const known = await lookUp(claims, flags.data, stderr)
-  const lines = [...tokenLines(claims, standing(claims, token, flags.data, known), now), ...blocks.flatMap(blockLines)]
+  const lines = [
+    ...tokenLines(claims, signatureLines(claims, token, flags.data, known), now),
+    ...blocks.flatMap(blockLines),
+  ]
   if (blocks.length === 0)
     lines.push(
       `No policy: it may do all that its user may${claims.org === undefined ? '' : ' within the organization'}.`,
@@ -77,7 +80,7 @@ function reasonItIsOver(claims: ServiceTokenClaims, known: Known | undefined, no
   return isForeign(claims, known) ? 'is of another base URL' : undefined
 }
 
-function tokenLines(claims: ServiceTokenClaims, standing: readonly string[], now: Date): string[] {
+function tokenLines(claims: ServiceTokenClaims, signatureLines: readonly string[], now: Date): string[] {
   const { sub, key, org, jti, par = [], iat, exp } = claims
   const time = (seconds: number) => new Date(seconds * 1000).toISOString()
   const left = exp - Math.floor(now.getTime() / 1000)
@@ -86,7 +89,7 @@ function tokenLines(claims: ServiceTokenClaims, standing: readonly string[], now
     ...par.map((parent) => `  minted with ${parent}`),
     `  issued  ${time(iat)} by ${claims.iss}`,
     `  expires ${time(exp)} ${left > 0 ? `(${left} s left)` : '(expired)'}`,
-    ...standing.map((line) => `  ${line}`),
+    ...signatureLines.map((line) => `  ${line}`),
     '',
   ]
 }
@@ -123,10 +126,11 @@ async function lookUp(
   }
 }
 
-function standing(claims: ServiceTokenClaims, token: string, data: string, known: Known | undefined): string[] {
+function signatureLines(claims: ServiceTokenClaims, token: string, data: string, known: Known | undefined): string[] {
   if (known?.keys === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
   const verified = verifyToken(token, { keys: known.keys, issuer: claims.iss, nowSeconds: claims.iat })
-  if (!('claims' in verified)) return [`signature is NOT of a key in ${data}: do not trust what stands here`]
+  if (!('claims' in verified))
+    return [`signature does NOT verify with any key in ${data}: do not trust the claims above`]
   return [
     `signature is of a key in ${data}`,
     ...known.revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
@@ -159,12 +163,12 @@ function blockLines(block: Block, index: number): string[] {
   return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
 }
 
-/** `over` says why the token is refused whatever is asked. */
+/** `invalidReason` says why the token is refused whatever is asked. */
 function requestLines(
   given: readonly Block[],
   access: Access,
   namespace: string | undefined,
-  over: string | undefined,
+  invalidReason: string | undefined,
 ): { readonly lines: string[]; readonly allowed: boolean } {
   const { resource, operation } = access
   // Without a namespace nothing is said of namespaces.
@@ -184,7 +188,7 @@ function requestLines(
   }
   const decision = decide(blocks, access)
   const isList = resource === 'connections' && operation === 'read'
-  if (over !== undefined) lines.push(`Refused: the token ${over}, 401.`)
+  if (invalidReason !== undefined) lines.push(`Refused: the token ${invalidReason}, 401.`)
   else if (decision.allowed) {
     lines.push(
       'Allowed by the token. Whether its key is still good and its user reaches the namespace is not checked here.',
@@ -198,7 +202,7 @@ function requestLines(
     const status = decision.visible ? '403' : '404, as if the namespace did not exist'
     lines.push(`Refused by ${constraintOf(decision)}: ${status}.`)
   }
-  return { lines, allowed: over === undefined && decision.allowed }
+  return { lines, allowed: invalidReason === undefined && decision.allowed }
 }
 
 function isExpired(claims: ServiceTokenClaims, now: Date): boolean {

@@ -1,4 +1,4 @@
-/** `postern token revoke`: a token and all its children, while the server runs or not. */
+/** `postern token revoke`: a token and all its children, whether or not the server runs. */
 
 import { revokeToken } from '../auth/revocation.ts'
 import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
@@ -20,7 +20,7 @@ export async function revokeTokenCommand(
   const token = readToken(named)
   const claims = unverifiedClaims(token)
   if (claims === undefined && !tokenIdShape.test(token)) {
-    throw new CommandError('this is neither a service token of postern nor the id of one, which begins with tok_', 2)
+    throw new CommandError('this is neither a service token of postern nor a token id (tok_…)', 2)
   }
   const { store, secrets } = await openExistingDataFolder(data, stderr)
   try {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { isCompiled } from '../compiled.ts'
 import { CommandError } from '../errors.ts'
+import { problemsShownMax } from '../limits.ts'
 import { openExistingDataFolder, requireDataFolder, upgradeStore } from '../maintenance/data-folder.ts'
 import { type Findings, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
@@ -18,8 +19,6 @@ interface Flags {
   readonly repair?: boolean
   readonly removeLeftovers?: boolean
 }
-
-const shownMax = 100
 
 /**
  * LMDB trusts its file, and where the file's own structure is damaged it takes the process with it. So another
@@ -43,7 +42,7 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
     child.exited,
   ])
   if (code > 2 || child.signalCode !== null) {
-    throw new CommandError(`${join(flags.data, 'store', 'data.mdb')} is damaged in its structure: restore a backup`)
+    throw new CommandError(`${join(flags.data, 'store', 'data.mdb')} has a damaged structure: restore a backup`)
   }
   if (code !== 0) throw new CommandError(stderr.trimEnd(), code === 2 ? 2 : 1)
   terminal.stderr(stderr)
@@ -70,18 +69,18 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
   if (indexProblems.length > 0 && repair) {
     await rebuildIndex(folder, findings)
     await auditCommand(data, 'index.rebuilt', { connections: findings.connections })
-    terminal.stdout(`the index of ${findings.connections} connections is written anew\n`)
+    terminal.stdout(`the index of ${findings.connections} connections was rebuilt\n`)
   }
   const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
   const left = [...problems, ...(removeLeftovers ? [] : missing), ...(repair ? [] : indexProblems)]
   if (left.length > 0) {
-    const more = left.length > shownMax ? [`and ${left.length - shownMax} more`] : []
+    const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []
     throw new CommandError(
-      [...left.slice(0, shownMax).map(escapeControlCharacters), ...more, adviceFor(findings)].join('\n'),
+      [...left.slice(0, problemsShownMax).map(escapeControlCharacters), ...more, adviceFor(findings)].join('\n'),
     )
   }
   if (indexProblems.length === 0) {
-    terminal.stdout(`${findings.records} records and ${findings.indexEntries} index entries, all as they should be\n`)
+    terminal.stdout(`${findings.records} records and ${findings.indexEntries} index entries, all correct\n`)
   }
   if (removeLeftovers) await remove(data, [...leftovers.keys(), ...lost.keys()], terminal)
   else if (leftovers.size > 0) terminal.stderr(leftoverLines(leftovers))
@@ -97,7 +96,7 @@ function adviceFor({ problems, lost }: Findings): string {
 }
 
 async function remove(data: string, namespaces: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
-  if (namespaces.length === 0) stdout('nothing is left over\n')
+  if (namespaces.length === 0) stdout('there are no leftovers\n')
   const { store } = await openExistingDataFolder(data, stderr)
   try {
     for (const namespace of namespaces) {
@@ -112,7 +111,7 @@ async function remove(data: string, namespaces: readonly string[], { stdout, std
 
 function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
   const lines = [...leftovers].map(([namespace, count]) => `${connectionsOf(namespace, count)}\n`)
-  return `${lines.join('')}They do no harm: nobody can reach them, and they come back with their namespace. To remove them: \`postern verify --remove-leftovers\`\n`
+  return `${lines.join('')}They are unreachable and harmless, and available again if the namespace comes back. To remove them: \`postern verify --remove-leftovers\`\n`
 }
 
 function connectionsOf(namespace: string, count: number): string {

@@ -29,7 +29,7 @@ export function readNetwork(text: string): Network | undefined {
  * know.
  */
 export function clientAddress(peer: string, headers: Headers, trusted: readonly Network[]): string {
-  const from = parsed(peer)
+  const from = parseAddress(peer)
   if (from === undefined) return peer
   if (trusted.length === 0 || !isTrusted(from, trusted)) return asBucket(from)
   const forwardedFor = headers.get('x-forwarded-for')
@@ -45,7 +45,7 @@ export function clientAddress(peer: string, headers: Headers, trusted: readonly 
 /** From the right: the first hop that is no trusted proxy. Undefined where one cannot be read, or all are trusted. */
 function lastUntrusted(hops: readonly string[], trusted: readonly Network[]): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   for (const hop of hops.slice(-forwardedHopsMax).reverse()) {
-    const address = parsed(hop.trim())
+    const address = parseAddress(hop.trim())
     if (address === undefined || !isTrusted(address, trusted)) return address
   }
   return undefined
@@ -63,7 +63,7 @@ function forOf(element: string): string {
 }
 
 /** With or without a port and brackets. */
-function parsed(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text
   return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare) : undefined
 }

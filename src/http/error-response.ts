@@ -7,7 +7,9 @@ import { freshJson, json } from './respond.ts'
 /** For whatever was thrown: its own answer, or a fixed text that tells nothing of the inside. */
 export function asPlatformError(thrown: unknown): PlatformError {
   if (thrown instanceof PlatformError) return thrown
-  return new PlatformError('internal', 'Internal error; the server log has the details', { cause: thrown })
+  return new PlatformError('internal', 'Internal error. The server log has the details under this x-request-id.', {
+    cause: thrown,
+  })
 }
 
 /** `shape`: of the operation that failed. */

@@ -36,7 +36,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
   /** Header values that have passed: the same few come with every request. */
   const passed = new Set<string>()
 
-  function isOurs(hostHeader: string): boolean {
+  function isSelf(hostHeader: string): boolean {
     const name = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(hostHeader)?.[1]?.toLowerCase()
     return name !== undefined && (names.has(bareHost(name)) || isLoopback(bareHost(name)))
   }
@@ -45,11 +45,8 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
     check(headers) {
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {
-        if (!isOurs(hostHeader)) {
-          throw new PlatformError(
-            'forbidden',
-            'Host: is not a name of this server; if it should be, set it with --base-url',
-          )
+        if (!isSelf(hostHeader)) {
+          throw new PlatformError('forbidden', 'Host: not a name of this server; to allow it, set it with --base-url')
         }
         if (passed.size < 100) passed.add(hostHeader)
       }
@@ -58,7 +55,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
       if (!origins.has(origin)) {
         throw new PlatformError(
           'forbidden',
-          'Origin: may not call this server; if it should, name it with --cors-origin',
+          'Origin: not allowed to call this server; to allow it, add it with --cors-origin',
         )
       }
       if (!corsOrigins.includes(origin)) return {}

@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { unavailableLogIntervalMs } from '../limits.ts'
+import { stackFunctionsShownMax, unavailableLogIntervalMs } from '../limits.ts'
 import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
@@ -127,12 +127,9 @@ function textOf(thrown: unknown): string {
   return `${name}: ${message}${why}`
 }
 
-/** Deeper is the framework. */
-const functionsShownMax = 8
-
 /** Where a bug is: names of functions, innermost first. Places in a bundle say nothing to anybody. */
 function functionsOf(thrown: unknown): string | undefined {
   const { stack = '' } = thrown instanceof Error ? thrown : {}
   const names = [...stack.matchAll(/^ +at (?:async )?([\w$.#]+) \(/gm)].map(([, name]) => name)
-  return names.length === 0 ? undefined : names.slice(0, functionsShownMax).join(' < ')
+  return names.length === 0 ? undefined : names.slice(0, stackFunctionsShownMax).join(' < ')
 }

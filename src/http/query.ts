@@ -26,11 +26,12 @@ export function readQuery(url: string): Map<string, string> {
 /** For operations that take no parameters. Throws `invalid_request`. */
 export function refuseQuery(url: string): void {
   if (!url.includes('?')) return
-  for (const name of readQuery(url).keys()) throw invalidRequest(`${name}: unknown parameter; there are none here`)
+  for (const name of readQuery(url).keys())
+    throw invalidRequest(`${name}: unknown parameter; this operation takes none`)
 }
 
 export function unknownParameter(name: string, known: string): Error {
-  return invalidRequest(`${name}: unknown parameter; known are ${known}`)
+  return invalidRequest(`${name}: unknown parameter; it takes ${known}`)
 }
 
 function decode(text: string): string {

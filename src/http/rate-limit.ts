@@ -22,7 +22,7 @@ export function createRateLimit({ perSecond, now }: RateLimitOptions): RateLimit
   // A name that fell out is one that was not heard of for long, or one of very many: it begins anew.
   const buckets = new LRUCache<string, { left: number; at: number }>({ max: rateLimitNamesMax })
 
-  function filled(name: string): { left: number; at: number } {
+  function refill(name: string): { left: number; at: number } {
     const at = now()
     const bucket = buckets.get(name)
     if (bucket === undefined) return { left: burst, at }
@@ -35,12 +35,12 @@ export function createRateLimit({ perSecond, now }: RateLimitOptions): RateLimit
   return {
     take(name) {
       if (perSecond === 0) return 0
-      const bucket = filled(name)
+      const bucket = refill(name)
       const wait = seconds(bucket.left)
       if (wait === 0) bucket.left -= 1
       buckets.set(name, bucket)
       return wait
     },
-    wait: (name) => (perSecond === 0 ? 0 : seconds(filled(name).left)),
+    wait: (name) => (perSecond === 0 ? 0 : seconds(refill(name).left)),
   }
 }

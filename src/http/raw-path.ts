@@ -4,6 +4,7 @@
  * request is for a name that cannot be (contract 2), and goes on under just that name, encoded.
  */
 
+import { wildcardPartsMax } from '../limits.ts'
 import { type Operation, operations } from '../operations.ts'
 import type { Handler } from './router.ts'
 
@@ -13,9 +14,6 @@ const originals = new WeakMap<Request, Request>()
 export function originalRequest(request: Request): Request {
   return originals.get(request) ?? request
 }
-
-/** Of the parts that a name with slashes may have: what has more is for a name that cannot be, one way or the other. */
-const wildcardPartsMax = 5
 
 /** Routes for `Bun.serve`, one for each operation with names in its path, that hand everything to `fetch`. */
 export function rawPathRoutes(
@@ -42,7 +40,7 @@ function withRawPath(fetch: Handler, prefix: string, names: readonly string[]) {
   return (request: Bun.BunRequest) => {
     const params: Readonly<Record<string, string | undefined>> = request.params
     if (!names.some((name) => params[name]?.includes('\\') === true)) return fetch(request)
-    const path = names.map((name) => encoded(params[name] ?? '')).join('/')
+    const path = names.map((name) => encodeSegment(params[name] ?? '')).join('/')
     // Under a host of its own: the request's may be one that no URL can have, and the guard reads the header.
     const rewritten = new Request(`http://localhost${prefix}${path}`, request)
     originals.set(rewritten, request)
@@ -51,6 +49,6 @@ function withRawPath(fetch: Handler, prefix: string, names: readonly string[]) {
 }
 
 /** Dots alone would be resolved once more, encoded or not: they stand for a name that cannot be, like the backslash. */
-function encoded(part: string): string {
+function encodeSegment(part: string): string {
   return encodeURIComponent(part === '.' || part === '..' ? '\\' : part)
 }

@@ -39,12 +39,12 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
   })
   for (const [id, operation] of entries()) {
     if (id === 'createToken') continue
-    const answer = handled(handlers[id], operation)
+    const answer = withErrors(handlers[id], operation)
     app.route(operation.method, routePath(operation), ({ request }) => answer(request), unread)
   }
   // Last: the plugin reads all headers and the query of every route after it.
   const { createToken } = operations
-  const mint = handled(handlers.createToken, createToken)
+  const mint = withErrors(handlers.createToken, createToken)
   app
     .use(bearer())
     .route(
@@ -58,7 +58,7 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
     )
   return app.compile().fetch
 
-  function handled(handle: Handler, { errors }: Operation): (request: Request) => Promise<Response> {
+  function withErrors(handle: Handler, { errors }: Operation): (request: Request) => Promise<Response> {
     return async (request) => {
       try {
         return await handle(request)

@@ -52,7 +52,7 @@ export function createTurns(): Turns {
       if (first.done) return first.value
       const families = waiting.get(keyId) ?? new Map<string, Job[]>()
       const jobs = families.get(family) ?? []
-      if (jobs.length >= slicedWorkMax) throw rateLimited('This caller has too many costly requests under way', 1)
+      if (jobs.length >= slicedWorkMax) throw rateLimited('This caller has too many expensive requests in progress', 1)
       const { promise, resolve, reject } = Promise.withResolvers<T>()
       jobs.push({
         slice() {

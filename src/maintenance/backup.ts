@@ -47,7 +47,7 @@ export async function restore(file: string, store: string): Promise<string> {
   try {
     checkFile(file)
   } catch (error) {
-    throw new StoreError('fatal', `${file} is no backup of postern, or a damaged one`, { cause: error })
+    throw new StoreError('fatal', `${file} is not a backup of postern, or is damaged`, { cause: error })
   }
   // No dot: lmdb-js takes such a path for a file.
   const draft = `${store}-draft`
@@ -62,7 +62,7 @@ export async function restore(file: string, store: string): Promise<string> {
   })
   if (secret === undefined) {
     rmSync(draft, { recursive: true })
-    throw new StoreError('fatal', `${file} is no backup of postern`)
+    throw new StoreError('fatal', `${file} is not a backup of postern`)
   }
   rmSync(join(draft, 'lock.mdb'), { force: true })
   flush(join(draft, 'data.mdb'))

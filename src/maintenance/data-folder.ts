@@ -60,7 +60,7 @@ function requireSecret(path: string): void {
 /** For a command: opens a data folder that must be there. */
 export async function openExistingDataFolder(path: string, stderr: Tell): Promise<DataFolder> {
   requireDataFolder(path)
-  return openDataFolder(path, upgradingUnlessServed(path, stderr))
+  return openDataFolder(path, upgradeUnlessServed(path, stderr))
 }
 
 type Tell = (text: string) => void
@@ -69,7 +69,7 @@ type Tell = (text: string) => void
  * For a command: the store of an older version is upgraded only where nobody serves it, and that is told. A server of
  * that version would answer nothing but errors from then on.
  */
-function upgradingUnlessServed(path: string, stderr: Tell): Upgrading {
+function upgradeUnlessServed(path: string, stderr: Tell): Upgrading {
   return (from, to, upgrade) => {
     using _lock = lock(path, 'an older postern serves this folder: stop it first, then start the new one')
     if (upgrade()) stderr(`the store in ${path} is upgraded from version ${from} to version ${to}\n`)
@@ -78,7 +78,7 @@ function upgradingUnlessServed(path: string, stderr: Tell): Upgrading {
 
 /** For a command that looks at the store as it lies: upgrades one of an older version, and opens nothing else. */
 export async function upgradeStore(path: string, stderr: Tell): Promise<void> {
-  await openStore(join(path, 'store'), upgradingUnlessServed(path, stderr)).close()
+  await openStore(join(path, 'store'), upgradeUnlessServed(path, stderr)).close()
 }
 
 /**
@@ -86,7 +86,7 @@ export async function upgradeStore(path: string, stderr: Tell): Promise<void> {
  * the command was run in would be that of no server, and what is made in it would be good for nothing.
  */
 export function openNamedDataFolder({ data, isNamed }: NamedFolder, stderr: Tell): Promise<DataFolder> {
-  return isNamed ? openDataFolder(data, upgradingUnlessServed(data, stderr)) : openExistingDataFolder(data, stderr)
+  return isNamed ? openDataFolder(data, upgradeUnlessServed(data, stderr)) : openExistingDataFolder(data, stderr)
 }
 
 export interface NamedFolder {

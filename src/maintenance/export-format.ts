@@ -80,12 +80,12 @@ export function entriesOf(record: ExportLine, headers?: string): Entry[] {
     case 'connection': {
       const { namespace, connection, server } = record
       const entry = connectionEntry(namespace, connection)
-      const beside: ConnectionPrivate = {
+      const privatePart: ConnectionPrivate = {
         ...(server !== undefined && { server }),
         ...(headers !== undefined && { headers }),
       }
-      if (Object.keys(beside).length === 0) return [entry]
-      return [entry, { key: connectionPrivateKey(namespace, connection.connectionId), value: json(beside) }]
+      if (Object.keys(privatePart).length === 0) return [entry]
+      return [entry, { key: connectionPrivateKey(namespace, connection.connectionId), value: json(privatePart) }]
     }
   }
 }

@@ -3,7 +3,7 @@
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import { parseKey } from '../storage/keys.ts'
-import { inspect } from '../storage/lmdb/scan.ts'
+import { scanStore } from '../storage/lmdb/scan.ts'
 import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
 
 /**
@@ -69,7 +69,7 @@ export async function exportLines(folder: string, secret: string, give: (line: s
         return undefined
     }
   }
-  await inspect(folder, {
+  await scanStore(folder, {
     entry(entry) {
       const line = lineOf(entry)
       if (line === undefined) return

@@ -7,6 +7,7 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { readApiKey } from '../auth/api-key.ts'
 import { readRevocation } from '../auth/revocation.ts'
 import { CommandError } from '../errors.ts'
+import { fixtureDepthMax, importIndexBatchMax } from '../limits.ts'
 import { urlProblem } from '../model/connection.ts'
 import { namespaceOf } from '../model/names.ts'
 import { serverUrlProblem } from '../model/server.ts'
@@ -24,13 +25,9 @@ import {
   registryVersionKey,
   revocationKey,
 } from '../storage/keys.ts'
-import type { Check, Entry, Key, Store } from '../storage/store.ts'
+import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'
-
-/** Schemas of tools nest deeper than requests do. */
-const depthMax = 64
-const indexBatchMax = 400_000
 
 export interface Imported {
   readonly records: number
@@ -45,118 +42,163 @@ export async function importFile(
   secret: string,
   onProgress: (stage: string, done: number) => void,
 ): Promise<Imported> {
-  const deletes: Key[] = []
-  const named = new Map<string, Key>()
-  const brought = new Set<string>()
-  /** When the keys of the store were revoked: an older export does not bring them back. */
-  const revoked = new Map<string, string>()
-  /** How long tokens of the file are revoked, here or there: no revocation gets shorter. */
-  const untils = new Map<string, number>()
-  /** The sealed headers of connections that are replaced. */
-  const kept = new Map<string, string>()
-  let records = 0
-  let leftOut = 0
+  const plan = new ImportPlan(store, file, secret)
+  await plan.read(onProgress)
+  await plan.requireNamed()
+  const committed = await store.load(await plan.write(onProgress))
+  if (!committed.ok) throw new CommandError('another process wrote to the store, so nothing was imported: try again')
+  return { records: plan.records, leftOut: plan.leftOut }
+}
 
-  /** What the file adds to namespaces, by name. */
-  const usages = new Map<string, { connections: number; bytes: number }>()
-  const connectionNames = new Set<string>()
+/** What a file brings, read once to be checked against the store, and a second time to be written. */
+class ImportPlan {
+  records = 0
+  /** API keys that are left out: their hashes are keyed with another instance's secret. */
+  leftOut = 0
+  readonly #store: Store
+  readonly #file: string
+  readonly #secret: string
+  /** The file is of this instance. */
+  #isOurs = false
+  readonly #deletes: Key[] = []
+  /** What records name, by what it is called for a person. */
+  readonly #named = new Map<string, Key>()
+  readonly #loaded = new Set<string>()
+  /** When API keys of the store were revoked: an older export does not bring them back. */
+  readonly #revokedAt = new Map<string, string>()
+  /** How long tokens are revoked, in the file or in the store: no revocation gets shorter. */
+  readonly #revokedUntil = new Map<string, number>()
+  /** The sealed headers of connections that are replaced and keep them. */
+  readonly #keptHeaders = new Map<string, string>()
+  /** What the file adds to namespaces. */
+  readonly #usages = new Map<string, { connections: number; bytes: number }>()
+  readonly #connections = new Set<string>()
 
-  const noteConnection = async (line: Extract<ExportLine, { kind: 'connection' }>) => {
+  constructor(store: Store, file: string, secret: string) {
+    this.#store = store
+    this.#file = file
+    this.#secret = secret
+  }
+
+  async read(onProgress: (stage: string, done: number) => void): Promise<void> {
+    for (const { line, head } of linesOf(this.#file)) {
+      if (head !== undefined) {
+        this.#isOurs = head === this.#secret
+        continue
+      }
+      if (line.kind === 'apiKey' && !this.#isOurs) {
+        this.leftOut += 1
+        continue
+      }
+      this.records += 1
+      onProgress('checking', this.records)
+      await this.#add(line)
+    }
+  }
+
+  /** Throws CommandError for what is named, and is neither in the file nor in the store. */
+  async requireNamed(): Promise<void> {
+    for (const [what, key] of this.#named) {
+      if (!this.#loaded.has(what) && (await this.#store.get(key)) === undefined) {
+        throw new CommandError(`${this.#file}: names the ${what}, which is neither in the file nor in the store`)
+      }
+    }
+  }
+
+  /** All of it, to be written while nothing that it was checked against has changed. */
+  async write(onProgress: (stage: string, done: number) => void): Promise<Write> {
+    const checks: Check[] = [nothingAhead]
+    for (const key of [registryVersionKey, ...[...this.#usages.keys()].map(connectionsVersionKey)]) {
+      checks.push({ key, value: (await this.#store.get(key)) ?? null })
+    }
+    const counts = [...this.#usages].map(([namespace, { connections, bytes }]) =>
+      usageCount(namespace, connections, bytes),
+    )
+    return { checks, counts, deletes: this.#deletes, puts: this.#entries(onProgress) }
+  }
+
+  async #add(line: ExportLine): Promise<void> {
+    switch (line.kind) {
+      case 'apiKey': {
+        const stored = await this.#store.get(apiKeyKey(line.apiKey.keyId))
+        const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
+        if (revokedAt !== null) this.#revokedAt.set(line.apiKey.keyId, revokedAt)
+        return
+      }
+      case 'revocation': {
+        const stored = readRevocation(await this.#store.get(revocationKey(line.jti)))
+        this.#revokedUntil.set(line.jti, Math.max(line.until, stored, this.#revokedUntil.get(line.jti) ?? 0))
+        return
+      }
+      case 'organization':
+        this.#loaded.add(`organization ${line.organization.organizationId}`)
+        return
+      case 'namespace':
+        this.#loaded.add(`namespace ${line.namespace.namespace}`)
+        this.#deletes.push(leftKey(line.namespace.namespace))
+        if ('organizationId' in line.namespace) {
+          const { organizationId } = line.namespace
+          this.#named.set(`organization ${organizationId}`, organizationKey(organizationId))
+        }
+        return
+      case 'server': {
+        const namespace = namespaceOf(line.server.qualifiedName)
+        this.#named.set(`namespace ${namespace}`, namespaceKey(namespace))
+        return
+      }
+      case 'connection':
+        this.#named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
+        await this.#addConnection(line)
+        return
+      case 'member':
+      case 'mock':
+        return
+    }
+  }
+
+  async #addConnection(line: Extract<ExportLine, { kind: 'connection' }>): Promise<void> {
     const { namespace, connection } = line
     const { connectionId } = connection
-    const usage = usages.get(namespace) ?? { connections: 0, bytes: 0 }
-    usages.set(namespace, usage)
-    const stored = await findConnection(store, namespace, connectionId)
+    const name = `${namespace}/${connectionId}`
+    if (this.#connections.has(name)) throw new CommandError(`${this.#file}: has the connection ${name} twice`)
+    this.#connections.add(name)
+    const usage = this.#usages.get(namespace) ?? { connections: 0, bytes: 0 }
+    this.#usages.set(namespace, usage)
+    const stored = await findConnection(this.#store, namespace, connectionId)
     if (stored === undefined) usage.connections += 1
     else {
-      for (const { key } of indexEntries(namespace, stored.connection)) deletes.push(key)
-      deletes.push(connectionPrivateKey(namespace, connectionId))
+      for (const { key } of indexEntries(namespace, stored.connection)) this.#deletes.push(key)
+      this.#deletes.push(connectionPrivateKey(namespace, connectionId))
       usage.bytes -= bytesOf(stored)
-      const { headers } = stored.beside
+      const { headers } = stored.privatePart
       // An export carries no secrets. What goes to this very server stays; to another one it must not go.
-      if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) {
-        kept.set(`${namespace}/${connectionId}`, headers)
-      }
+      if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) this.#keptHeaders.set(name, headers)
     }
-    for (const { value } of entriesOf(line, kept.get(`${namespace}/${connectionId}`))) usage.bytes += value.length
+    for (const { value } of entriesOf(line, this.#keptHeaders.get(name))) usage.bytes += value.length
   }
 
-  let ours = false
-  for (const { line, head } of linesOf(file)) {
-    if (head !== undefined) {
-      ours = head === secret
-      continue
-    }
-    if (line.kind === 'apiKey' && !ours) {
-      leftOut += 1
-      continue
-    }
-    records += 1
-    onProgress('checking', records)
-    if (line.kind === 'apiKey') {
-      const stored = await store.get(apiKeyKey(line.apiKey.keyId))
-      const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
-      if (revokedAt !== null) revoked.set(line.apiKey.keyId, revokedAt)
-    }
-    if (line.kind === 'revocation') {
-      const stored = readRevocation(await store.get(revocationKey(line.jti)))
-      untils.set(line.jti, Math.max(line.until, stored, untils.get(line.jti) ?? 0))
-    }
-    if (line.kind === 'organization') brought.add(`organization ${line.organization.organizationId}`)
-    if (line.kind === 'namespace') {
-      brought.add(`namespace ${line.namespace.namespace}`)
-      deletes.push(leftKey(line.namespace.namespace))
-      if ('organizationId' in line.namespace) {
-        named.set(`organization ${line.namespace.organizationId}`, organizationKey(line.namespace.organizationId))
-      }
-    }
-    if (line.kind === 'server') {
-      const namespace = namespaceOf(line.server.qualifiedName)
-      named.set(`namespace ${namespace}`, namespaceKey(namespace))
-    }
-    if (line.kind === 'connection') {
-      named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
-      const name = `${line.namespace}/${line.connection.connectionId}`
-      if (connectionNames.has(name)) throw new CommandError(`${file}: has the connection ${name} twice`)
-      connectionNames.add(name)
-      await noteConnection(line)
-    }
-  }
-  for (const [what, key] of named) {
-    if (!brought.has(what) && (await store.get(key)) === undefined) {
-      throw new CommandError(`${file}: names the ${what}, which is neither in the file nor in the store`)
-    }
-  }
-
-  const checks: Check[] = [nothingAhead]
-  for (const key of [registryVersionKey, ...[...usages.keys()].map(connectionsVersionKey)]) {
-    checks.push({ key, value: (await store.get(key)) ?? null })
-  }
-  const counts = [...usages].map(([namespace, { connections, bytes }]) => usageCount(namespace, connections, bytes))
-  const puts = function* (): Generator<Entry> {
+  *#entries(onProgress: (stage: string, done: number) => void): Generator<Entry> {
     let index: Entry[] = []
     let done = 0
-    for (const { line, head } of linesOf(file)) {
-      if (head !== undefined || (line.kind === 'apiKey' && !ours)) continue
+    for (const { line, head } of linesOf(this.#file)) {
+      if (head !== undefined || (line.kind === 'apiKey' && !this.#isOurs)) continue
       done += 1
       onProgress('writing', done)
-      yield* entriesOf(
-        asRevoked(line, revoked, untils),
-        line.kind === 'connection' ? kept.get(`${line.namespace}/${line.connection.connectionId}`) : undefined,
-      )
+      const headers =
+        line.kind === 'connection'
+          ? this.#keptHeaders.get(`${line.namespace}/${line.connection.connectionId}`)
+          : undefined
+      yield* entriesOf(asRevoked(line, this.#revokedAt, this.#revokedUntil), headers)
       if (line.kind !== 'connection') continue
       for (const entry of indexEntries(line.namespace, line.connection)) index.push(entry)
-      if (index.length < indexBatchMax) continue
-      yield* sorted(index)
+      if (index.length < importIndexBatchMax) continue
+      yield* sortEntries(index)
       index = []
     }
-    yield* sorted(index)
-    for (const namespace of usages.keys()) yield newConnectionsVersion(namespace)
+    yield* sortEntries(index)
+    for (const namespace of this.#usages.keys()) yield newConnectionsVersion(namespace)
     yield newVersion(registryVersionKey)
   }
-  const committed = await store.load({ checks, counts, deletes, puts: puts() })
-  if (!committed.ok) throw new CommandError('something else was written meanwhile, so nothing was imported: try again')
-  return { records, leftOut }
 }
 
 /** The line, with what the store knows of revocations: nothing that was taken back comes to life. */
@@ -173,7 +215,7 @@ function asRevoked(
 }
 
 /** Neighbours one after the other: a tree that is written in order is several times as fast. */
-function sorted(entries: Entry[]): Entry[] {
+function sortEntries(entries: Entry[]): Entry[] {
   return entries.sort((a, b) => Buffer.compare(a.key, b.key))
 }
 
@@ -189,14 +231,14 @@ function* linesOf(file: string): Generator<Line> {
     number += 1
     const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
     if (bytes.length === 0) continue
-    const read = readJsonBytes(bytes, { depthMax })
+    const read = readJsonBytes(bytes, { depthMax: fixtureDepthMax })
     if ('problem' in read) throw wrong(problemText(read.problem))
     if (number === 1) {
-      if (!headShape.accepts(read.value)) throw wrong('is not the first line of an export of this version')
+      if (!headShape.isValid(read.value)) throw wrong('is not the first line of an export of this version')
       yield { line: undefined as never, head: read.value.secret }
       continue
     }
-    if (endShape.accepts(read.value)) {
+    if (endShape.isValid(read.value)) {
       if (read.value.records !== number - 2)
         throw wrong(`is the end of ${read.value.records} records, and there are ${number - 2}`)
       ended = true
@@ -207,7 +249,7 @@ function* linesOf(file: string): Generator<Line> {
     const shape = Object.hasOwn(lineShapes, kind) ? lineShapes[kind] : undefined
     if (shape === undefined)
       throw wrong(`kind: ${JSON.stringify(kind)} is none of ${Object.keys(lineShapes).join(', ')}`)
-    if (!shape.accepts(read.value)) {
+    if (!shape.isValid(read.value)) {
       const [problem = { place: '', message: 'is not a record' }] = shape.problems(read.value, 1)
       throw wrong(problemText(problem))
     }

@@ -9,12 +9,12 @@ import { Connection } from '../model/connection.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
-import { problemText, type Shape, validatorOf } from '../schema/check.ts'
+import { problemText, type Validator, validatorOf } from '../schema/check.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKind, latin1Key, type ParsedKey, parseKey, recordName } from '../storage/keys.ts'
-import { inspect, replaceIndex } from '../storage/lmdb/scan.ts'
+import { replaceIndex, scanStore } from '../storage/lmdb/scan.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
-import { createUsages } from '../storage/usage.ts'
+import { createUsageCounter } from '../storage/usage.ts'
 
 export interface Findings {
   /** Of records: only a backup helps. */
@@ -45,7 +45,7 @@ export async function verifyStore(folder: string, { sealingKey, onProgress }: Ve
   const records = new RecordCheck(sealingKey)
   const actual = new KeySum()
   const indexProblems: string[] = []
-  await inspect(folder, {
+  await scanStore(folder, {
     entry(entry) {
       const parsed = parseKey(entry.key)
       if (parsed?.kind === 'indexEntry') {
@@ -84,7 +84,7 @@ export async function verifyStore(folder: string, { sealingKey, onProgress }: Ve
 /** Writes the index anew, and how much each namespace holds. */
 export async function rebuildIndex(folder: string, { namespaces, usages }: Findings): Promise<void> {
   const entries: Entry[] = []
-  await inspect(folder, {
+  await scanStore(folder, {
     entry: (entry) => void entries.push(...indexEntriesOf(entry)),
     damaged() {},
   })
@@ -105,7 +105,7 @@ const [organizationShape, namespaceShape, apiKeyShape, serverShape, mockShape] =
 /** Records, one after the other, and what they say of one another. */
 class RecordCheck {
   readonly problems: string[] = []
-  readonly usages = createUsages()
+  readonly usages = createUsageCounter()
   readonly storedUsages = new Map<string, string>()
   readonly expectedIndex = new KeySum()
   /** How many each namespace has. */
@@ -128,13 +128,13 @@ class RecordCheck {
     const { key, value } = entry
     switch (parsed?.kind) {
       case undefined:
-        this.#report(key, 'is of no kind that this version knows')
+        this.#report(key, 'unknown kind of record')
         return
       case 'organization':
         this.#readOwn(key, value, organizationShape, ({ organizationId }) => organizationId === parsed.organizationId)
         return
       case 'member':
-        if (!roleShape.accepts(textOf(value))) this.#report(key, 'is not a role')
+        if (!roleShape.isValid(textOf(value))) this.#report(key, 'is not a role')
         return
       case 'namespace':
         this.#readOwn(key, value, namespaceShape, ({ namespace }) => namespace === parsed.namespace)
@@ -215,9 +215,9 @@ class RecordCheck {
   }
 
   /** The record, if it has its shape; reports where it has not, and where it is another's. */
-  #readOwn<T>(key: Key, value: Uint8Array, shape: Shape<T>, isOwn: (record: T) => boolean): T | undefined {
+  #readOwn<T>(key: Key, value: Uint8Array, shape: Validator<T>, isOwn: (record: T) => boolean): T | undefined {
     const record = jsonOf(value)
-    if (!shape.accepts(record)) {
+    if (!shape.isValid(record)) {
       const [problem = { place: '', message: 'is not JSON' }] = record === undefined ? [] : shape.problems(record, 1)
       this.#report(key, problemText(problem))
       return undefined
@@ -263,7 +263,7 @@ async function indexDifferences(folder: string): Promise<string[]> {
   const missing = new Set<string>()
   const extra: string[] = []
   // Records come before their index entries, as `c` comes before `x`.
-  await inspect(folder, {
+  await scanStore(folder, {
     entry(entry) {
       const key = latin1Key(entry.key)
       if (entry.key[0] !== indexKind[0]) for (const { key } of indexEntriesOf(entry)) missing.add(latin1Key(key))
@@ -282,7 +282,7 @@ async function indexDifferences(folder: string): Promise<string[]> {
 function indexEntriesOf({ key, value }: Entry): Entry[] {
   const parsed = parseKey(key)
   const record = parsed?.kind === 'connection' ? jsonOf(value) : undefined
-  return parsed?.kind === 'connection' && connectionShape.accepts(record)
+  return parsed?.kind === 'connection' && connectionShape.isValid(record)
     ? [...indexEntries(parsed.namespace, record)]
     : []
 }

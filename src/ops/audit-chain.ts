@@ -6,8 +6,16 @@ import { escapeControlCharacters } from './escape-control.ts'
 /** What the first line stands on. */
 export const firstHash = '0'.repeat(64)
 
+/** Where the next entry goes on. */
+export interface ChainEnd {
+  readonly seq: number
+  readonly hash: string
+}
+
 /** The line's text ends with the hash (SHA-256, hex) of the same text without it. */
-export function lineOf(entry: { readonly seq: number; readonly prev: string } & Readonly<Record<string, unknown>>): {
+export function formatLine(
+  entry: { readonly seq: number; readonly prev: string } & Readonly<Record<string, unknown>>,
+): {
   text: string
   hash: string
 } {
@@ -23,7 +31,7 @@ interface Link {
 }
 
 /** What links a line, or undefined for one that is not whole or not as it was written. */
-export function linked(line: string): Link | undefined {
+export function parseLine(line: string): Link | undefined {
   const [, body, hash] = /^(\{.*),"hash":"([0-9a-f]{64})"\}$/.exec(line) ?? []
   if (body === undefined || hash === undefined) return undefined
   if (createHash('sha256').update(body).digest('hex') !== hash) return undefined
@@ -45,32 +53,32 @@ export interface ChainReport {
   /** Where the chain is broken, a line each. */
   readonly problems: readonly string[]
   /** Places of lines that a crash cut short: nothing is missing after them. */
-  readonly torn: readonly string[]
+  readonly truncatedLines: readonly string[]
 }
 
 export interface ChainVerifier {
   /** The lines of the log, in order, through all its files; `place` is what a report calls the line. */
-  take(line: string, place: string): void
+  push(line: string, place: string): void
   report(): ChainReport
 }
 
 export function chainVerifier(): ChainVerifier {
   const problems: string[] = []
-  const torn: string[] = []
+  const truncatedLines: string[] = []
   let follows: ChainReport['follows'] | undefined
   let last = { seq: 0, hash: firstHash }
   let entries = 0
   /** The place of the line before this one, where it begins like one of ours and ends too soon. */
-  let short: string | undefined
+  let pendingTruncated: string | undefined
   const changed = (place: string) => problems.push(`${place}: was changed, or is not of this log`)
 
   return {
-    take(line, place) {
-      const link = linked(line)
+    push(line, place) {
+      const link = parseLine(line)
       if (link === undefined) {
-        if (short !== undefined) changed(short)
-        short = isShort(line) ? place : undefined
-        if (short === undefined) changed(place)
+        if (pendingTruncated !== undefined) changed(pendingTruncated)
+        pendingTruncated = isTruncated(line) ? place : undefined
+        if (pendingTruncated === undefined) changed(place)
         return
       }
       // Earlier files may be kept elsewhere: a log may begin with any entry. The first of all has nothing before it.
@@ -78,8 +86,8 @@ export function chainVerifier(): ChainVerifier {
       follows ??= last
       if (link.prev !== last.hash || link.seq !== last.seq + 1)
         problems.push(`${place}: ${breakText(last.seq, link.seq)}`)
-      if (short !== undefined) torn.push(short)
-      short = undefined
+      if (pendingTruncated !== undefined) truncatedLines.push(pendingTruncated)
+      pendingTruncated = undefined
       last = link
       entries += 1
     },
@@ -88,7 +96,7 @@ export function chainVerifier(): ChainVerifier {
       follows: follows ?? last,
       lastHash: last.hash,
       problems,
-      torn: short === undefined ? torn : [...torn, short],
+      truncatedLines: pendingTruncated === undefined ? truncatedLines : [...truncatedLines, pendingTruncated],
     }),
   }
 }
@@ -107,6 +115,6 @@ function breakText(before: number, seq: number): string {
 }
 
 /** Could a crash have left this of a line? */
-function isShort(line: string): boolean {
+function isTruncated(line: string): boolean {
   return line.startsWith('{"seq":'.slice(0, line.length)) && !/,"hash":"[0-9a-f]{64}"\}$/.test(line)
 }

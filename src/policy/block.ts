@@ -54,7 +54,7 @@ const policyShape = validatorOf(Policy)
 
 /** A policy from outside: its blocks, or the first problem, placed like `policy[0].ttl`. Patterns are not looked at. */
 export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Problem } {
-  if (!policyShape.accepts(policy)) {
+  if (!policyShape.isValid(policy)) {
     const [problem = { place: '', message: 'is not a policy' }] = policyShape.problems(policy, 1)
     return { problem: within('policy', problem) }
   }

@@ -62,7 +62,7 @@ function textAt(body: unknown, path: string): string | undefined {
   let value = body
   for (const part of path.split('.')) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    if (!Object.hasOwn(value, part) || lookalikesIn(value).has(folded(part))) return undefined
+    if (!Object.hasOwn(value, part) || lookalikesIn(value).has(foldCase(part))) return undefined
     value = (value as Record<string, unknown>)[part]
   }
   if (typeof value === 'string') return value.length > rpcValueCharsMax ? undefined : value
@@ -82,7 +82,7 @@ function lookalikesIn(object: object): ReadonlySet<string> {
   const seen = new Set<string>()
   const twice = new Set<string>()
   for (const key of Object.keys(object)) {
-    const name = folded(key)
+    const name = foldCase(key)
     if (seen.has(name)) twice.add(name)
     seen.add(name)
   }
@@ -97,6 +97,6 @@ function lookalikesIn(object: object): ReadonlySet<string> {
 const manyMarks = /[\p{M}\uff9e\uff9f]{31}/u
 
 /** The same for keys that some readers take for the same. With so many marks a key is like no name that a rule has. */
-export function folded(key: string): string {
+export function foldCase(key: string): string {
   return (manyMarks.test(key) ? key : key.normalize('NFKC')).toLowerCase()
 }

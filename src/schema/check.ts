@@ -6,6 +6,7 @@
 import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/value'
+import { unionErrorsReadMax } from '../limits.ts'
 
 /** `place` is like `policy[0].ttl`, or '' for the value itself; `message` completes the sentence. */
 export interface Problem {
@@ -13,8 +14,8 @@ export interface Problem {
   readonly message: string
 }
 
-export interface Shape<T> {
-  readonly accepts: (value: unknown) => value is T
+export interface Validator<T> {
+  readonly isValid: (value: unknown) => value is T
   /** The problems of a value that was not accepted, at most `limit`, in the order of the document. */
   readonly problems: (value: unknown, limit?: number) => Problem[]
 }
@@ -23,20 +24,20 @@ FormatRegistry.Set('date-time', (text) => isoDateTime.test(text) && !Number.isNa
 const isoDateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
 /** Compiles when first used: most commands never check most shapes. */
-export function validatorOf<S extends TSchema>(schema: S): Shape<Static<S>> {
+export function validatorOf<S extends TSchema>(schema: S): Validator<Static<S>> {
   let compiled: TypeCheck<S> | undefined
   const check = () => {
     compiled ??= TypeCompiler.Compile(schema)
     return compiled
   }
   return {
-    accepts: (value): value is Static<S> => check().Check(value) || isOnlyWide(check().Errors(value)),
+    isValid: (value): value is Static<S> => check().Check(value) || isOnlyMiscounted(check().Errors(value)),
     problems(value, limit = 20) {
       const problems: Problem[] = []
       const seen = new Set<string>()
       for (const error of check().Errors(value)) {
-        if (isWide(error)) continue
-        const problem = inWords(narrowest(error))
+        if (isMiscounted(error)) continue
+        const problem = describeError(bestUnionError(error))
         // A missing field is also reported as a field of the wrong type; the first report says it best.
         if (!seen.has(problem.place)) problems.push(problem)
         seen.add(problem.place)
@@ -48,14 +49,14 @@ export function validatorOf<S extends TSchema>(schema: S): Shape<Static<S>> {
 }
 
 /** A bound of characters counts code points, as JSON Schema has it; TypeBox counts halves of some. */
-function isWide({ type, value, schema }: ValueError): boolean {
+function isMiscounted({ type, value, schema }: ValueError): boolean {
   return type === ValueErrorType.StringMaxLength && [...String(value)].length <= schema['maxLength']
 }
 
-function isOnlyWide(errors: Iterable<ValueError>): boolean {
+function isOnlyMiscounted(errors: Iterable<ValueError>): boolean {
   let count = 0
   for (const error of errors) {
-    if (!isWide(error)) return false
+    if (!isMiscounted(error)) return false
     count += 1
   }
   // What was refused without a word stays refused.
@@ -87,7 +88,7 @@ export function placeOf(parts: readonly (string | number)[]): string {
  * In a choice between variants, the error of the variant that the value was meant to be: of its JSON type,
  * with its discriminator (`type`, `state`), and with the fewest fields missing or unknown.
  */
-function narrowest(error: ValueError): ValueError {
+function bestUnionError(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error
   const variants: TSchema[] = error.schema['anyOf'] ?? []
   if (variants.every((variant) => 'const' in variant)) return error
@@ -97,7 +98,7 @@ function narrowest(error: ValueError): ValueError {
   for (const [index, candidates] of error.errors.entries()) {
     const variant = variants[index]
     if (variant === undefined || !sameJsonType(variant, error.value)) continue
-    const errors = [...Iterator.from(candidates).take(errorsLookedAtMax)].map(narrowest)
+    const errors = [...Iterator.from(candidates).take(unionErrorsReadMax)].map(bestUnionError)
     const first = errors[0]
     if (first === undefined) continue
     const discriminator = errors.find((one) => one.type === ValueErrorType.Literal && one.path !== error.path)
@@ -115,9 +116,6 @@ function narrowest(error: ValueError): ValueError {
   const values = discriminators.map((one) => JSON.stringify(one.schema['const']))
   return { ...discriminator, schema: { ...discriminator.schema, errorMessage: `must be one of ${values.join(', ')}` } }
 }
-
-/** Of a variant: a list of twenty thousand bad items has one error for each. */
-const errorsLookedAtMax = 50
 
 function isAboutPresence({ type }: ValueError): boolean {
   return type === ValueErrorType.ObjectRequiredProperty || type === ValueErrorType.ObjectAdditionalProperties
@@ -140,7 +138,7 @@ function sameJsonType(schema: TSchema, value: unknown): boolean {
   }
 }
 
-function inWords(error: ValueError): Problem {
+function describeError(error: ValueError): Problem {
   const { schema, type } = error
   const parts = pointerParts(error.path)
   const name = parts.at(-1)

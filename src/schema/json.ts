@@ -4,7 +4,7 @@
  * surrogate pair, and a bound on depth. No I/O.
  */
 
-import { jsonCharacterCost } from '../limits.ts'
+import { jsonCharacterCost, jsonNumberCharsMax } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
 
@@ -227,16 +227,13 @@ function numberEnd(text: string, start: number): number {
   return end
 }
 
-/** Longer than any number that a program writes. */
-const numberCharsMax = 400
-
 /** With so many digits, and an exponent of two, every number comes out as it was written. */
 const digitsAlwaysExact = 15
 
 /** Does it mean the same to a reader that keeps every digit? */
 function isExact(number: string): boolean {
   if (number.length <= digitsAlwaysExact && /^[-\d.]+(?:[eE][-+]?\d{1,2})?$/.test(number)) return true
-  return number.length <= numberCharsMax && decimal(number) === decimal(String(Number(number)))
+  return number.length <= jsonNumberCharsMax && decimal(number) === decimal(String(Number(number)))
 }
 
 /** The same for two spellings of one decimal number: its digits and the power of ten of the last one. */

@@ -1,13 +1,10 @@
 /** What somebody may have meant who wrote a name that does not exist. */
 
-/** More are not looked through: a guess is a courtesy. */
-const candidatesMax = 10_000
-/** Longer names are told apart by eye. */
-const charsMax = 64
+import { nearNameCandidatesMax, nearNameCharsMax } from '../limits.ts'
 
 /** The candidate that is nearest, case aside first; undefined where none is near. */
 export function nearName(name: string, candidates: Iterable<string>): string | undefined {
-  if (name.length > charsMax) return undefined
+  if (name.length > nearNameCharsMax) return undefined
   const folded = name.toLowerCase()
   let best: string | undefined
   // A third of the letters may be other ones, but no more than two.
@@ -15,7 +12,7 @@ export function nearName(name: string, candidates: Iterable<string>): string | u
   let looked = 0
   for (const candidate of candidates) {
     looked += 1
-    if (looked > candidatesMax) break
+    if (looked > nearNameCandidatesMax) break
     if (candidate === name || Math.abs(candidate.length - name.length) >= bestDistance) continue
     const distance = editDistance(folded, candidate.toLowerCase())
     if (distance === 0) return candidate

@@ -5,11 +5,10 @@
  * load that was cut off has left is removed before the next, and nobody takes it for records until then.
  */
 
+import { aheadCommitBytesMax } from '../limits.ts'
 import { aheadKey, connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, termsIn } from './keys.ts'
 import { asBuffer, type Check, type Entry, type Key, type Store } from './store.ts'
 
-/** Of keys and values in one commit; with what LMDB and the runs add, it is held in memory twice. */
-const commitBytesMax = 8 * 1024 * 1024
 const removedAtOnce = 5000
 
 /** To be put among the checks of whatever brings a namespace: nothing is being written ahead. */
@@ -58,7 +57,7 @@ export async function writeAhead(store: Store, { namespaces, entries, checks }: 
   let ended = false
   /** The next of them, as many as one commit holds. */
   function* some(): Generator<Entry> {
-    for (let bytes = 0; bytes < commitBytesMax; ) {
+    for (let bytes = 0; bytes < aheadCommitBytesMax; ) {
       const { done, value } = rest.next()
       if (done === true) {
         ended = true

@@ -46,7 +46,7 @@ export interface ConnectionPrivate {
 /** A connection as it is stored, with the bytes it was read from: what a write checks that nobody has changed. */
 export interface StoredConnection {
   readonly connection: Connection
-  readonly beside: ConnectionPrivate
+  readonly privatePart: ConnectionPrivate
   readonly bytes: Uint8Array
   readonly privateBytes: Uint8Array | undefined
 }
@@ -59,8 +59,9 @@ export async function findConnection(
   const keys = [connectionKey(namespace, connectionId), connectionPrivateKey(namespace, connectionId)]
   const [bytes, privateBytes] = await store.getMany(keys)
   if (bytes === undefined) return undefined
-  const beside = privateBytes === undefined ? {} : (JSON.parse(asBuffer(privateBytes).toString()) as ConnectionPrivate)
-  return { connection: readConnection(bytes), beside, bytes, privateBytes }
+  const privatePart =
+    privateBytes === undefined ? {} : (JSON.parse(asBuffer(privateBytes).toString()) as ConnectionPrivate)
+  return { connection: readConnection(bytes), privatePart, bytes, privateBytes }
 }
 
 /** What a connection counts for. */
@@ -91,7 +92,7 @@ export function connectionChange(
   namespace: string,
   connectionId: string,
   before: StoredConnection | undefined,
-  after: Pick<StoredConnection, 'connection' | 'beside'> | undefined,
+  after: Pick<StoredConnection, 'connection' | 'privatePart'> | undefined,
   quota?: Quota,
 ): Write {
   const key = connectionKey(namespace, connectionId)
@@ -100,8 +101,8 @@ export function connectionChange(
   const records: Entry[] = []
   if (after !== undefined) {
     records.push(connectionEntry(namespace, after.connection))
-    if (Object.keys(after.beside).length > 0) {
-      records.push({ key: besideKey, value: Buffer.from(JSON.stringify(after.beside)) })
+    if (Object.keys(after.privatePart).length > 0) {
+      records.push({ key: besideKey, value: Buffer.from(JSON.stringify(after.privatePart)) })
     }
   }
   const added = records.reduce((sum, { value }) => sum + value.length, before === undefined ? 0 : -bytesOf(before))

@@ -11,7 +11,7 @@ function key(kind: string, ...parts: readonly string[]): Key {
 }
 
 /** A prefix and, after it, ASCII text. */
-function extended(prefix: Key, text: string): Key {
+function withSuffix(prefix: Key, text: string): Key {
   const bytes = Buffer.allocUnsafe(prefix.length + text.length)
   bytes.set(prefix)
   bytes.write(text, prefix.length, 'latin1')
@@ -103,7 +103,7 @@ export function termEntries(namespace: string, term: Uint8Array): Key {
   return Buffer.concat([key('x', namespace, ''), term])
 }
 export function termKey(namespace: string, term: Uint8Array, connectionId: string): Key {
-  return extended(termEntries(namespace, term), connectionId)
+  return withSuffix(termEntries(namespace, term), connectionId)
 }
 /** The same for many entries of one namespace, in a buffer that holds them all. */
 export function termKeyWriter(namespace: string) {

@@ -4,18 +4,17 @@
  * then; or an operator removes them.
  */
 
+import { leftoverBatchMax, leftoverMarksMax } from '../limits.ts'
 import { connectionChange, findConnection } from './connections.ts'
 import { connectionsOf, idOfKey, latin1Key, left, leftKey, namespaceKey, prefixRange } from './keys.ts'
 import type { Store, Write } from './store.ts'
-
-const batchMax = 500
 
 /** The ids of a namespace's connections, some at a time. */
 async function* idsOf(store: Pick<Store, 'keys'>, namespace: string): AsyncGenerator<string[]> {
   const prefix = connectionsOf(namespace)
   let { gte, lt } = prefixRange(prefix)
   for (;;) {
-    const { keys, more } = await store.keys({ gte, lt, limit: batchMax })
+    const { keys, more } = await store.keys({ gte, lt, limit: leftoverBatchMax })
     const last = keys.at(-1)
     if (last === undefined) return
     yield keys.map((key) => idOfKey(prefix, key))
@@ -47,7 +46,7 @@ export async function leftBehind(
     for await (const ids of idsOf(store, namespace)) count += ids.filter((id) => !going.has(prefix + id)).length
     if (count > 0) counts.set(namespace, count)
   }
-  const { keys: marked } = await store.keys({ ...prefixRange(left), limit: marksMax })
+  const { keys: marked } = await store.keys({ ...prefixRange(left), limit: leftoverMarksMax })
   const stays = new Set([...staying].map((namespace) => latin1Key(leftKey(namespace))))
   return {
     counts,
@@ -59,8 +58,6 @@ export async function leftBehind(
 }
 
 const nothing = new Uint8Array(0)
-/** As many namespaces as the largest store has. */
-const marksMax = 1_000_000
 
 /** Removes all that a namespace has left behind, as long as it is not there. Resolves with how many, when durable. */
 export async function removeLeftovers(store: Store, namespace: string): Promise<number> {

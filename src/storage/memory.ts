@@ -1,17 +1,17 @@
 /** The store in memory: keeps the contract honest in tests, and says in 100 lines what it means. */
 
 import {
+  applyCounts,
   type Committed,
   checkKey,
   concatenate,
   copyBytes,
-  countedAll,
   type Entry,
+  equalBytes,
   type Key,
   type Range,
   type Store,
   StoreError,
-  sameBytes,
   type Write,
 } from './store.ts'
 
@@ -55,9 +55,9 @@ export function openMemoryStore(): Store {
     for (const key of deletes) checkKey(key)
     for (const { key } of puts) checkKey(key)
     const conflicts = (write.checks ?? [])
-      .filter(({ key, value }) => !sameBytes(find(key), value))
+      .filter(({ key, value }) => !equalBytes(find(key), value))
       .map(({ key }) => key)
-    const { entries: counts, full } = countedAll(conflicts.length > 0 ? [] : (write.counts ?? []), find)
+    const { entries: counts, full } = applyCounts(conflicts.length > 0 ? [] : (write.counts ?? []), find)
     for (const count of counts) {
       if (count.value.length === 0) deletes.push(count.key)
       else puts.push(count)

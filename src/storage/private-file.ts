@@ -11,12 +11,10 @@ export function requirePrivate(path: string, kind: 'file' | 'folder'): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
   if (found.isSymbolicLink()) {
-    throw new CommandError(
-      `${path} is a symbolic link, and none is followed there: put the ${kind} itself in its place`,
-    )
+    throw new CommandError(`${path} is a symbolic link, which is not followed: replace it with the ${kind} itself`)
   }
   if (!(kind === 'file' ? found.isFile() : found.isDirectory())) {
-    throw new CommandError(`${path} is no ${kind}: move it away`)
+    throw new CommandError(`${path} is not a ${kind}: move it away`)
   }
   requireOwn(path, found)
   if (hasModes && (found.mode & 0o077) !== 0) {

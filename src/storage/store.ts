@@ -8,7 +8,7 @@
  * an engine may stand on another machine.
  */
 
-import { storeKeyBytesMax } from '../limits.ts'
+import { storeKeyBytesMax, wrapBytesMax } from '../limits.ts'
 
 /** 1 to 1,024 bytes; ordered by unsigned bytes, a prefix before what it begins. */
 export type Key = Uint8Array
@@ -127,7 +127,7 @@ export function checkKey(key: Key): void {
   }
 }
 
-export function sameBytes(a: Uint8Array | undefined, b: Uint8Array | null): boolean {
+export function equalBytes(a: Uint8Array | undefined, b: Uint8Array | null): boolean {
   return a === undefined || b === null ? a === undefined && b === null : Buffer.compare(a, b) === 0
 }
 
@@ -140,7 +140,7 @@ export function countBytes(numbers: readonly number[]): Uint8Array {
 }
 
 /** What the keys of all counts hold after them, nothing where that is empty; `full`: those that would pass a bound. */
-export function countedAll(
+export function applyCounts(
   counts: readonly Count[],
   find: (key: Key) => Uint8Array | undefined,
 ): { readonly entries: readonly Entry[]; readonly full: readonly Key[] } {
@@ -148,14 +148,14 @@ export function countedAll(
   const full: Key[] = []
   for (const count of counts) {
     checkKey(count.key)
-    const value = counted(find(count.key), count)
+    const value = applyCount(find(count.key), count)
     if (value === undefined) full.push(count.key)
     else entries.push({ key: count.key, value })
   }
   return { entries, full }
 }
 
-function counted(stored: Uint8Array | undefined, { add, most }: Count): Uint8Array | undefined {
+function applyCount(stored: Uint8Array | undefined, { add, most }: Count): Uint8Array | undefined {
   const before = readCount(stored)
   const after = add.map((number, index) => (before[index] ?? 0) + number)
   const isFull = add.some((number, index) => number > 0 && (after[index] as number) > (most?.[index] ?? Infinity))
@@ -164,8 +164,6 @@ function counted(stored: Uint8Array | undefined, { add, most }: Count): Uint8Arr
 }
 
 export const comma = 0x2c
-export const wrapBytesMax = 512
-
 /** Of values that stand in a buffer from `start` to `end`, with `wrapBytesMax` free before and after. */
 export function concatenatedIn(
   buffer: Buffer<ArrayBuffer>,

@@ -13,7 +13,7 @@ export interface Usages {
   entries(): Entry[]
 }
 
-export function createUsages(): Usages {
+export function createUsageCounter(): Usages {
   const usages = new Map<string, { connections: number; bytes: number }>()
   return {
     add({ key, value }) {

@@ -8,14 +8,17 @@ import { resolve } from 'node:path'
 import { openApiDocument } from '../features/reference/document.ts'
 import * as limits from '../limits.ts'
 import { FixtureFile } from '../maintenance/seed/schema.ts'
+import { commandReference, settingsTable } from './command-help.ts'
 import { carriedPackages, packageOf } from './packages.ts'
+
+const root = resolve(import.meta.dir, '../..')
 
 /** The fixtures' JSON Schema, for editors. */
 export function fixturesSchema(): string {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'postern fixtures',
-    description: 'Organizations, namespaces, API keys, servers and connections to load. See fixtures/README.md.',
+    description: 'Organizations, namespaces, API keys, servers and connections to load. See docs/fixtures.md.',
     ...FixtureFile,
   }
   return `${JSON.stringify(schema, null, 2)}\n`
@@ -30,9 +33,9 @@ export function openApi(): string {
 export function limitsTable(): string {
   const text = readFileSync(resolve(import.meta.dir, '../limits.ts'), 'utf8')
   const lines = [
-    '# Every bound, its reason, and what happens past it',
+    '# Limits',
     '',
-    'Made from `limits.ts` by `make generated`.',
+    'Every bound, its reason, and what happens past it. Made from [limits.ts](../src/limits.ts) by `make generated`.',
   ]
   for (const part of text.split(/^\/\/ /m).slice(1)) {
     const [heading = ''] = part.split('\n')
@@ -74,13 +77,72 @@ export function thirdPartyLicences(): string {
   ].join('\n')
 }
 
+/** `docs/configuration.md`, with tables from the program's own help. */
+export function configuration(): string {
+  return fillRegions('docs/configuration.md', { serve: settingsTable, commands: commandReference })
+}
+
+/** `docs/trust.md`, with the threats as tables. */
+export function trust(): string {
+  return fillRegions('docs/trust.md', { threats: threatTables })
+}
+
+/** The document as it is, with its generated regions written anew. Throws Error where one is missing. */
+function fillRegions(file: string, regions: Readonly<Record<string, () => string>>): string {
+  let text = readFileSync(resolve(root, file), 'utf8')
+  for (const [name, write] of Object.entries(regions)) {
+    const [start, end] = [`<!-- generated: ${name} -->\n`, '<!-- /generated -->']
+    const from = text.indexOf(start) + start.length
+    const to = text.indexOf(end, from)
+    if (from < start.length || to < 0) throw new Error(`${file}: has no region ${name}`)
+    text = `${text.slice(0, from)}\n${write()}\n\n${text.slice(to)}`
+  }
+  return text
+}
+
+interface Threat {
+  readonly row: string
+  readonly threat: string
+  readonly control: string
+  readonly tests: readonly string[]
+  readonly choice?: string
+}
+
+/** By the letter that their numbers begin with. */
+const threatHeadings: Readonly<Record<string, string>> = {
+  K: 'Keys and secrets',
+  T: 'Tokens',
+  L: 'Lists and records',
+  R: 'Requests through the gateway',
+  D: 'Availability',
+  F: 'Files and terminals',
+}
+
+/** The threats of `test/threats.json`, each with its control and the files of its tests. */
+export function threatTables(): string {
+  const threats = JSON.parse(readFileSync(resolve(root, 'test/threats.json'), 'utf8')) as readonly Threat[]
+  const tables = Object.entries(threatHeadings).map(([letter, heading]) => {
+    const rows = threats.filter(({ row }) => row.startsWith(letter)).map(threatRow)
+    return [`### ${heading}`, '', '| | Threat | Control | Tests |', '|---|---|---|---|', ...rows].join('\n')
+  })
+  return ['Made from [test/threats.json](../test/threats.json), which names each test.', ...tables].join('\n\n')
+}
+
+function threatRow({ row, threat, control, tests, choice }: Threat): string {
+  const files = [...new Set(tests.map((named) => named.split(': ')[0] ?? ''))]
+  const links = files.map((file) => `[${file.replace(/\.test\.ts$/, '')}](../test/${file})`)
+  return `| ${row} | ${threat} | ${control}${choice === undefined ? '' : `. ${choice}`} | ${links.join(', ')} |`
+}
+
 export const generated: readonly (readonly [file: string, write: () => string])[] = [
   ['fixtures/fixtures.schema.json', fixturesSchema],
   ['test/features/reference/openapi.json', openApi],
   ['docs/limits.md', limitsTable],
+  ['docs/configuration.md', configuration],
+  ['docs/trust.md', trust],
   ['THIRD-PARTY-LICENCES.md', thirdPartyLicences],
 ]
 
 if (import.meta.main) {
-  for (const [file, write] of generated) writeFileSync(resolve(import.meta.dir, '../..', file), write())
+  for (const [file, write] of generated) writeFileSync(resolve(root, file), write())
 }

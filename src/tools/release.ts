@@ -61,8 +61,8 @@ async function release([target, runtimeName, addonName, addonFile]: (typeof targ
     runtime: { file: runtimeFile, target: `bun-${target.replace('macos', 'darwin')}` },
     addon: join(folderOf(addon), addonFile),
   })
-  for (const file of ['LICENSE', 'THIRD-PARTY-LICENCES.md', 'README.md', 'CHANGELOG.md', 'docs', 'deploy'])
-    cpSync(join(root, file), join(folder, file), { recursive: true })
+  const papers = ['LICENSE', 'THIRD-PARTY-LICENCES.md', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md']
+  for (const file of [...papers, 'docs', 'deploy']) cpSync(join(root, file), join(folder, file), { recursive: true })
   const parts = [packageOf('bun'), runtime, addon, ...carriedPackages()]
   writeFileSync(join(folder, 'postern.cdx.json'), sbom(target, parts))
   mkdirSync(join(folder, 'completions'))

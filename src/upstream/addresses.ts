@@ -22,7 +22,7 @@ export interface AddressPolicy {
   /** May a connection point to public addresses that nobody named? */
   readonly isPublicAllowed: boolean
   /** Is this where we listen ourselves, or what clients call us? */
-  readonly isOurs: (address: string, port: number, target: URL) => boolean
+  readonly isSelf: (address: string, port: number, target: URL) => boolean
   readonly resolve?: Lookup
 }
 
@@ -65,10 +65,11 @@ export function createAddresses(policy: AddressPolicy): Addresses {
       const addresses = await names.addressesOf(host, holder, timeoutMs)
       if (addresses.length > 0) return addresses
     } catch (error) {
-      if (error instanceof TooManyLookups) throw new AddressError('unresolved', `was not looked up: ${error.message}`)
+      if (error instanceof TooManyLookups)
+        throw new AddressError('unresolved', `could not be looked up: ${error.message}`)
       throw error
     }
-    throw new AddressError('unresolved', 'has no address, or no name server told one in time')
+    throw new AddressError('unresolved', 'has no address, or no name server answered in time')
   }
 
   return {
@@ -111,17 +112,17 @@ export function hostOf({ hostname }: URL): string {
 
 /** Why a connection to this URL may not go to this address of it; undefined where it may. */
 export function refusalOf(url: URL, addressText: string, policy: AddressPolicy): string | undefined {
-  const { allowed, isPublicAllowed, isOurs } = policy
+  const { allowed, isPublicAllowed, isSelf } = policy
   const address = ipaddr.process(addressText)
   const host = hostOf(url)
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
   // A translator on the way would reach the address inside, so that one is looked at too.
-  const inside = embedded(address)
-  if (isOurs(address.toString(), port, url)) return 'is this platform itself'
-  if (isNever(address) || (inside !== undefined && (isNever(inside) || isOurs(inside.toString(), port, url)))) {
+  const inside = embeddedIpv4(address)
+  if (isSelf(address.toString(), port, url)) return 'is this platform itself'
+  if (isNever(address) || (inside !== undefined && (isNever(inside) || isSelf(inside.toString(), port, url)))) {
     return 'is an address that no connection may point to'
   }
-  if (allowed.some((one) => isNamed(one, address, host, port))) return undefined
+  if (allowed.some((one) => matchesAllowed(one, address, host, port))) return undefined
   if (!isPublic(address)) {
     return 'is not a public address: name it with --allow-upstream if connections may point there'
   }
@@ -145,7 +146,7 @@ function isPublic(address: Address): boolean {
  * The IPv4 address that an IPv6 address stands for: translated (64:ff9b::/96), 6to4 (2002::/16) or compatible
  * (::/96).
  */
-function embedded(address: Address): ipaddr.IPv4 | undefined {
+function embeddedIpv4(address: Address): ipaddr.IPv4 | undefined {
   // `::1` has the form of a compatible one, and is this machine.
   if (address.kind() === 'ipv4' || address.range() === 'loopback') return undefined
   const bytes = address.toByteArray()
@@ -156,7 +157,7 @@ function embedded(address: Address): ipaddr.IPv4 | undefined {
   return begins(...Array.from({ length: 12 }, () => 0)) ? at(12) : undefined
 }
 
-function isNamed(one: AllowedUpstream, address: Address, host: string, port: number): boolean {
+function matchesAllowed(one: AllowedUpstream, address: Address, host: string, port: number): boolean {
   if (one.port !== undefined && one.port !== port) return false
   if (one.kind === 'host') return one.host === host || one.host === address.toString()
   return one.network.kind() === address.kind() && address.match(one.network as ipaddr.IPv4 & ipaddr.IPv6, one.bits)

@@ -1,7 +1,7 @@
 /** The heads of messages: what is written of a request, and what is kept of a response. */
 
 import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
-import type { WireRequest } from './wire.ts'
+import type { HttpRequest } from './http-connection.ts'
 
 export interface OutgoingRequest {
   readonly method: string
@@ -17,7 +17,7 @@ const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** Throws TypeError for a header that cannot be sent. */
-export function wireRequest({ method, path, host, headers, body }: OutgoingRequest): WireRequest {
+export function wireRequest({ method, path, host, headers, body }: OutgoingRequest): HttpRequest {
   // Nothing is unpacked here.
   const fields = ['host', host, 'accept-encoding', 'identity']
   for (const name in headers) {

@@ -9,13 +9,20 @@ import { checkServerIdentity, connect as connectTls, type TLSSocket } from 'node
 import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
 import { CertificateError } from './certificate-error.ts'
 import { headersOf, keepMsOf } from './head.ts'
+import type {
+  Endpoint,
+  HttpConnection,
+  HttpRequest,
+  OpenHttpConnection,
+  PoolEvents,
+  ResponseHandler,
+} from './http-connection.ts'
 import { createResponseEnd } from './response-end.ts'
-import type { Keeper, OpenWire, Origin, Receiver, Wire, WireRequest } from './wire.ts'
 
-export const openByNode: OpenWire = (origin, keeper) => new NodeWire(origin, keeper)
+export const openByNode: OpenHttpConnection = (origin, keeper) => new NodeWire(origin, keeper)
 
-class NodeWire implements Wire {
-  readonly #keeper: Keeper
+class NodeWire implements HttpConnection {
+  readonly #keeper: PoolEvents
   readonly #socket: Socket
   readonly #agent: Agent
   readonly #responseEnd = createResponseEnd()
@@ -23,15 +30,15 @@ class NodeWire implements Wire {
   #isReady = false
   #isClosed = false
   /** Undefined between exchanges. */
-  #receiver: Receiver | undefined
+  #receiver: ResponseHandler | undefined
   /** What waits for the connection. */
-  #unsent: WireRequest | undefined
+  #unsent: HttpRequest | undefined
   #response: IncomingMessage | undefined
   /** The whole response was handed over. */
   #isWhole = false
   #keepMs = socketIdleMs
 
-  constructor(origin: Origin, keeper: Keeper) {
+  constructor(origin: Endpoint, keeper: PoolEvents) {
     this.#keeper = keeper
     const socket = openSocket(origin, {
       onReady: () => this.#begin(),
@@ -51,7 +58,7 @@ class NodeWire implements Wire {
     this.#agent = new OneSocket(socket, () => process.nextTick(() => this.#end(true)))
   }
 
-  start(request: WireRequest, receiver: Receiver): () => void {
+  start(request: HttpRequest, receiver: ResponseHandler): () => void {
     this.#receiver = receiver
     this.#response = undefined
     this.#isWhole = false
@@ -77,7 +84,7 @@ class NodeWire implements Wire {
     if (request !== undefined && !this.#isClosed) this.#attempt(() => this.#send(request))
   }
 
-  #send({ method, path, fields, content }: WireRequest): void {
+  #send({ method, path, fields, content }: HttpRequest): void {
     const request = startRequest({
       agent: this.#agent,
       method,
@@ -190,7 +197,7 @@ interface SocketEvents {
 
 /** To the very address: there is no name to look up. */
 function openSocket(
-  { address: host, port, certified, authorities }: Origin,
+  { address: host, port, certified, authorities }: Endpoint,
   { onReady, onError }: SocketEvents,
 ): Socket {
   if (certified === undefined) {

@@ -7,24 +7,35 @@ import { isIP } from 'node:net'
 import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
 import { CertificateError } from './certificate-error.ts'
 import { headersOf, keepMsOf } from './head.ts'
+import type {
+  Endpoint,
+  HttpConnection,
+  HttpRequest,
+  OpenHttpConnection,
+  PoolEvents,
+  ResponseHandler,
+} from './http-connection.ts'
 import { findParser, type ParserClass } from './http-parser.ts'
-import type { Keeper, OpenWire, Origin, Receiver, Wire, WireRequest } from './wire.ts'
 
 let found: ParserClass | undefined
 
 /** Throws where the runtime has no parser that works as we know it. */
-export const openByParser: OpenWire = (origin, keeper) => {
+export const openByParser: OpenHttpConnection = (origin, keeper) => {
   found ??= findParser()
   if (found === undefined) throw new Error('this runtime has no parser of HTTP that we know')
-  return openWire(found, origin, keeper)
+  return openHttpConnection(found, origin, keeper)
 }
 
-function openWire(HTTPParser: ParserClass, origin: Origin, { connected, keep, leave }: Keeper): Wire {
+function openHttpConnection(
+  HTTPParser: ParserClass,
+  origin: Endpoint,
+  { connected, keep, leave }: PoolEvents,
+): HttpConnection {
   let socket: Bun.Socket | undefined
   /** Connected and, with TLS, certified. */
   let isReady = false
   /** Undefined between exchanges. */
-  let receiver: Receiver | undefined
+  let receiver: ResponseHandler | undefined
   /** What the socket has not taken yet. */
   let unsent: Buffer | undefined
   let rawHeaders: string[] = []
@@ -140,7 +151,7 @@ function openWire(HTTPParser: ParserClass, origin: Origin, { connected, keep, le
     error: (_: Bun.Socket, error: Error) => fail(error),
   }
 
-  const wire: Wire = {
+  const wire: HttpConnection = {
     start(request, told) {
       const bytes = bytesOf(request)
       receiver = told
@@ -169,7 +180,7 @@ function openWire(HTTPParser: ParserClass, origin: Origin, { connected, keep, le
   return wire
 }
 
-function bytesOf({ method, path, fields, content }: WireRequest): Buffer {
+function bytesOf({ method, path, fields, content }: HttpRequest): Buffer {
   let head = `${method} ${path} HTTP/1.1\r\n`
   for (let i = 0; i + 1 < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
   head += '\r\n'

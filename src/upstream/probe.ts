@@ -32,7 +32,7 @@ export async function probeServer(
   asking: Asking,
 ): Promise<ProbeResult> {
   const deadline = AbortSignal.timeout(probeTimeoutMs)
-  const greet = (mode: Greeting['mode']) => greeted(upstream, { url, headers, asking, deadline, mode })
+  const greet = (mode: Greeting['mode']) => connectClient(upstream, { url, headers, asking, deadline, mode })
   const first = await greet('legacy')
   if ('learnt' in first) return first.learnt
   const second = first.isRefusal ? await greet({ pin: statelessRevision }) : first
@@ -50,7 +50,7 @@ interface Greeting {
 /** `isRefusal`: it said that it does not take this greeting. */
 type Greeted = { readonly learnt: ProbeResult } | { readonly problem: string; readonly isRefusal: boolean }
 
-async function greeted(
+async function connectClient(
   upstream: Upstream,
   { url, headers, asking: { holder, via }, deadline, mode }: Greeting,
 ): Promise<Greeted> {
@@ -86,8 +86,8 @@ async function greeted(
         if (status === 401) wantsAuthorization = true
         isRefusal ||= status >= 400 && status < 500
         if (status < 200 || status > 299) problem = `The server does not speak MCP: it answered ${status}`
-        return capped(toResponse(answer), () => {
-          problem = 'The server does not speak MCP: it says too much for a greeting'
+        return limitFetch(toResponse(answer), () => {
+          problem = 'The server does not speak MCP: its response to "initialize" is too large'
           enough.abort()
         })
       } catch (error) {
@@ -119,7 +119,7 @@ async function greeted(
 }
 
 /** Whoever answers a greeting with more than this is no MCP server that we want to hear out. */
-function capped(response: Response, onTooMuch: () => void): Response {
+function limitFetch(response: Response, onTooMuch: () => void): Response {
   if (response.body === null) return response
   let left = probeResponseBytesMax
   const body = response.body.pipeThrough(
@@ -145,5 +145,5 @@ function capped(response: Response, onTooMuch: () => void): Response {
 function readServerInfo(given: unknown): ServerInfo | undefined {
   if (typeof given !== 'object' || given === null) return undefined
   const known = Object.fromEntries(Object.entries(given).filter(([name]) => fieldNames.includes(name)))
-  return serverInfoShape.accepts(known) && JSON.stringify(known).length < 16_384 ? known : undefined
+  return serverInfoShape.isValid(known) && JSON.stringify(known).length < 16_384 ? known : undefined
 }

@@ -14,11 +14,11 @@ import {
 } from '../limits.ts'
 import { AddressError, type Addresses, type ResolvedAddress } from './addresses.ts'
 import { CertificateError } from './certificate-error.ts'
+import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { createClock } from './deadline-clock.ts'
+import type { Abort, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
 import { openByParser } from './parser-client.ts'
 import { type Ahead, createPile, readAhead } from './pile.ts'
-import { createSockets, type Sockets } from './sockets.ts'
-import type { Abort, OpenWire, Receiver } from './wire.ts'
 
 /**
  * `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: the
@@ -87,7 +87,7 @@ export interface UpstreamOptions {
   readonly memory?: Shares
   readonly observe?: ObserveUpstream | undefined
   /** The HTTP/1.1 client; `parser` where it is left out. */
-  readonly open?: OpenWire
+  readonly open?: OpenHttpConnection
 }
 
 export function createUpstream(
@@ -100,7 +100,7 @@ export function createUpstream(
     open = openByParser,
   }: UpstreamOptions = {},
 ): Upstream {
-  const upstream = reaching(addresses, { memory, pseudonym, authorities, open })
+  const upstream = createPooledUpstream(addresses, { memory, pseudonym, authorities, open })
   if (observe === undefined) return upstream
   return {
     async send(request) {
@@ -118,17 +118,17 @@ export function createUpstream(
   }
 }
 
-function reaching(
+function createPooledUpstream(
   addresses: Addresses,
   { memory, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
 ): Upstream {
   /** Given ones take the place of the machine's, so those are given too. */
   const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
-  const kept = new LRUCache<string, Sockets>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
-  const ways = new LRUCache<string, Way>({ max: upstreamPoolsMax })
+  const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
+  const routes = new LRUCache<string, UpstreamRoute>({ max: upstreamPoolsMax })
 
   /** To this address, under this name. */
-  function socketsTo({ protocol, origin, port }: URL, { host, address }: ResolvedAddress): Sockets {
+  function socketsTo({ protocol, origin, port }: URL, { host, address }: ResolvedAddress): ConnectionPool {
     const name = `${origin} ${address}`
     const known = kept.get(name)
     if (known !== undefined) return known
@@ -139,20 +139,20 @@ function reaching(
       certified: isTls ? host : undefined,
       authorities: trusted,
     }
-    const sockets = createSockets(to, open)
+    const sockets = createConnectionPool(to, open)
     kept.set(name, sockets)
     return sockets
   }
 
-  async function find({ url, timeoutMs, holder = nobody }: UpstreamRequest): Promise<Way> {
+  async function find({ url, timeoutMs, holder = nobody }: UpstreamRequest): Promise<UpstreamRoute> {
     const target = new URL(url)
     const { host, hostname, pathname, search } = target
     try {
       const destination = await addresses.destinationOf(target, { holder, timeoutMs })
       const { until } = destination
-      const way = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
-      ways.set(url, way)
-      return way
+      const route = { sockets: socketsTo(target, destination), host, path: pathname + search, until }
+      routes.set(url, route)
+      return route
     } catch (error) {
       if (!(error instanceof AddressError)) throw error
       throw new UpstreamError(error.kind === 'refused' ? 'refused' : 'down', `${hostname} ${error.message}`)
@@ -161,24 +161,24 @@ function reaching(
 
   async function findAndSend(request: UpstreamRequest): Promise<UpstreamResponse> {
     const from = performance.now()
-    const way = await find(request)
+    const route = await find(request)
     const timeoutMs = request.timeoutMs - (performance.now() - from)
-    return sendBy(way, { ...request, timeoutMs: Math.max(timeoutMs, 0) })
+    return sendVia(route, { ...request, timeoutMs: Math.max(timeoutMs, 0) })
   }
 
-  function sendBy({ sockets, host, path }: Way, request: UpstreamRequest): Promise<UpstreamResponse> {
+  function sendVia({ sockets, host, path }: UpstreamRoute, request: UpstreamRequest): Promise<UpstreamResponse> {
     const { method = 'POST', body, via } = request
     const own = `1.1 ${pseudonym}`
     // Ours is the last word, whatever a connection has among its headers: without it a loop would not be known.
     const headers = { ...request.headers, via: via === undefined ? own : `${via}, ${own}` }
     const outgoing = { method, path, host, headers, body }
-    return answerTo((receiver) => sockets.send(outgoing, receiver), request, memory)
+    return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, memory)
   }
 
   return {
     send(request) {
-      const known = ways.get(request.url)
-      if (known !== undefined && known.until > performance.now()) return sendBy(known, request)
+      const known = routes.get(request.url)
+      if (known !== undefined && known.until > performance.now()) return sendVia(known, request)
       return findAndSend(request)
     },
   }
@@ -187,8 +187,8 @@ function reaching(
 const nobody: Holder = { keyId: '', family: '' }
 
 /** How a URL is reached, as long as its address holds. */
-interface Way {
-  readonly sockets: Sockets
+interface UpstreamRoute {
+  readonly sockets: ConnectionPool
   readonly host: string
   readonly path: string
   readonly until: number
@@ -200,8 +200,8 @@ const clock = createClock()
  * Makes an answer of what a receiver is told, within `timeoutMs`, the bounds of an answer and the holder's share of
  * memory.
  */
-function answerTo(
-  begin: (receiver: Receiver) => Abort,
+function receiveResponse(
+  begin: (receiver: ResponseHandler) => Abort,
   { timeoutMs, signal: signalOf, holder = nobody }: UpstreamRequest,
   memory: Shares,
 ): Promise<UpstreamResponse> {
@@ -209,7 +209,7 @@ function answerTo(
   let breakOff: Abort | undefined
   let signal: AbortSignal | undefined
   let lateAt = performance.now() + timeoutMs
-  let lateText = `no answer within ${Math.ceil(timeoutMs / 1000)} s`
+  let lateText = `no response within ${Math.ceil(timeoutMs / 1000)} s`
   const watch = clock.watch((now) => {
     if (now >= lateAt) stop(new UpstreamError('late', lateText))
     else if (signal === undefined && signalOf !== undefined) listen(signalOf())
@@ -242,7 +242,7 @@ function answerTo(
     stream?.fail(error)
   }
 
-  const receiver: Receiver = {
+  const receiver: ResponseHandler = {
     onHead(given, names) {
       lateAt = Number.POSITIVE_INFINITY
       if (given > 599) return stop(new UpstreamError('down', `it answered ${given}`))
@@ -260,13 +260,15 @@ function answerTo(
         return resolve({ status, headers, body: stream.readable })
       }
       lateAt = performance.now() + upstreamBodyTimeoutMs
-      lateText = 'it did not finish its answer in time'
+      lateText = 'it did not finish its response in time'
     },
     onData(chunk) {
       if (stream?.give(chunk) === true) return
-      if (!body.add(chunk)) return stop(new UpstreamError('busy', 'too much of your other answers is still under way'))
+      if (!body.add(chunk))
+        return stop(new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending'))
       if (body.length() <= upstreamResponseBytesMax) return
-      const what = stream === undefined ? 'its answer is larger than' : 'its stream is ahead of its reader by more than'
+      const what =
+        stream === undefined ? 'its response is larger than' : 'its stream is ahead of the client by more than'
       stop(new UpstreamError('down', `${what} ${upstreamResponseBytesMax} bytes`))
     },
     onEnd() {
@@ -286,5 +288,5 @@ function answerTo(
 }
 
 function problemOf(cause: Error): string {
-  return cause instanceof CertificateError ? cause.message : 'it takes no connection, or broke it off'
+  return cause instanceof CertificateError ? cause.message : 'connection refused or reset'
 }

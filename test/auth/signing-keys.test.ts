@@ -9,9 +9,9 @@ import {
   publishedKeys,
   readKeyRing,
   readSigningKeys,
-  rotated,
+  removeKey,
+  rotateKeys,
   type SigningKeyRecord,
-  withoutKey,
 } from '../../src/auth/signing-keys.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../../src/limits.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
@@ -24,14 +24,14 @@ const mint = (records: readonly SigningKeyRecord[], iat: number, lifetime: numbe
   const claims = { iss: issuer, aud: issuer, sub: 'ada', key: 'k', jti: 'tok_1', iat, exp: iat + lifetime, policy: [] }
   return signToken(claims, keyRing(records).active)
 }
-const accepts = (keys: KeyRing, token: string, nowSeconds: number) =>
+const isValid = (keys: KeyRing, token: string, nowSeconds: number) =>
   'claims' in verifyToken(token, { keys, issuer, nowSeconds })
 
 describe('rotation', () => {
   test('next becomes active, active retired, and a new next is published', () => {
     const first = newSigningKeys(start)
     expect(states(first)).toEqual(['next', 'active'])
-    const second = rotated(first, start)
+    const second = rotateKeys(first, start)
     expect(states(second)).toEqual(['next', 'active', 'retired'])
     expect([second[1]?.seed, second[2]?.seed]).toEqual([first[0]?.seed, first[1]?.seed])
     expect(publishedKeys(keyRing(second), start).map(({ kid }) => kid)).toEqual(
@@ -40,9 +40,9 @@ describe('rotation', () => {
   })
 
   test('waits until verifiers must know the next key', () => {
-    const second = rotated(newSigningKeys(start), start)
-    expect(() => rotated(second, start + jwksMaxAgeSeconds - 1)).toThrow(/try again in 1 s/)
-    expect(states(rotated(second, start + jwksMaxAgeSeconds))).toEqual(['next', 'active', 'retired', 'retired'])
+    const second = rotateKeys(newSigningKeys(start), start)
+    expect(() => rotateKeys(second, start + jwksMaxAgeSeconds - 1)).toThrow(/try again in 1 s/)
+    expect(states(rotateKeys(second, start + jwksMaxAgeSeconds))).toEqual(['next', 'active', 'retired', 'retired'])
   })
 
   test('every hour for a week: no good token is refused, by us or by a verifier with an old list; none is accepted too long', () => {
@@ -53,7 +53,7 @@ describe('rotation', () => {
     for (let now = start; now < start + 7 * 86_400; now += 600) {
       if ((now - start) % 3600 === 0 && now > start) {
         retiredAt.set(keyRing(records).active.kid, now)
-        records = rotated(records, now)
+        records = rotateKeys(records, now)
       }
       if (now - listed.at >= jwksMaxAgeSeconds || now === start) {
         // As old as a cache may be: what was published just before.
@@ -67,7 +67,7 @@ describe('rotation', () => {
         const good = now < exp
         const retired = retiredAt.get(kid)
         const over = retired !== undefined && now >= retired + keyRetirementSeconds
-        if (accepts(keys, token, now) !== (good && !over)) throw new Error(`${kid} at ${now - start}`)
+        if (isValid(keys, token, now) !== (good && !over)) throw new Error(`${kid} at ${now - start}`)
         if (good && !listed.kids.has(kid)) throw new Error(`${kid} is not listed at ${now - start}`)
       }
     }
@@ -76,7 +76,7 @@ describe('rotation', () => {
 })
 
 describe('revocation', () => {
-  const second = rotated(newSigningKeys(start), start)
+  const second = rotateKeys(newSigningKeys(start), start)
   const kids = keyRing(second).all.map(({ kid }) => kid)
   const cases: [what: string, position: number, left: SigningKeyRecord['state'][]][] = [
     ['next', 0, ['next', 'active', 'retired']],
@@ -85,7 +85,7 @@ describe('revocation', () => {
   ]
   for (const [what, position, left] of cases) {
     test(`of the ${what} key`, () => {
-      const after = withoutKey(second, kids[position] ?? '', start + 1) ?? []
+      const after = removeKey(second, kids[position] ?? '', start + 1) ?? []
       expect(states(after)).toEqual(left)
       expect(keyRing(after).all.some(({ kid }) => kid === kids[position])).toBe(false)
     })
@@ -94,12 +94,12 @@ describe('revocation', () => {
     const old = mint(newSigningKeys(start), start, 3600)
     const first = newSigningKeys(start)
     const token = mint(first, start, 3600)
-    const next = rotated(first, start)
-    expect(accepts(keyRing(withoutKey(next, keyRing(next).active.kid, start) ?? []), token, start)).toBe(true)
-    expect(accepts(keyRing(withoutKey(next, keyRing(first).active.kid, start) ?? []), token, start)).toBe(false)
-    expect(accepts(keyRing(next), old, start)).toBe(false)
+    const next = rotateKeys(first, start)
+    expect(isValid(keyRing(removeKey(next, keyRing(next).active.kid, start) ?? []), token, start)).toBe(true)
+    expect(isValid(keyRing(removeKey(next, keyRing(first).active.kid, start) ?? []), token, start)).toBe(false)
+    expect(isValid(keyRing(next), old, start)).toBe(false)
   })
-  test('of a key that is not there is nothing', () => expect(withoutKey(second, 'x', start)).toBeUndefined())
+  test('of a key that is not there is nothing', () => expect(removeKey(second, 'x', start)).toBeUndefined())
 })
 
 test('what is sealed opens with its key alone, whole', () => {

@@ -35,7 +35,7 @@ const app = createApp({
   secrets,
   issuer,
   guard,
-  audit: { record: async () => {}, note() {} },
+  audit: { record: async () => {}, recordBestEffort() {} },
   rates: { mints: 0, failures: 0, writes: 0 },
   quota: { connections: Infinity, bytes: Infinity },
   upstreamTimeoutMs: 0,

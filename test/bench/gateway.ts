@@ -6,12 +6,12 @@ import { type Server as PosternServer, sendTo, startServer, unlimited, workplace
 import { sampleKeys } from '../support/sample.ts'
 import {
   anonymousMemory,
-  beside,
   type Generator,
   get,
   median,
   micro,
   post,
+  privatePart,
   type Served,
   serve,
   startScript,
@@ -60,7 +60,7 @@ export async function gateway(report: Report, rounds: number): Promise<void> {
       requests: [post(upstream.port, '/mcp', headers, call('echo', { text: 'hello' }))],
     },
     // An upstream with a process of its own would share the server's core, and take it away once a call.
-    hop: { pid: ours.pid, port, requests: hop, generate: beside(upstream.port) },
+    hop: { pid: ours.pid, port, requests: hop, generate: privatePart(upstream.port) },
     // As mcp-proxy has it, whose upstream is its child.
     'hop, upstream apart': { pid: ours.pid, port, requests: hop },
     mocked: {

@@ -25,7 +25,7 @@ async function apart(load: Load): Promise<LoadResult> {
 }
 
 /** In the process of the upstream at this port. */
-export function beside(port: number): Generator {
+export function privatePart(port: number): Generator {
   return async (load) => {
     const response = await fetch(`http://127.0.0.1:${port}/load`, { method: 'POST', body: JSON.stringify(load) })
     return (await response.json()) as LoadResult

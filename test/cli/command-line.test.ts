@@ -200,6 +200,6 @@ describe('- stands for stdin and stdout', () => {
       'stdin is not an export, but a backup: read it with `postern restore`\n',
     )
     writeFileSync(backup, 'neither')
-    expect((await run(place, ['restore', backup, '--data', other])).stderr).toContain('is no backup of postern')
+    expect((await run(place, ['restore', backup, '--data', other])).stderr).toContain('is not a backup of postern')
   })
 })

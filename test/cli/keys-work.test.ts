@@ -63,7 +63,11 @@ async function refusedStart(place: Workplace, args: string[], env = {}) {
 }
 
 describe('the sample keys, on an address that is not loopback', () => {
-  const refused = { code: 1, stdout: '', stderr: expect.stringMatching(/^whoever reaches .*--allow-sample-keys\n$/m) }
+  const refused = {
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^anyone who can reach .*--allow-sample-keys\n$/m),
+  }
   const open = ['--host', '0.0.0.0']
 
   test('serve refuses them, from the fixtures or from an earlier load', async () => {
@@ -75,7 +79,7 @@ describe('the sample keys, on an address that is not loopback', () => {
     await (await startServer(place)).kill('SIGTERM')
     expect(await refusedStart(place, serve)).toMatchObject(refused)
     const allowed = await startServer(place, [...open, '--allow-sample-keys'])
-    expect(allowed.stderr()).toContain('the keys of the sample fixtures, which everybody has, are accepted')
+    expect(allowed.stderr()).toContain('the publicly known keys of the sample fixtures are accepted')
     const headers = { authorization: `Bearer ${sampleKeys.ada}`, host: 'localhost' }
     const { port } = new URL(allowed.url)
     expect((await fetch(`http://127.0.0.1:${port}/connect/ada`, { headers })).status).toBe(200)
@@ -162,7 +166,7 @@ describe('the log and token explain say why a credential is not accepted', () =>
     expect((await sendTo(server)('/connect/ada', { headers: { authorization: `Bearer ${token}` } })).status).toBe(401)
   })
 
-  test('all addresses, and no base URL: tokens would name an issuer that no client can call', async () => {
+  test('all addresses, and no base URL: tokens would name an issuer that clients cannot reach', async () => {
     using place = workplace()
     await using server = await startServer(place, ['--host', '0.0.0.0'])
     expect(logOf(server.stderr())).toMatchObject([{ level: 'warn', issuer: server.url }])

@@ -128,7 +128,7 @@ describe('rate limits', () => {
     const refused = await post(sampleKeys.ada)
     expect({ retry: refused.headers.get('retry-after'), body: await refused.json() }).toEqual({
       retry: '4',
-      body: { error: 'rate_limited', message: 'This API key mints too many tokens; try again in 4 s' },
+      body: { error: 'rate_limited', message: 'This API key is minting tokens too fast; try again in 4 s' },
     })
     expect((await post(sampleKeys.grace)).status).toBe(200)
     expect((await platform.fetch('/connect/ada', bearer(token))).status).toBe(200)
@@ -154,7 +154,7 @@ describe('rate limits', () => {
     const details = await platform.fetch('/servers/lumen', bearer('wrong', { 'x-test-address': 'office' }))
     expect({ status: details.status, body: await details.json() }).toEqual({
       status: 429,
-      body: { error: 'Too many credentials from this address were not accepted; try again in 1 s' },
+      body: { error: 'Too many invalid credentials from this address; try again in 1 s' },
     })
     platform.now += 1000
     expect(await list('wrong', 'office')).toBe(401)

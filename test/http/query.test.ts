@@ -54,6 +54,6 @@ test('what could be read in two ways is refused', () => {
 
 test('an operation without parameters takes none', () => {
   for (const query of ['', '?', '?&']) refuseQuery(`http://a/x${query}`)
-  expect(() => refuseQuery('http://a/x?b=1')).toThrow('b: unknown parameter; there are none here')
-  expect(() => refuseQuery('http://a/x?=1')).toThrow(': unknown parameter; there are none here')
+  expect(() => refuseQuery('http://a/x?b=1')).toThrow('b: unknown parameter; this operation takes none')
+  expect(() => refuseQuery('http://a/x?=1')).toThrow(': unknown parameter; this operation takes none')
 })

@@ -81,7 +81,7 @@ test('a caller’s work has a bound, and nobody else’s', async () => {
   const turns = createTurns()
   const log: string[] = []
   const all = Array.from({ length: slicedWorkMax }, () => turns.run(mallory, steps('m', 1, sliceCost, log)))
-  expect(() => turns.run(mallory, steps('m', 1, sliceCost, log))).toThrow('too many costly requests')
+  expect(() => turns.run(mallory, steps('m', 1, sliceCost, log))).toThrow('too many expensive requests')
   expect(await turns.run(ada, steps('a', 1, sliceCost, log))).toBe('a')
   await Promise.all(all)
 })

@@ -106,7 +106,7 @@ describe('a data folder that somebody else can change is refused, by the superus
       const kind = isFolder ? 'folder' : 'file'
       await expectRefused(
         place,
-        `${path} is a symbolic link, and none is followed there: put the ${kind} itself in its place`,
+        `${path} is a symbolic link, which is not followed: replace it with the ${kind} itself`,
       )
     })
 
@@ -117,7 +117,7 @@ describe('a data folder that somebody else can change is refused, by the superus
       // Opened, a pipe would wait for whoever writes to it.
       Bun.spawnSync(['mkfifo', '-m', '600', path])
       const ran = await run(place, ['serve', '--port', '0', '--data', place.data])
-      expect(ran).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(`${path} is no `) })
+      expect(ran).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(`${path} is not a `) })
     })
   }
 
@@ -281,7 +281,7 @@ test('a restore that fails leaves nothing behind, also where the backup is whole
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(
-      /cannot be read(?:(?!restore a backup)[^])*\n\S+damaged is damaged: nothing is restored\n$/,
+      /cannot be read(?:(?!restore a backup)[^])*\n\S+damaged is damaged: nothing was restored\n$/,
     ),
   })
   expect(readdirSync(data)).toEqual([])

@@ -21,7 +21,7 @@ const open = (folder: string, clock = now) => openAuditLog(folder, { now: clock,
 const linesOf = (folder: string) => readFileSync(join(folder, 'audit.jsonl'), 'utf8').split('\n').slice(0, -1)
 function verify(lines: readonly string[]) {
   const chain = chainVerifier()
-  for (const [index, line] of lines.entries()) chain.take(line, String(index + 1))
+  for (const [index, line] of lines.entries()) chain.push(line, String(index + 1))
   return chain.report()
 }
 
@@ -46,7 +46,7 @@ describe('the audit log', () => {
       follows: { seq: 0, hash: firstHash },
       lastHash: entries[2].hash,
       problems: [],
-      torn: [],
+      truncatedLines: [],
     })
     expect(statSync(join(place.folder, 'audit.jsonl')).mode & 0o777).toBe(0o600)
     expect(readdirSync(place.folder).sort()).toEqual(['audit.jsonl', 'audit.lock'])
@@ -82,9 +82,13 @@ describe('the audit log', () => {
     await logOf(place.folder, 3)
     const file = join(place.folder, 'audit.jsonl')
     appendFileSync(file, '{"seq":4,"time":"2026-0')
-    expect(verify(readFileSync(file, 'utf8').split('\n'))).toMatchObject({ entries: 3, problems: [], torn: ['4'] })
+    expect(verify(readFileSync(file, 'utf8').split('\n'))).toMatchObject({
+      entries: 3,
+      problems: [],
+      truncatedLines: ['4'],
+    })
     const lines = await logOf(place.folder, 2)
-    expect(verify(lines)).toMatchObject({ entries: 5, problems: [], torn: ['4'] })
+    expect(verify(lines)).toMatchObject({ entries: 5, problems: [], truncatedLines: ['4'] })
     // One that lost its line break only is whole.
     truncateSync(file, statSync(file).size - 1)
     expect(verify(await logOf(place.folder, 1))).toMatchObject({ entries: 6, problems: [] })
@@ -95,7 +99,7 @@ describe('the audit log', () => {
     const logs = [open(place.folder), open(place.folder)]
     for (let i = 0; i < 50; i += 1) await Promise.all(logs.map((log) => log.record('thing.happened', { i })))
     for (const log of logs) log.close()
-    expect(verify(linesOf(place.folder))).toMatchObject({ entries: 100, problems: [], torn: [] })
+    expect(verify(linesOf(place.folder))).toMatchObject({ entries: 100, problems: [], truncatedLines: [] })
   })
 
   test('goes on in a new file where the old one was moved away, emptied or deleted, whoever writes next', async () => {
@@ -122,7 +126,7 @@ describe('the audit log', () => {
     await late.record('thing.happened', {})
     for (const log of [...logs, late]) log.close()
     written.push(...linesOf(place.folder))
-    expect(verify(written)).toMatchObject({ entries: 9, problems: [], torn: [] })
+    expect(verify(written)).toMatchObject({ entries: 9, problems: [], truncatedLines: [] })
     // The last file alone says where it begins.
     const { seq, hash } = JSON.parse(written[7] ?? '')
     expect(verify(written.slice(8))).toMatchObject({ entries: 1, follows: { seq, hash }, problems: [] })
@@ -172,7 +176,7 @@ describe('the audit log', () => {
   test('a lock file that is none is told', () => {
     using place = workplace()
     writeFileSync(join(place.folder, 'audit.lock'), 'x'.repeat(5000))
-    expect(() => open(place.folder)).toThrow(/audit\.lock is not the lock of the audit log .*: remove it/)
+    expect(() => open(place.folder)).toThrow(/audit\.lock is not the lock of the audit log .*: delete it/)
   })
 })
 
@@ -185,11 +189,11 @@ describe('refusals', () => {
     let time = now().getTime()
     const audit = open(place.folder, () => new Date(time))
     for (let i = 0; i < 5000; i += 1) {
-      audit.note('access.refused', caller('flood'), { i })
-      if (i % 1000 === 999) audit.note('access.refused', caller('quiet'), { i })
+      audit.recordBestEffort('access.refused', caller('flood'), { i })
+      if (i % 1000 === 999) audit.recordBestEffort('access.refused', caller('quiet'), { i })
     }
     time += 1000
-    audit.note('access.refused', caller('flood'), { i: 'later' })
+    audit.recordBestEffort('access.refused', caller('flood'), { i: 'later' })
     audit.close()
     const entries = logged(place.folder)
     const of = (userId: string, event: string) =>
@@ -212,7 +216,7 @@ describe('refusals', () => {
     const each = 3
     const audit = open(place.folder)
     for (let round = 0; round < each; round += 1) {
-      for (let i = 0; i < crowd; i += 1) audit.note('access.refused', caller(`c${i}`), {})
+      for (let i = 0; i < crowd; i += 1) audit.recordBestEffort('access.refused', caller(`c${i}`), {})
     }
     audit.close()
     const entries = logged(place.folder)

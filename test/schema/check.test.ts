@@ -65,7 +65,7 @@ test('every problem is said at its place', () => {
     [null, 'must be an object'],
   ]
   for (const [value, ...problems] of rows) {
-    expect({ value, accepts: shape.accepts(value) }).toEqual({ value, accepts: false })
+    expect({ value, accepts: shape.isValid(value) }).toEqual({ value, accepts: false })
     expect({ value, problems: shape.problems(value).map(problemText) }).toEqual({ value, problems })
   }
 })
@@ -98,15 +98,15 @@ test('what is right has no problem', () => {
     pet: { type: 'dog', tricks: [] },
     either: null,
   }
-  expect([shape.accepts(good), shape.problems(good)]).toEqual([true, []])
+  expect([shape.isValid(good), shape.problems(good)]).toEqual([true, []])
 })
 
 test('a bound of characters counts them as people do', () => {
-  expect(shape.accepts({ name: '😀😀😀' })).toBe(true)
-  expect(shape.accepts({ name: '😀😀😀😀' })).toBe(false)
+  expect(shape.isValid({ name: '😀😀😀' })).toBe(true)
+  expect(shape.isValid({ name: '😀😀😀😀' })).toBe(false)
   // What is too long for TypeBox alone hides nothing else that is wrong.
   expect(shape.problems({ name: '😀😀😀', flag: 1 }).map(problemText)).toEqual(['flag: must be a boolean'])
-  expect(shape.accepts({ name: '😀😀😀', flag: 1 })).toBe(false)
+  expect(shape.isValid({ name: '😀😀😀', flag: 1 })).toBe(false)
 })
 
 test('a place is written like a path into the value', () => {

@@ -10,6 +10,9 @@ const rows: [name: string, candidates: string[], near: string | undefined][] = [
   ['abdc', ['abcd'], 'abcd'],
   ['bacd', ['abcd'], 'abcd'],
   ['axyd', ['abcd'], undefined],
+  // Of nine no more than two may.
+  ['northwind', ['nerthwand'], 'nerthwand'],
+  ['northwind', ['nerthwant'], undefined],
   ['abcd', ['abdd', 'abce'], 'abdd'],
   ['northwind', ['northwind-ops', 'lumen'], undefined],
   ['ab', ['cd', 'abc'], undefined],

@@ -9,7 +9,7 @@ import type { Key, Store } from '../../src/storage/store.ts'
 import { connection } from '../features/connections/world.ts'
 
 const write = (store: Store, namespace: string, id: string) =>
-  store.commit(connectionChange(namespace, id, undefined, { connection: connection(id), beside: { server: 's' } }))
+  store.commit(connectionChange(namespace, id, undefined, { connection: connection(id), privatePart: { server: 's' } }))
 const everything = async (store: Store) =>
   (await store.keys({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 10_000 })).keys.map(latin1Key)
 const going = (...keys: Key[]) => new Set(keys.map(latin1Key))

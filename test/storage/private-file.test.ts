@@ -37,11 +37,11 @@ test('a link is followed nowhere, and a thing of another kind is none', () => {
     [join(root, 'none'), 'file'],
   ] as const) {
     symlinkSync(target, link)
-    expect(() => requirePrivate(link, kind)).toThrow(`put the ${kind} itself in its place`)
+    expect(() => requirePrivate(link, kind)).toThrow(`replace it with the ${kind} itself`)
     rmSync(link)
   }
-  expect(() => requirePrivate(folder, 'file')).toThrow(`${folder} is no file: move it away`)
-  expect(() => requirePrivate(file, 'folder')).toThrow(`${file} is no folder: move it away`)
+  expect(() => requirePrivate(folder, 'file')).toThrow(`${folder} is not a file: move it away`)
+  expect(() => requirePrivate(file, 'folder')).toThrow(`${file} is not a folder: move it away`)
 })
 
 test('what belongs to somebody else is not ours to trust', () => {

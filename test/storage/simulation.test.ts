@@ -10,8 +10,8 @@ import { type Random, random } from '../support/random.ts'
 const seeds =
   process.env['SEED'] === undefined ? Array.from({ length: 12 }, (_, i) => i + 1) : [Number(process.env['SEED'])]
 const steps = 400
-/** Small, so that runs are cut often; of two letters that lie side by side, and a plain one on each side. */
-const runs = { a: 40, b: 9000 }
+/** Small, so that segments are split often; of two letters that lie side by side, and a plain one on each side. */
+const segments = { a: 40, b: 9000 }
 
 for (const seed of seeds) {
   test(`LMDB does what memory does, whatever is asked (seed ${seed})`, async () => {
@@ -19,11 +19,11 @@ for (const seed of seeds) {
     const folder = join(place.folder, 'store')
     const chance = random(seed)
     const memory = openMemoryStore()
-    let lmdb = openLmdbStore(folder, runs)
+    let lmdb = openLmdbStore(folder, segments)
     for (let step = 0; step < steps; step += 1) {
       if (chance.chance(0.02)) {
         await lmdb.close()
-        lmdb = openLmdbStore(folder, runs)
+        lmdb = openLmdbStore(folder, segments)
       }
       const operation = pickOperation(chance)
       expect({ step, result: await outcome(operation, lmdb) }).toEqual({

@@ -3,7 +3,7 @@
 import { describe } from 'bun:test'
 import { type ClientName, clientNames } from '../../src/upstream/client-names.ts'
 import { chooseClient } from '../../src/upstream/clients.ts'
-import type { OpenWire } from '../../src/upstream/wire.ts'
+import type { OpenHttpConnection } from '../../src/upstream/http-connection.ts'
 
 const clients = await Promise.all(
   clientNames.map(async (name) => {
@@ -15,6 +15,6 @@ const clients = await Promise.all(
 )
 
 /** The same tests for each of them. */
-export function eachClient(define: (open: OpenWire, name: ClientName) => void): void {
+export function eachClient(define: (open: OpenHttpConnection, name: ClientName) => void): void {
   for (const { name, open } of clients) describe(`with the client ${name}`, () => define(open, name))
 }

@@ -8,8 +8,9 @@ import { createGuard } from '../../src/http/guard.ts'
 import { createShares, type Shares } from '../../src/http/shares.ts'
 import { pendingResponseBytesMax } from '../../src/limits.ts'
 import { loadFixtures } from '../../src/maintenance/seed/load.ts'
-import { readFixtures, type SourceFile } from '../../src/maintenance/seed/read.ts'
+import { readFixtures } from '../../src/maintenance/seed/read.ts'
 import { sampleSources } from '../../src/maintenance/seed/sample.ts'
+import type { SourceFile } from '../../src/maintenance/seed/source-files.ts'
 import type { Log } from '../../src/ops/log.ts'
 import type { Quota } from '../../src/storage/connections.ts'
 import { signingKeysKey } from '../../src/storage/keys.ts'
@@ -130,7 +131,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     log,
     audit: {
       record: async (event, fields) => void audited.push({ event, ...fields }),
-      note: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
+      recordBestEffort: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
     },
     rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },

@@ -6,7 +6,7 @@
 
 import { createApiKey, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
-import { changeSigningKeys, isAccepted, keyRing, rotated, withoutKey } from '../../src/auth/signing-keys.ts'
+import { changeSigningKeys, isAccepted, keyRing, removeKey, rotateKeys } from '../../src/auth/signing-keys.ts'
 import { CommandError } from '../../src/errors.ts'
 import { clockSkewMaxSeconds } from '../../src/limits.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
@@ -111,13 +111,13 @@ export const simulation: Trial = {
           }),
         rotate: () =>
           write(async () => {
-            await changeSigningKeys(store, sealingKey, (records) => rotated(records ?? [], seconds()))
+            await changeSigningKeys(store, sealingKey, (records) => rotateKeys(records ?? [], seconds()))
             seen.rotations += 1
           }),
         revokeSigningKey: () =>
           write(async () => {
             await changeSigningKeys(store, sealingKey, (records = []) =>
-              withoutKey(records, chance.pick(keyRing(records).all).kid, seconds()),
+              removeKey(records, chance.pick(keyRing(records).all).kid, seconds()),
             )
           }),
         clock: async () => {

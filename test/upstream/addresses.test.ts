@@ -19,7 +19,7 @@ const named = (texts: readonly string[]) =>
 const policy = (allowed: readonly string[], isPublicAllowed: boolean): AddressPolicy => ({
   allowed: named(allowed),
   isPublicAllowed,
-  isOurs: (address, port) => address === '198.18.0.1' && port === 8787,
+  isSelf: (address, port) => address === '198.18.0.1' && port === 8787,
 })
 const refused = (
   address: string,

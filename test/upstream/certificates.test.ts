@@ -13,7 +13,7 @@ eachClient((open, client) => {
     const addresses = createAddresses({
       allowed: ['127.0.0.1', 'tools.lan'].flatMap((text) => readAllowedUpstream(text) ?? []),
       isPublicAllowed: false,
-      isOurs: () => false,
+      isSelf: () => false,
       resolve: async () => ['127.0.0.1'],
     })
     return createUpstream(addresses, { authorities, open })

@@ -5,8 +5,8 @@ import { createShares } from '../../src/http/shares.ts'
 import { upstreamResponseBytesMax } from '../../src/limits.ts'
 import { createAddresses } from '../../src/upstream/addresses.ts'
 import { CertificateError } from '../../src/upstream/certificate-error.ts'
+import type { Endpoint, HttpRequest, ResponseHandler } from '../../src/upstream/http-connection.ts'
 import { createUpstream, type UpstreamOptions, type UpstreamRequest } from '../../src/upstream/upstream.ts'
-import type { Origin, Receiver, WireRequest } from '../../src/upstream/wire.ts'
 
 const json = { 'content-type': 'application/json' }
 const events = { 'content-type': 'text/event-stream' }
@@ -16,12 +16,12 @@ const bytes = (text: string | number): Buffer<ArrayBuffer> =>
 /** One request under way, and what its other side says. */
 async function exchange(more: Partial<UpstreamRequest> = {}, options: UpstreamOptions = {}) {
   const observed: string[] = []
-  const opened: { origin: Origin; request: WireRequest; aborts: number }[] = []
-  let receiver: Receiver | undefined
+  const opened: { origin: Endpoint; request: HttpRequest; aborts: number }[] = []
+  let receiver: ResponseHandler | undefined
   const addresses = createAddresses({
     allowed: [],
     isPublicAllowed: true,
-    isOurs: () => false,
+    isSelf: () => false,
     resolve: async () => ['93.184.215.14'],
   })
   const upstream = createUpstream(addresses, {
@@ -137,12 +137,12 @@ test('a stream that its reader leaves, or that breaks off, ends on the other sid
   broken.receiver.onHead(200, events)
   const reading = new Response((await broken.answer).body as ReadableStream).text()
   broken.receiver.onError(new Error('reset'))
-  await expect(reading).rejects.toThrow('it takes no connection, or broke it off')
+  await expect(reading).rejects.toThrow('connection refused or reset')
 })
 
 describe('an answer that cannot be used is', () => {
-  const rows: [what: string, act: (receiver: Receiver) => void, kind: string, message: string][] = [
-    ['an exchange that broke', (one) => one.onError(new Error('x')), 'down', 'it takes no connection, or broke it off'],
+  const rows: [what: string, act: (receiver: ResponseHandler) => void, kind: string, message: string][] = [
+    ['an exchange that broke', (one) => one.onError(new Error('x')), 'down', 'connection refused or reset'],
     ['a certificate', (one) => one.onError(new CertificateError(null)), 'down', 'its certificate was not accepted'],
     ['a status that is none', (one) => one.onHead(600, json), 'down', 'it answered 600'],
     [
@@ -153,7 +153,7 @@ describe('an answer that cannot be used is', () => {
         one.onData(bytes(1))
       },
       'down',
-      `its answer is larger than ${upstreamResponseBytesMax} bytes`,
+      `its response is larger than ${upstreamResponseBytesMax} bytes`,
     ],
   ]
   for (const [what, act, kind, message] of rows) {
@@ -200,7 +200,7 @@ test('what one caller’s answers take of memory is bounded, and given back', as
 
 test('an answer that takes too long is late, and a client that left is gone', async () => {
   const late = await exchange({ timeoutMs: 1 })
-  await expect(late.answer).rejects.toMatchObject({ kind: 'late', message: 'no answer within 1 s' })
+  await expect(late.answer).rejects.toMatchObject({ kind: 'late', message: 'no response within 1 s' })
   expect([late.observed, late.one()?.aborts]).toEqual([['late'], 1])
   const client = new AbortController()
   const gone = await exchange({ signal: () => client.signal })
@@ -210,7 +210,7 @@ test('an answer that takes too long is late, and a client that left is gone', as
 })
 
 test('what cannot be sent is told at once', async () => {
-  const addresses = createAddresses({ allowed: [], isPublicAllowed: true, isOurs: () => false })
+  const addresses = createAddresses({ allowed: [], isPublicAllowed: true, isSelf: () => false })
   const upstream = createUpstream(addresses)
   const send = (url: string, headers: Record<string, string> = {}) => upstream.send({ url, headers, timeoutMs: 1000 })
   await expect(send('http://93.184.215.14/', { 'x-a': 'a\nb' })).rejects.toMatchObject({ kind: 'down' })

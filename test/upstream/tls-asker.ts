@@ -9,7 +9,7 @@ const [port, client] = process.argv.slice(2)
 const addresses = createAddresses({
   allowed: [readAllowedUpstream('127.0.0.1')].flatMap((one) => one ?? []),
   isPublicAllowed: false,
-  isOurs: () => false,
+  isSelf: () => false,
   resolve: async () => ['127.0.0.1'],
 })
 const upstream = createUpstream(addresses, { open: await chooseClient(client as ClientName, () => {}) })

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Server } from 'node:net'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
+import type { OpenHttpConnection } from '../../src/upstream/http-connection.ts'
 import { createUpstream, toResponse, UpstreamError } from '../../src/upstream/upstream.ts'
-import type { OpenWire } from '../../src/upstream/wire.ts'
 import { eachClient } from '../support/clients.ts'
 
 let hits = 0
@@ -66,12 +66,12 @@ interface World {
 const asking = { holder: { keyId: 'key', family: 'key' }, timeoutMs: 500 }
 const nobody = () => Promise.reject(new Error('there is no such name'))
 /** The client of the tests that are under way. */
-let sentBy: OpenWire | undefined
+let sentBy: OpenHttpConnection | undefined
 function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours }: World) {
   const addresses = createAddresses({
     allowed: allow.flatMap((text) => readAllowedUpstream(text) ?? []),
     isPublicAllowed,
-    isOurs: (_, port) => port === ours,
+    isSelf: (_, port) => port === ours,
     resolve,
   })
   return createUpstream(addresses, { ...(sentBy && { open: sentBy }) })
@@ -196,7 +196,7 @@ describe('addresses', () => {
     const addresses = createAddresses({
       allowed: [readAllowedUpstream('192.0.2.0/24')].flatMap((one) => one ?? []),
       isPublicAllowed: true,
-      isOurs: () => false,
+      isSelf: () => false,
       resolve: turning,
     })
     const url = new URL(`http://turning.example.com:${target.port}/`)
@@ -354,7 +354,7 @@ eachClient((open) => {
         const moment = new Promise<undefined>((done) => setImmediate(() => done(undefined)))
         error = await Promise.race([reader?.closed.catch((thrown: unknown) => thrown), moment])
       }
-      expect(String(error)).toContain('ahead of its reader')
+      expect(String(error)).toContain('ahead of the client')
     })
 
     test('may hold more streams than the runtime’s own fetch would let be', async () => {

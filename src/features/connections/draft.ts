@@ -28,8 +28,8 @@ const refusedHeaders = new Set(
 
 /** Throws `invalid_request`. */
 export function readWrite(body: unknown): ConnectionWrite {
-  if (body === undefined) throw invalidRequest('the body is missing: say at least mcpUrl or server')
-  if (!writeShape.accepts(body)) {
+  if (body === undefined) throw invalidRequest('the request body is missing; send at least "mcpUrl" or "server"')
+  if (!writeShape.isValid(body)) {
     const [problem = { place: '', message: 'cannot be read' }] = writeShape.problems(body, 1)
     throw invalidRequest(bodyProblemText(problem))
   }
@@ -37,8 +37,8 @@ export function readWrite(body: unknown): ConnectionWrite {
   const wrongUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)
   if (wrongUrl !== undefined) throw invalidRequest(`mcpUrl: ${wrongUrl}`)
   if (mcpUrl !== undefined && server !== undefined)
-    throw invalidRequest('server: stands instead of mcpUrl; give one of them')
-  if (mock?.enabled === true && mcpUrl !== undefined) throw invalidRequest('mock: needs a server, not an mcpUrl')
+    throw invalidRequest('server: cannot be combined with mcpUrl; send one of the two')
+  if (mock?.enabled === true && mcpUrl !== undefined) throw invalidRequest('mock: requires server, not mcpUrl')
   for (const key of reservedKeys) {
     if (Object.hasOwn(metadata ?? {}, key))
       throw invalidRequest(`metadata.${key}: is the connection's own and cannot be set`)
@@ -68,7 +68,7 @@ export async function readServer({ caller, registry }: RequestContext, name: str
 /** A connection as it is to be, without what its upstream will tell. */
 export interface Draft {
   readonly connection: Omit<Connection, 'status' | 'serverInfo'>
-  readonly beside: ConnectionPrivate
+  readonly privatePart: ConnectionPrivate
   /** In the clear, for the first contact. */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -88,9 +88,9 @@ export async function draftNew(
   const { connectionId } = ref
   const { name = connectionId, metadata = null, mock, headers } = write
   const server = write.server === undefined ? undefined : await readServer(context, write.server)
-  if (mock?.enabled === true && server === undefined) throw invalidRequest('mock: needs a server')
+  if (mock?.enabled === true && server === undefined) throw invalidRequest('mock: requires server')
   const mcpUrl = write.mcpUrl ?? urlOf(server, mock?.enabled === true)
-  if (mcpUrl === undefined) throw invalidRequest('mcpUrl: is missing, and so is server')
+  if (mcpUrl === undefined) throw invalidRequest('mcpUrl: is missing; send mcpUrl or server')
   return {
     connection: {
       connectionId,
@@ -102,7 +102,7 @@ export async function draftNew(
       ...(typeof server?.iconUrl === 'string' && { iconUrl: server.iconUrl }),
       createdAt: now.toISOString(),
     },
-    beside: {
+    privatePart: {
       ...(write.server !== undefined && { server: write.server }),
       ...sealHeaders(headers ?? {}, ref, headersKey),
     },
@@ -114,28 +114,26 @@ export async function draftNew(
 function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | null | undefined {
   if (server === undefined) return undefined
   const url = server.connections.find((option) => option.type === 'http')?.deploymentUrl
-  if (url === undefined && !isMocked) throw invalidRequest('server: has no http option to connect to')
+  if (url === undefined && !isMocked) throw invalidRequest('server: offers no HTTP connection')
   return url ?? null
 }
 
 /** Throws `conflict` where the URL is another. `server` and `mock` are of the beginning: they stay as they are. */
-export function draftChanged(
-  write: ConnectionWrite,
-  before: StoredConnection,
-  { ref, headersKey }: WriteTarget,
-): Draft {
+export function draftChange(write: ConnectionWrite, before: StoredConnection, { ref, headersKey }: WriteTarget): Draft {
   const { status, serverInfo: _, ...connection } = before.connection
   const { name = connection.name, metadata = connection.metadata } = write
   const mcpUrl = write.mcpUrl ?? connection.mcpUrl
   if (mcpUrl !== connection.mcpUrl && !(status.state === 'input_required' && samePlace(mcpUrl, connection.mcpUrl))) {
-    throw conflict('mcpUrl: is another than that of the connection; delete it, or make a new one')
+    throw conflict('mcpUrl: cannot be changed; delete the connection or create another')
   }
-  const { headers: _sealed, ...beside } = before.beside
+  const { headers: _sealed, ...privatePart } = before.privatePart
   return {
     connection: { ...connection, name, metadata, mcpUrl },
-    beside:
-      write.headers === undefined ? before.beside : { ...beside, ...sealHeaders(write.headers ?? {}, ref, headersKey) },
-    headers: write.headers ?? openHeaders(before.beside, ref, headersKey),
+    privatePart:
+      write.headers === undefined
+        ? before.privatePart
+        : { ...privatePart, ...sealHeaders(write.headers ?? {}, ref, headersKey) },
+    headers: write.headers ?? openHeaders(before.privatePart, ref, headersKey),
   }
 }
 

@@ -6,7 +6,7 @@
  * Ids are ASCII, so the order of JavaScript's strings is the order of their bytes.
  */
 
-import { eventLoopSliceMs } from '../../limits.ts'
+import { eventLoopSliceMs, indexBatchMax, indexBatchMin } from '../../limits.ts'
 import { idOfKey, prefixRange } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
@@ -30,9 +30,6 @@ export interface WorkBudget {
   turnStarted: number
 }
 
-const batchMin = 8
-const batchMax = 256
-
 /**
  * Ids below an index prefix. Reads ahead by a batch that grows while it is used up and shrinks while it is leapt
  * over.
@@ -42,10 +39,10 @@ export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: W
   let ids: readonly string[] = []
   let at = 0
   let more = true
-  let batch = batchMin
+  let batch = indexBatchMin
 
   async function fetch(from: string): Promise<Step | undefined> {
-    batch = at * 2 >= ids.length ? Math.min(batch * 2, batchMax) : Math.max(batch >> 1, batchMin)
+    batch = at * 2 >= ids.length ? Math.min(batch * 2, indexBatchMax) : Math.max(batch >> 1, indexBatchMin)
     const page = await store.keys({ gte: Buffer.concat([prefix, Buffer.from(from)]), lt, limit: batch })
     ids = page.keys.map((key) => idOfKey(prefix, key))
     more = page.more

@@ -110,7 +110,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
       const isUnchanged = async () => (await versionOf(namespace)) === version
       // Rows that nothing narrows are one snapshot: what it holds is right, whether or not the version has moved on.
       const rows = request.isNarrowed
-        ? await readPlanned(store, request, isUnchanged)
+        ? await readPlannedRows(store, request, isUnchanged)
         : unnarrowedRows(request, await store.concatValues(request))
       if (await isUnchanged()) return compose(request, rows, version)
       // A page that overtook a change is right, but it is not the page of this version.
@@ -127,7 +127,7 @@ function unnarrowedRows({ prefix }: ListRequest, values: ConcatenatedValues): Ro
 }
 
 /** The rows that an index plan names. */
-async function readPlanned(
+async function readPlannedRows(
   store: Store,
   { scope, limit, from }: ListRequest,
   isUnchanged: () => Promise<boolean>,

@@ -23,7 +23,7 @@ export function readListQuery(url: string): ListQuery {
   for (const [name, value] of readQuery(url)) {
     const key = metadataKey(name)
     if (key !== undefined) {
-      if (key === '') throw invalidRequest(`${name}: names no metadata key`)
+      if (key === '') throw invalidRequest(`${name}: must name a metadata key`)
       if (filters.some((filter) => filter.field === 'metadata' && filter.key === key)) {
         throw invalidRequest(`metadata.${key}: is given twice`)
       }

@@ -104,7 +104,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
     const wait = deps.writes.take(context.caller.keyId)
     if (wait === 0) return context
     deps.denials.write(request, context.caller, undefined, 'rate_limited')
-    throw rateLimited('This API key writes too many connections', wait)
+    throw rateLimited('This API key is writing connections too fast', wait)
   }
 }
 

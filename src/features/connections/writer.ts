@@ -12,7 +12,7 @@ import { connectionBytes, connectionChange, type Quota, type StoredConnection } 
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
-import { type Draft, draftChanged, draftNew, requireWritable } from './draft.ts'
+import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
 
 export interface ConnectionWriter {
   /**
@@ -68,7 +68,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     const context = await authorizer.authenticate(request)
     await authorizer.namespace(context, ref.namespace, 'write')
     requireWritable(context, ref, connection)
-    const after = { connection, beside: draft.beside }
+    const after = { connection, privatePart: draft.privatePart }
     const change = connectionChange(ref.namespace, ref.connectionId, before, after, deps.quota)
     const committed = await store.commit(change)
     if (!committed.ok && committed.full.length > 0) {
@@ -96,7 +96,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       // too.
       if (!sees(context, ref, before)) await draftWritable(write, ref, context)
       authorizer.stored(context, ref, before, 'write')
-      const draft = draftChanged(write, before, { ref, headersKey })
+      const draft = draftChange(write, before, { ref, headersKey })
       const { status, serverInfo } = before.connection
       const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
       requireWritable(context, ref, unchanged)

@@ -17,7 +17,7 @@ export function createCallSlots(): CallSlots {
       const name = `${namespace}/${connectionId}`
       const slots = byConnection.get(name) ?? { shares: createShares(concurrentCallsMax), taken: 0 }
       if (!slots.shares.take(holder, 1)) {
-        throw tooMany('This caller has too many requests under way through this connection', message)
+        throw tooMany('This caller has too many concurrent requests on this connection', message)
       }
       slots.taken += 1
       byConnection.set(name, slots)

@@ -12,7 +12,7 @@ import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parseResponse } from './filter-tools.ts'
 import { once } from './once.ts'
 import { discardBody } from './own-session.ts'
-import { eventOf, inPieces, rewriteEvents, streamed } from './stream.ts'
+import { messageEvent, relayStream, rewriteEvents, streamInPieces } from './stream.ts'
 import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
 export interface ClientResponseOptions {
@@ -64,7 +64,7 @@ export async function clientResponse(
 function authorizationRequired({ message: { id }, connection }: UpstreamCall, { onStatus }: ClientResponseOptions) {
   onStatus({ ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
   const { authorizationUrl } = connection.status as { authorizationUrl?: string }
-  return new PlatformError('upstream_unauthorized', 'The upstream wants authorization', {
+  return new PlatformError('upstream_unauthorized', 'The upstream requires authorization', {
     id,
     ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
   })
@@ -76,12 +76,12 @@ function streamResponse(
   { onEnd, onHeld }: ClientResponseOptions,
 ): Response {
   onHeld()
-  const stream = streamed(body, {
+  const stream = relayStream(body, {
     onEnd() {
       onEnd()
       onResponse()
     },
-    watch: (end) => watch((why) => end(`\n\n${eventOf(rpcErrorText(why, id))}`)),
+    watch: (end) => watch((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
     ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }),
   })
   return new Response(stream, { headers: streamHeaders })
@@ -122,7 +122,7 @@ async function wholeResponse(
       memory.giveBack(holder, whole.length)
       onEnd()
     })
-    return new Response(inPieces(whole, onRead), { headers: jsonHeaders })
+    return new Response(streamInPieces(whole, onRead), { headers: jsonHeaders })
   } catch (error) {
     if (error instanceof SyntaxError) throw unusableUpstream('does not speak MCP', message)
     throw error

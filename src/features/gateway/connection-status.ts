@@ -28,7 +28,7 @@ export function createStatusRecorder({ store, now, log }: StatusRecorderOptions)
       if (last !== undefined && now() - last < statusWriteIntervalMs) return
       written.set(name, now())
       writeStatus(store, namespace, connectionId, status).catch((error: unknown) =>
-        log.warn('the state of a connection was not written', { error: String(error) }),
+        log.warn('the status of a connection could not be written', { error: String(error) }),
       )
     },
   }
@@ -44,5 +44,5 @@ async function writeStatus(
   const before = await findConnection(store, namespace, connectionId)
   if (before === undefined || JSON.stringify(before.connection.status) === JSON.stringify(status)) return
   const connection = { ...before.connection, status }
-  await store.commit(connectionChange(namespace, connectionId, before, { connection, beside: before.beside }))
+  await store.commit(connectionChange(namespace, connectionId, before, { connection, privatePart: before.privatePart }))
 }

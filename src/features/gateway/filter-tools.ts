@@ -24,7 +24,7 @@ export function* filterTools(text: string, blocks: readonly Block[]): Generator<
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
   const { result } = message as { result?: unknown }
   const isList = typeof result === 'object' && result !== null && Object.hasOwn(result, 'tools')
-  const narrow = isList ? { ...message, result: yield* filtered(result as Record<string, unknown>, blocks) } : message
+  const narrow = isList ? { ...message, result: yield* filterList(result as Record<string, unknown>, blocks) } : message
   return JSON.stringify(narrow)
 }
 
@@ -47,13 +47,10 @@ export function parseResponse(text: string): unknown {
           depthMax: parsedResponseDepthMax,
         })
   if (read !== undefined) return read.value
-  throw new PlatformError(
-    'upstream_error',
-    'The upstream’s answer is too large to be looked into, or nested too deep: it can only be passed on whole',
-  )
+  throw new PlatformError('upstream_error', 'The upstream’s response is too large or too deeply nested to be filtered')
 }
 
-function* filtered(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
+function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
   const { tools } = result
   const rules = toolRules(blocks)
   const shown: unknown[] = []

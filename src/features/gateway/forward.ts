@@ -12,7 +12,7 @@ import type { Turns } from '../../http/turns.ts'
 import { parsedResponseMemoryFactor, slowBodyMs } from '../../limits.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
 import { restrictsTools, speaksOfArguments } from '../../policy/tools.ts'
-import type { Mocks } from '../mocks/mock.ts'
+import type { Mocks } from '../mocks/mocks.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
@@ -72,7 +72,7 @@ export async function forward(
   const { context } = call
   const { namespace, connectionId, stored } = call.connection
   const { caller, request, registry } = context
-  const { connection, beside } = stored
+  const { connection, privatePart } = stored
   const via = request.headers.get('via') ?? undefined
   if (via?.includes(pseudonym) === true) throw loops(message)
   const sessionKey = sessionKeyOf(call)
@@ -108,17 +108,24 @@ export async function forward(
   const { id } = message
   if (mock?.enabled === true) {
     const { scenario = '' } = mock
-    const answer = await mocks.answer({ server: beside.server ?? '', scenario, registry, message, headers, request })
+    const answer = await mocks.answer({
+      server: privatePart.server ?? '',
+      scenario,
+      registry,
+      message,
+      headers,
+      request,
+    })
     if (answer !== undefined)
       return rewrite === undefined ? answer : rewriteResponse(answer, rewriteEvents(rewrite, id))
     throw new PlatformError('upstream_error', 'The server that this connection mocks is no longer registered', { id })
   }
   if (status.state === 'input_required') {
     const { http, missing } = status
-    throw new PlatformError('input_required', 'The connection waits for input', { id, data: { http, missing } })
+    throw new PlatformError('input_required', 'The connection requires input', { id, data: { http, missing } })
   }
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
-    throw new PlatformError('upstream_error', 'The connection has no upstream that can be reached', { id })
+    throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })
   }
   const ref = { namespace, connectionId }
   // Of the headers that repeat arguments only those go on that a rule on arguments was asked of.
@@ -126,7 +133,7 @@ export async function forward(
   const response = await proxy.send({
     ref,
     connection,
-    ownHeaders: openHeaders(beside, ref, headersKey),
+    ownHeaders: openHeaders(privatePart, ref, headersKey),
     sessionKey,
     holder: caller,
     message,
@@ -156,13 +163,13 @@ function sessionKeyOf({
   context: { caller },
   connection: { namespace, connectionId, stored },
 }: AuthorizedCall): string {
-  const { connection, beside } = stored
+  const { connection, privatePart } = stored
   return [
     `${namespace}/${connectionId}`,
     caller.token?.jti ?? caller.keyId,
     connection.createdAt,
     connection.mcpUrl,
-    beside.headers ?? '',
+    privatePart.headers ?? '',
   ].join('\0')
 }
 
@@ -173,7 +180,7 @@ function sessionKeyOf({
 async function readWithin<T>(memory: Shares, holder: Holder, characters: number, read: () => Promise<T>): Promise<T> {
   const amount = characters * parsedResponseMemoryFactor
   if (!memory.take(holder, amount)) {
-    throw new PlatformError('rate_limited', 'Too many answers to this caller are being read: try again')
+    throw new PlatformError('rate_limited', 'Too many responses to this caller are being read: try again')
   }
   try {
     return await read()
@@ -186,7 +193,7 @@ async function readWithin<T>(memory: Shares, holder: Holder, characters: number,
 function endOfStream(thrown: unknown): PlatformError {
   const error = asPlatformError(thrown)
   return error.code === 'internal'
-    ? new PlatformError('unavailable', 'Whether this may go on cannot be told right now')
+    ? new PlatformError('unavailable', 'Whether this stream may continue cannot be checked right now')
     : error
 }
 

@@ -9,7 +9,7 @@ import { rpcErrorBody } from '../../http/error-response.ts'
 import { freshJson } from '../../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
-import { folded } from '../../policy/rpc-match.ts'
+import { foldCase } from '../../policy/rpc-match.ts'
 import { bodyProblemText } from '../../schema/check.ts'
 import { reading, readJsonBytes } from '../../schema/json.ts'
 
@@ -54,7 +54,7 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   }
   const { value } = read
   if (Array.isArray(value))
-    throw new PlatformError('invalid_request', 'batches are not accepted: send each request by itself')
+    throw new PlatformError('invalid_request', 'batches are not supported: send each message in a request of its own')
   if (typeof value !== 'object' || value === null)
     throw new PlatformError('invalid_request', 'the body must be a JSON-RPC object')
   const body = value as Record<string, unknown>
@@ -65,13 +65,13 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   if ('id' in body && readable === null) throw not('id: must be a string or a number')
   const isReply = !('method' in body)
   if (isReply && (readable === null || 'result' in body === 'error' in body)) {
-    throw not('this is neither a request, nor a notification, nor a reply')
+    throw not('not a JSON-RPC request, notification or response')
   }
   if (!isReply && typeof method !== 'string') throw not('method: must be a string')
   if (!isReply && ('result' in body || 'error' in body)) throw not('a request carries no result and no error')
   const params = body['params']
   const caseVariant = caseVariantIn(body, fieldsOfRpc) ?? caseVariantIn(params, fieldsOfParams)
-  if (caseVariant !== undefined) throw not(`${caseVariant}: is a field of MCP but for its spelling`)
+  if (caseVariant !== undefined) throw not(`${caseVariant}: differs only in case from a field of MCP`)
   if (params !== undefined && (typeof params !== 'object' || params === null)) {
     throw not('params: must be an object')
   }
@@ -83,13 +83,13 @@ const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'err
 const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
 
 /** Every letter of a name is there, and in the widest alphabets each is two characters of ours. */
-const caseVariantCharsMax = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
+const caseVariantChars = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
 
 /** Some readers take keys in any case for the same: theirs would be another message than ours. */
 function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
-    if (key.length <= caseVariantCharsMax && !fields.has(key) && fields.has(folded(key))) return key
+    if (key.length <= caseVariantChars && !fields.has(key) && fields.has(foldCase(key))) return key
   }
   return undefined
 }
@@ -205,7 +205,7 @@ function textsByName(body: Message['body']): ReadonlyMap<string, ReadonlySet<str
 
 /** `tenantId`, `tenant_id` and `Tenant-Id` are the same name. */
 function lettersOf(name: string): string {
-  return folded(name).replace(/[^\p{L}\p{N}]/gu, '')
+  return foldCase(name).replace(/[^\p{L}\p{N}]/gu, '')
 }
 
 /** The texts among a call's arguments, at any depth, each with its key. */

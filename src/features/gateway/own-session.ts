@@ -1,6 +1,7 @@
 /** Opening a session of the platform’s own at an upstream, for a client that has none (MCP 2025-11-25, lifecycle). */
 
 import type { Turns } from '../../http/turns.ts'
+import { protocolVersionCharsMax } from '../../limits.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
 import { parseWork } from './filter-tools.ts'
@@ -16,8 +17,6 @@ export type Post = (
 ) => Promise<UpstreamResponse>
 
 const handshakeVersion = '2025-11-25'
-/** Revisions are dates, so far. */
-const revisionCharsMax = 32
 
 /** Rejects with UpstreamError, and with PlatformError for a response that cannot be read. */
 export async function openOwnSession(call: UpstreamCall, post: Post, turns: Turns): Promise<OwnSession> {
@@ -49,7 +48,8 @@ async function negotiatedVersion(
   const take = (message: unknown) => {
     const { result } = (message ?? {}) as { result?: { protocolVersion?: unknown } | null }
     const { protocolVersion } = result ?? {}
-    if (typeof protocolVersion === 'string' && protocolVersion.length <= revisionCharsMax) negotiated = protocolVersion
+    if (typeof protocolVersion === 'string' && protocolVersion.length <= protocolVersionCharsMax)
+      negotiated = protocolVersion
     return result !== undefined
   }
   await messagesOf(toResponse(response), id, take, (text) => turns.run(holder, parseWork(text)))

@@ -5,7 +5,9 @@ import { PlatformError, type RpcId } from '../../errors.ts'
 import { mediaType } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import {
+  eventBytesAtOnce,
   eventLoopSliceMs,
+  responsePieceBytes,
   streamBytesMax,
   streamEventBytesMax,
   streamIdleTimeoutMs,
@@ -26,7 +28,7 @@ export interface StreamOptions {
 }
 
 /** The stream as it comes. It ends early past its budgets, and the upstream with it when the client goes. */
-export function streamed(
+export function relayStream(
   body: ReadableStream<Uint8Array>,
   { rewrite, onEnd, watch }: StreamOptions,
 ): ReadableStream<Uint8Array> {
@@ -86,16 +88,14 @@ export function streamed(
   )
 }
 
-const pieceBytes = 64 * 1024
-
 /** Bytes as a stream that is as far as its reader. `onEnd` is called when all was taken, or the reader left. */
-export function inPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
+export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
   let at = 0
   return new ReadableStream<Uint8Array>(
     {
       pull(controller) {
-        controller.enqueue(bytes.subarray(at, at + pieceBytes))
-        at += pieceBytes
+        controller.enqueue(bytes.subarray(at, at + responsePieceBytes))
+        at += responsePieceBytes
         if (at < bytes.length) return
         controller.close()
         onEnd()
@@ -122,7 +122,7 @@ export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
 export async function rewriteResponse(response: Response, rewrite: Rewrite): Promise<Response> {
   const { status, headers, body } = response
   if (body !== null && mediaType(headers.get('content-type')) === 'text/event-stream') {
-    return new Response(streamed(body, { rewrite, onEnd() {} }), { status, headers })
+    return new Response(relayStream(body, { rewrite, onEnd() {} }), { status, headers })
   }
   return new Response(await rewrite(await response.text()), { status, headers })
 }
@@ -154,7 +154,7 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
     // Whole lines only: the parser looks through an unfinished one again with every piece of it. A reader that was
     // behind gets megabytes at once, and hundreds of thousands of events may be in them.
     for (let at = 0; at < end; ) {
-      const next = lineEndFrom(bytes, at + fedAtOnceBytes, end)
+      const next = lineEndFrom(bytes, at + eventBytesAtOnce, end)
       hold(bytes.subarray(at, next))
       at = next
       parser.feed(decoder.decode(lines.flush() as Uint8Array, { stream: true }))
@@ -175,9 +175,6 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
   }
 }
 
-/** What the parser is given at once, and the rest of its last line. */
-const fedAtOnceBytes = 16 * 1024
-
 /** Past the end of the line that `at` is in; `end` for none. */
 function lineEndFrom(bytes: Uint8Array, at: number, end: number): number {
   let next = at
@@ -196,7 +193,7 @@ async function nextTurn(turn: { from: number }): Promise<void> {
 }
 
 /** A message as an event of its own. */
-export function eventOf(data: string): string {
+export function messageEvent(data: string): string {
   return eventText({ event: 'message', id: undefined, data }, data)
 }
 
@@ -229,7 +226,7 @@ export async function messagesOf(
   }
   let isDone = false
   let characters = 0
-  const reader = streamed(response.body, {
+  const reader = relayStream(response.body, {
     // What is no JSON ends the stream.
     async rewrite(data) {
       characters += data.length

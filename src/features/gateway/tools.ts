@@ -61,7 +61,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
       }) // 400, 413
       const given = body ?? {}
       if (typeof given !== 'object' || Array.isArray(given)) {
-        throw invalidRequest('the body must be an object: the arguments of the tool')
+        throw invalidRequest('the body must be an object: the tool’s arguments')
       }
       const params = { name: toolNameOf(request), arguments: given }
       const { result } = await ask(await reauthorize(deps, call), 'tools/call', params)
@@ -81,10 +81,10 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
         const answer = await ask(call, 'tools/list', cursor === undefined ? {} : { cursor })
         const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
         if (!deps.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
-          throw rateLimited('Too many answers to this caller are being looked into', 1)
+          throw rateLimited('Too many responses to this caller are being read', 1)
         characters += answer.characters
         if (characters > toolsCharsMax)
-          throw upstreamError(`The upstream’s list of tools is larger than ${toolsCharsMax} bytes`)
+          throw upstreamError(`The upstream’s tool list is larger than ${toolsCharsMax} bytes`)
         if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
         for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
         if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
@@ -108,7 +108,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     // Some say that there is no error by giving null.
     if (answer.error !== undefined && answer.error !== null) {
       const { code, message } = answer.error
-      const text = typeof message === 'string' ? message : 'the upstream gave an error without words'
+      const text = typeof message === 'string' ? message : 'the upstream returned an error without a message'
       throw code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
     }
     if (typeof answer.result !== 'object' || answer.result === null)

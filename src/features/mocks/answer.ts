@@ -41,7 +41,7 @@ export async function mockAnswer({ server, scenario, tool, given, recorded }: As
   try {
     check = knownCheckOf(tool.inputSchema, 'arguments')
   } catch (error) {
-    return failed(`the inputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
+    return errorResult(`the inputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
   const problem = check(given)
   // As MCP has it since 2025-11-25: the model that called may read this and call again.
@@ -54,29 +54,31 @@ export async function mockAnswer({ server, scenario, tool, given, recorded }: As
     return { delayMs, result: { ...contentFor(result?.['structuredContent']), ...result } }
   }
 
-  const story = scenario === '' ? (tool.description ?? tool.name) : scenario
+  const scenarioText = scenario === '' ? (tool.description ?? tool.name) : scenario
   const { outputSchema } = tool as { outputSchema?: JsonSchema }
-  if (outputSchema === undefined) return { delayMs: 0, result: { content: [text(`${tool.name}: ${story}`)] } }
+  if (outputSchema === undefined) return { delayMs: 0, result: { content: [text(`${tool.name}: ${scenarioText}`)] } }
   const seed = Bun.hash.xxHash32([server, scenario, tool.name, canonical(given)].join('\0'))
   let fits: Check
   try {
     fits = knownCheckOf(outputSchema, 'result')
   } catch (error) {
-    return failed(`the outputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
+    return errorResult(`the outputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
   const { examples } = outputSchema
   const good = Array.isArray(examples) ? examples.filter((example) => fits(example) === undefined) : []
-  const { generated } = await import('./generate-result.ts')
+  const { generateValue } = await import('./generate-result.ts')
   const value =
-    good.length > 0 ? good[seed % good.length] : generated({ schema: outputSchema, check: fits, seed, given, story })
+    good.length > 0
+      ? good[seed % good.length]
+      : generateValue({ schema: outputSchema, check: fits, seed, given, scenarioText })
   if (value === undefined) {
-    return failed(`no result that fits the outputSchema of ${tool.name} was found: record an answer in a fixture`)
+    return errorResult(`no result that fits the outputSchema of ${tool.name} was found: record an answer in a fixture`)
   }
   return { delayMs: 0, result: { ...contentFor(value), structuredContent: value } }
 }
 
 /** The fault is in what the mock was given to work with. */
-function failed(message: string): MockAnswer {
+function errorResult(message: string): MockAnswer {
   return { delayMs: 0, error: { code: rpcCodes.internal, message } }
 }
 

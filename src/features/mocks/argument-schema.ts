@@ -7,7 +7,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { RE2JS } from 're2js'
-import { mockPatternCostMax } from '../../limits.ts'
+import { argumentErrorsShownMax, mockPatternCostMax } from '../../limits.ts'
 import { patternProblem } from '../../policy/patterns.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
@@ -84,14 +84,12 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isSt
     if (validate(value)) return undefined
     if (budget.left < 0) return `${name}: take too long to be held to the patterns of the schema: send less text`
     return (validate.errors ?? [])
-      .slice(0, errorsShownMax)
+      .slice(0, argumentErrorsShownMax)
       .map((error) => inWords(error, name))
       .join('; ')
   }
 }
 
-/** More than a model reads at once. */
-const errorsShownMax = 10
 const valueCharsSmall = 16 * 1024
 
 interface AjvOptions {

@@ -9,13 +9,13 @@ export interface Likeness {
   /** What the connection's scenario says, in parts; what the tool says of itself where there is none. */
   readonly phrases: readonly string[]
   /** A scenario in full. */
-  readonly story: string
+  readonly scenarioText: string
 }
 
-type Make = (likeness: Likeness, name: string) => string
+type Make = (fieldValue: Likeness, name: string) => string
 
 /** By the field's name, words joined by `_`; the first that fits. */
-const makers: readonly (readonly [name: RegExp, make: Make])[] = [
+const generators: readonly (readonly [name: RegExp, make: Make])[] = [
   [/e_?mail$/, ({ faker }) => faker.internet.exampleEmail()],
   [/(?:url|uri|link|href)$/, ({ faker }) => `https://example.com/${faker.lorem.slug(2)}`],
   [/first_name|given_name/, ({ faker }) => faker.person.firstName()],
@@ -55,25 +55,25 @@ const makers: readonly (readonly [name: RegExp, make: Make])[] = [
   ],
   [
     /description|body|content|markdown|notes?$|details?$|message|text|comment|excerpt|snippet|reason/,
-    ({ story }) => story,
+    ({ scenarioText }) => scenarioText,
   ],
   [
     /title|subject|headline|summary|event|topic|question|answer|caption|label/,
     ({ faker, phrases }) => faker.helpers.arrayElement(phrases),
   ],
-  [/name$/, ({ faker }) => capitalised(`${faker.word.adjective()} ${faker.word.noun()}`)],
+  [/name$/, ({ faker }) => capitalise(`${faker.word.adjective()} ${faker.word.noun()}`)],
 ]
 
 const noun: Make = ({ faker }) => faker.word.noun()
 
 /** A text for a field of this name, or undefined where no such text is within the bounds of its schema. */
-export function textFor(name: string, schema: JsonSchema, likeness: Likeness): string | undefined {
+export function textFor(name: string, schema: JsonSchema, fieldValue: Likeness): string | undefined {
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replace(/[^A-Za-z0-9]+/g, '_')
     .toLowerCase()
-  const make = makers.find(([pattern]) => pattern.test(words))?.[1] ?? noun
-  const text = make(likeness, words)
+  const make = generators.find(([pattern]) => pattern.test(words))?.[1] ?? noun
+  const text = make(fieldValue, words)
   const {
     minLength = 0,
     maxLength = Number.POSITIVE_INFINITY,
@@ -84,7 +84,7 @@ export function textFor(name: string, schema: JsonSchema, likeness: Likeness): s
   return fits ? cut : undefined
 }
 
-export function capitalised(text: string): string {
+export function capitalise(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1)
 }
 
@@ -94,5 +94,5 @@ export function phrasesOf(text: string): string[] {
     .split(/[.:;,!?\n]+|\s[-–—]\s/)
     .map((part) => part.trim())
     .filter((part) => part.length > 2)
-  return parts.length === 0 ? [text] : parts.map(capitalised)
+  return parts.length === 0 ? [text] : parts.map(capitalise)
 }

@@ -5,9 +5,9 @@
 
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
-import { madeUpSizeMax } from '../../limits.ts'
+import { madeUpDepthMax, madeUpSizeMax, madeUpTriesMax } from '../../limits.ts'
 import type { Check, JsonSchema } from './argument-schema.ts'
-import { capitalised, type Likeness, phrasesOf, textFor } from './field-values.ts'
+import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
 export interface Wanted {
   readonly schema: JsonSchema
@@ -15,36 +15,39 @@ export interface Wanted {
   readonly seed: number
   /** What the tool was asked with: fields of the same name answer the same, so that one gets what one asked for. */
   readonly given: Readonly<Record<string, unknown>>
-  readonly story: string
+  readonly scenarioText: string
 }
 
-/** How often another seed is tried where the schema is hard to fit. */
-const triesMax = 8
-
 /** Undefined where nothing that fits was found. */
-export function generated({ schema, check, seed, given, story }: Wanted): unknown {
+export function generateValue({ schema, check, seed, given, scenarioText }: Wanted): unknown {
   if (leastSize(schema) > madeUpSizeMax) return undefined
-  for (let attempt = 0; attempt < triesMax; attempt += 1) {
+  for (let attempt = 0; attempt < madeUpTriesMax; attempt += 1) {
     // The last half without likeness: a field may be bound to others in a way that only the faker follows.
-    const isPlain = attempt >= triesMax / 2
-    const value = made(schema, seed + attempt, given, story, isPlain)
+    const isPlain = attempt >= madeUpTriesMax / 2
+    const value = generateFrom(schema, seed + attempt, given, scenarioText, isPlain)
     if (value !== undefined && check(value) === undefined) return value
   }
   return undefined
 }
 
-function made(schema: JsonSchema, seed: number, given: Wanted['given'], story: string, isPlain: boolean): unknown {
+function generateFrom(
+  schema: JsonSchema,
+  seed: number,
+  given: Wanted['given'],
+  scenarioText: string,
+  isPlain: boolean,
+): unknown {
   faker.seed(seed)
-  const likeness: Likeness = { faker, phrases: phrasesOf(story), story: capitalised(story) }
+  const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   try {
-    return generateSync(prepared(schema, isPlain) as JsonSchema, {
+    return generateSync(prepareSchema(schema, isPlain) as JsonSchema, {
       seed,
-      maxDepth: depthMax,
+      maxDepth: madeUpDepthMax,
       optionalsProbability: 0.8,
       formats,
       ...(!isPlain && {
         outputTransform: (value, part, path) =>
-          typeof part === 'object' ? likened(value, part as JsonSchema, path, given, likeness) : value,
+          typeof part === 'object' ? applyFieldValue(value, part as JsonSchema, path, given, fieldValue) : value,
       }),
     })
   } catch {
@@ -53,12 +56,12 @@ function made(schema: JsonSchema, seed: number, given: Wanted['given'], story: s
   }
 }
 
-function likened(
+function applyFieldValue(
   value: unknown,
   schema: JsonSchema,
   path: string,
   given: Wanted['given'],
-  likeness: Likeness,
+  fieldValue: Likeness,
 ): unknown {
   const parts = path.split('/').slice(1)
   const name = parts.findLast((part) => !/^\d*$/.test(part)) ?? ''
@@ -70,13 +73,13 @@ function likened(
     typeof value !== 'object'
   )
     return given[name]
-  if (typeof value === 'string' && !('format' in schema)) return textFor(name, schema, likeness) ?? value
-  if (typeof value === 'number' && !Number.isInteger(value) && !('multipleOf' in schema)) return rounded(value, name)
+  if (typeof value === 'string' && !('format' in schema)) return textFor(name, schema, fieldValue) ?? value
+  if (typeof value === 'number' && !Number.isInteger(value) && !('multipleOf' in schema)) return round(value, name)
   return value
 }
 
 /** Money and measures have two decimals, places four. */
-function rounded(value: number, name: string): number {
+function round(value: number, name: string): number {
   const decimals = /lat|lon|lng/i.test(name) ? 4 : 2
   return Number(value.toFixed(decimals))
 }
@@ -110,9 +113,6 @@ function address(random: Random): string {
   return `https://example.com/${random.int(1000, 9999)}`
 }
 
-/** How deep the faker goes. */
-const depthMax = 12
-
 /**
  * How many parts a value has at least that the schema asks for, characters of texts included. Lists in lists multiply,
  * and so do references that come back to themselves: infinite where it takes too long to count.
@@ -134,7 +134,7 @@ function leastSize(root: JsonSchema): number {
       1 +
       Number(minLength ?? 0) +
       Number(minProperties ?? 0) +
-      (typeof $ref === 'string' ? of(referred(root, $ref), levels - 1) : 0) +
+      (typeof $ref === 'string' ? of(resolveReference(root, $ref), levels - 1) : 0) +
       sum(sizes(needed)) +
       sum(sizes(prefixItems)) +
       count * (count > 0 ? of(items, levels - 1) : 0) +
@@ -144,11 +144,11 @@ function leastSize(root: JsonSchema): number {
       Math.max(0, ...sizes(oneOf))
     )
   }
-  return of(root, depthMax)
+  return of(root, madeUpDepthMax)
 }
 
 /** What a reference within the schema names; undefined for any other. */
-function referred(root: JsonSchema, reference: string): unknown {
+function resolveReference(root: JsonSchema, reference: string): unknown {
   if (!reference.startsWith('#')) return undefined
   return reference
     .split('/')
@@ -161,13 +161,13 @@ function referred(root: JsonSchema, reference: string): unknown {
  * The faker runs `patternProperties` in the runtime's RegExp, which must not see patterns of others. A list that may be
  * empty tells nothing: it gets an item, where that cannot go on forever.
  */
-function prepared(schema: unknown, isPlain: boolean): unknown {
-  if (Array.isArray(schema)) return schema.map((part) => prepared(part, isPlain))
+function prepareSchema(schema: unknown, isPlain: boolean): unknown {
+  if (Array.isArray(schema)) return schema.map((part) => prepareSchema(part, isPlain))
   if (typeof schema !== 'object' || schema === null) return schema
   const { type, minItems, maxItems, items } = schema as { [name: string]: unknown }
   const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
   const isEndless = isPlain || JSON.stringify(items)?.includes('"$ref"')
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
-  const parts = own.map(([name, part]) => [name, prepared(part, isPlain)])
+  const parts = own.map(([name, part]) => [name, prepareSchema(part, isPlain)])
   return { ...Object.fromEntries(parts), ...(isEmptyList && !isEndless && { minItems: 1 }) }
 }

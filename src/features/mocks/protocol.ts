@@ -11,8 +11,8 @@ type CallTool = (name: string, given: Arguments) => Promise<MockAnswer>
 export async function serve(call: MockCall, detail: ServerDetail, callTool: CallTool): Promise<Response> {
   const { message, request } = call
   // A mock's lists never change: whoever subscribes to changes is told so, instead of being held.
-  if (message.method === 'subscriptions/listen') return notHere(message)
-  if (message.method === 'initialize' && !isInitializeRequest(message.body)) return notWhole(message)
+  if (message.method === 'subscriptions/listen') return unsupported(message)
+  if (message.method === 'initialize' && !isInitializeRequest(message.body)) return incomplete(message)
   const handler = createMcpHandler(() => serverOf(detail, call.scenario, callTool))
   const headers = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
   call.headers.forEach((value, name) => {
@@ -27,17 +27,17 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
   return answer
 }
 
-function notHere(message: MockCall['message']): Response {
-  return refused(message, rpcCodes.methodNotFound, `a mock does not answer ${message.method}`)
+function unsupported(message: MockCall['message']): Response {
+  return rpcError(message, rpcCodes.methodNotFound, `a mock does not answer ${message.method}`)
 }
 
 /** The package would answer with all that its checker has to say. */
-function notWhole(message: MockCall['message']): Response {
+function incomplete(message: MockCall['message']): Response {
   const needed = 'params needs protocolVersion, capabilities and clientInfo (name, version)'
-  return refused(message, rpcCodes.invalidParams, needed)
+  return rpcError(message, rpcCodes.invalidParams, needed)
 }
 
-function refused({ id }: MockCall['message'], code: number, message: string): Response {
+function rpcError({ id }: MockCall['message'], code: number, message: string): Response {
   const error = { code, message }
   return Response.json({ jsonrpc: '2.0', id, error }, { headers: { 'cache-control': 'no-store' } })
 }
@@ -50,7 +50,7 @@ function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): S
     ...(prompts !== null && { prompts: {} }),
   }
   const server = new Server(serverIdentity(detail), { capabilities, instructions: description })
-  const story = scenario === '' ? description : scenario
+  const scenarioText = scenario === '' ? description : scenario
 
   if (tools !== null) {
     server.setRequestHandler('tools/list', async () => ({ tools: tools.map(withoutNulls) as never[] }))
@@ -68,7 +68,8 @@ function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): S
       if (resource === undefined)
         throw new ProtocolError(rpcCodes.invalidParams, `there is no resource ${uri}`, { uri })
       const { name, mimeType } = resource
-      const text = mimeType === 'application/json' ? JSON.stringify({ name, about: story }) : `${name}: ${story}`
+      const text =
+        mimeType === 'application/json' ? JSON.stringify({ name, about: scenarioText }) : `${name}: ${scenarioText}`
       return { contents: [{ uri, text, ...(mimeType !== undefined && { mimeType }) }] }
     })
   }
@@ -81,7 +82,7 @@ function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): S
       const missing = prompt.arguments?.find((one) => one.required === true && !Object.hasOwn(given, one.name))
       if (missing !== undefined) throw new ProtocolError(rpcCodes.invalidParams, `arguments.${missing.name} is missing`)
       const said = Object.entries(given).map(([key, value]) => `${key}: ${value}`)
-      const text = [prompt.description ?? name, ...said, story].join('\n')
+      const text = [prompt.description ?? name, ...said, scenarioText].join('\n')
       return { description: prompt.description ?? name, messages: [{ role: 'user', content: { type: 'text', text } }] }
     })
   }

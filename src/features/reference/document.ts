@@ -6,6 +6,7 @@ import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../../mode
 import { Constraint } from '../../model/constraint.ts'
 import { ServerDetail } from '../../model/server.ts'
 import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../../model/token.ts'
+import { type Operation, type OperationId, operations } from '../../operations.ts'
 import { version } from '../../version.ts'
 
 const ErrorBody = Type.Object({ error: Type.String(), message: Type.String() }, { additionalProperties: false })
@@ -71,10 +72,11 @@ const schemas: Readonly<Record<string, TSchema>> = {
 }
 const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
-interface Operation {
-  readonly method: 'get' | 'post' | 'put' | 'delete'
-  readonly path: string
-  readonly operationId: string
+/** Those of the interface; what describes it is not a part of it. */
+type DocumentedId = Exclude<OperationId, 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'>
+
+/** What the table of operations does not say about one. */
+interface Words {
   readonly summary: string
   readonly description: string
   readonly open?: boolean
@@ -85,14 +87,14 @@ interface Operation {
   readonly answer: TSchema
   /** Of the answer; 200 without it. */
   readonly status?: number
-  /** Of errors. */
+  /** Of errors, where it is not the one of the table of operations. */
   readonly error?: TSchema
   readonly errors: Readonly<Record<number, string>>
 }
 
 const denied = {
   401: 'The API key or token is missing or invalid',
-  429: 'Too many credentials from this address were not accepted; `retry-after` says when to try again',
+  429: 'Too many invalid credentials from this address; `retry-after` says when to try again',
   503: 'The store cannot be used right now',
 }
 const path = (name: string, description: string) => ({
@@ -112,35 +114,32 @@ const query = (name: string, description: string, schema: object = { type: 'stri
 const connectionPath = [path('namespace', 'The namespace'), path('connectionId', 'The connection')]
 const connectionErrors = {
   400: 'The request cannot be read; the message names the place',
-  403: 'The token does not allow it, or would not see what it makes',
-  404: 'There is no such namespace or connection, or the caller does not see it',
+  403: 'The token does not allow this, or its constraints would hide the resulting connection',
+  404: 'There is no such namespace or connection, or it is hidden from the caller',
   ...denied,
 }
 
 const writeErrors = {
   ...connectionErrors,
-  429: 'This API key writes too many connections, or too many credentials from this address were not accepted; `retry-after` says when to try again',
+  429: 'This API key is writing connections too fast, or too many invalid credentials came from this address; `retry-after` says when to try again',
 }
 const makeErrors = {
   ...writeErrors,
-  403: 'The token does not allow it, or would not see what it makes; or the namespace holds as much as it may',
+  403: 'The token does not allow this, or its constraints would hide the resulting connection; or the namespace is full',
 }
 
 const toolPath = path('tool', 'Its name')
 const toolErrors = {
   ...connectionErrors,
-  400: 'The request cannot be read, or the server behind does not take it',
-  401: 'The API key or token is missing or invalid, or the server behind wants authorization',
-  409: 'The connection waits for input',
-  502: 'The server behind cannot be reached, does not speak MCP, or answered with an error',
-  504: 'The server behind does not answer in time',
+  400: 'The request cannot be read, or the upstream rejects it',
+  401: 'The API key or token is missing or invalid, or the upstream requires authorization',
+  409: 'The connection requires input',
+  502: 'The upstream cannot be reached, does not speak MCP, or answered with an error',
+  504: 'The upstream does not answer in time',
 }
 
-const operations: readonly Operation[] = [
-  {
-    method: 'post',
-    path: '/tokens',
-    operationId: 'createToken',
+const words: Readonly<Record<DocumentedId, Words>> = {
+  createToken: {
     summary: 'Mint a service token',
     description:
       'A signed token of limited life that acts for the caller. Every constraint of the policy must allow a request; within one, every field must. Without a body, or with `{}` or `null`, the token has no policy. A token may mint tokens: a child carries its parent’s constraints and never outlives it.',
@@ -154,10 +153,7 @@ const operations: readonly Operation[] = [
       ...denied,
     },
   },
-  {
-    method: 'get',
-    path: '/connect/{namespace}',
-    operationId: 'listConnections',
+  listConnections: {
     summary: 'List the connections of a namespace',
     description:
       'In the order of their ids, narrowed to what the caller’s policy lets it see. `metadata.{key}` filters, also written `metadata[key]`, may be given for any key, and all filters must hold.',
@@ -183,15 +179,12 @@ const operations: readonly Operation[] = [
     answer: ConnectionPage,
     errors: {
       400: 'A parameter is unknown, given twice, or cannot be read',
-      403: 'The token does not allow it',
+      403: 'The token does not allow this',
       404: 'There is no such namespace, or the caller does not reach it',
       ...denied,
     },
   },
-  {
-    method: 'post',
-    path: '/connect/{namespace}',
-    operationId: 'createConnection',
+  createConnection: {
     summary: 'Make a connection',
     description:
       'Its id is made up. The upstream is contacted once, for a few seconds at most, and what it told is in `status` and `serverInfo`. `headers` go upstream and are in no answer.',
@@ -202,20 +195,14 @@ const operations: readonly Operation[] = [
     status: 201,
     errors: makeErrors,
   },
-  {
-    method: 'get',
-    path: '/connect/{namespace}/{connectionId}',
-    operationId: 'getConnection',
+  getConnection: {
     summary: 'Read a connection',
     description: 'As the list shows it.',
     parameters: connectionPath,
     answer: Connection,
     errors: connectionErrors,
   },
-  {
-    method: 'put',
-    path: '/connect/{namespace}/{connectionId}',
-    operationId: 'replaceConnection',
+  replaceConnection: {
     summary: 'Make a connection of this id, or change it',
     description:
       'Answers 201 for one that is new and 200 for one that was there. A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they were made.',
@@ -225,20 +212,14 @@ const operations: readonly Operation[] = [
     answer: Connection,
     errors: { ...makeErrors, 409: 'The connection has another `mcpUrl`' },
   },
-  {
-    method: 'delete',
-    path: '/connect/{namespace}/{connectionId}',
-    operationId: 'deleteConnection',
+  deleteConnection: {
     summary: 'Delete a connection',
     description: 'It is gone when this is answered.',
     parameters: connectionPath,
     answer: Deleted,
     errors: writeErrors,
   },
-  {
-    method: 'post',
-    path: '/connect/{namespace}/{connectionId}/mcp',
-    operationId: 'callMcp',
+  callMcp: {
     summary: 'Speak MCP through a connection',
     description:
       'Streamable HTTP, in the handshake revisions and in 2026-07-28: one JSON-RPC message. Answers JSON or `text/event-stream`; 202 for a notification. Every message is held to the token’s policy, `rpcReqMatch` included, and `tools/list` shows what the token could call.',
@@ -246,34 +227,27 @@ const operations: readonly Operation[] = [
     body: RpcMessage,
     example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     answer: RpcAnswer,
-    error: RpcFailure,
     errors: {
       ...denied,
-      400: 'The body is no JSON-RPC message, or the headers say something else than it',
-      401: 'The API key or token is missing or invalid, or the server behind wants authorization',
-      403: 'The token does not allow it; the message names the rule',
-      404: 'There is no such connection, or the caller does not see it',
-      409: 'The connection waits for input',
+      400: 'The body is not a JSON-RPC message, or the headers contradict it',
+      401: 'The API key or token is missing or invalid, or the upstream requires authorization',
+      403: 'The token does not allow this; the message names the rule',
+      404: 'There is no such connection, or it is hidden from the caller',
+      409: 'The connection requires input',
       413: 'The message is too large',
-      502: 'The server behind cannot be reached, or does not speak MCP',
-      504: 'The server behind does not answer in time',
+      502: 'The upstream cannot be reached, or does not speak MCP',
+      504: 'The upstream does not answer in time',
       508: 'The connection leads back to this platform',
     },
   },
-  {
-    method: 'get',
-    path: '/connect/{namespace}/{connectionId}/.tools',
-    operationId: 'listTools',
+  listTools: {
     summary: 'List a connection’s tools',
     description: 'Those that the token could call: `tools/list` for callers that speak no MCP.',
     parameters: connectionPath,
     answer: McpTools,
     errors: toolErrors,
   },
-  {
-    method: 'get',
-    path: '/connect/{namespace}/{connectionId}/.tools/{tool}',
-    operationId: 'getTool',
+  getTool: {
     summary: 'Read one tool, or those below a prefix',
     description:
       'Dots in the name may be slashes. The tool of this name, or `{tools}` with those whose names go on after it.',
@@ -281,10 +255,7 @@ const operations: readonly Operation[] = [
     answer: Type.Union([McpTools, McpTool]),
     errors: toolErrors,
   },
-  {
-    method: 'post',
-    path: '/connect/{namespace}/{connectionId}/.tools/{tool}',
-    operationId: 'callTool',
+  callTool: {
     summary: 'Call a tool',
     description:
       'The body is its arguments, the answer its result as MCP has it: `content`, `structuredContent`, `isError`.',
@@ -294,49 +265,42 @@ const operations: readonly Operation[] = [
     answer: ToolResult,
     errors: { ...toolErrors, 413: 'The arguments are too large' },
   },
-  {
-    method: 'get',
-    path: '/servers/{qualifiedName}',
-    operationId: 'getServer',
+  getServer: {
     summary: 'Read a server’s details',
     description: 'Connection options, tools, resources and prompts. The slash of a qualified name may come as `%2F`.',
     parameters: [path('qualifiedName', '`namespace/server`, or `namespace` alone')],
     answer: ServerDetail,
-    error: ServerError,
     errors: {
-      400: 'There are no parameters here',
-      403: 'The token does not allow it',
+      400: 'This operation takes no parameters',
+      403: 'The token does not allow this',
       404: 'Server not found',
       ...denied,
     },
   },
-  {
-    method: 'get',
-    path: '/health',
-    operationId: 'health',
+  health: {
     summary: 'Is the server alive?',
     description: 'Needs no credential.',
     open: true,
     answer: Health,
     errors: {},
   },
-  {
-    method: 'get',
-    path: '/.well-known/jwks.json',
-    operationId: 'jwks',
+  jwks: {
     summary: 'The public keys of tokens',
     description: 'For whoever verifies service tokens (EdDSA, Ed25519). Needs no credential.',
     open: true,
     answer: Jwks,
     errors: {},
   },
-]
+}
 
 /** `baseUrl` is where the platform is reached. */
 export function openApiDocument(baseUrl: string): object {
   const paths: Record<string, object> = {}
-  for (const operation of operations) {
-    paths[operation.path] = { ...paths[operation.path], [operation.method]: described(operation) }
+  for (const id of Object.keys(words) as DocumentedId[]) {
+    const { method, path } = operations[id]
+    // OpenAPI has one kind of parameter in paths, with slashes or without.
+    const template = path.replace('{+', '{')
+    paths[template] = { ...paths[template], [method.toLowerCase()]: describeOperation(id) }
   }
   return {
     openapi: '3.1.0',
@@ -355,26 +319,28 @@ export function openApiDocument(baseUrl: string): object {
   }
 }
 
-function described({
-  operationId,
-  summary,
-  description,
-  open,
-  parameters,
-  body,
-  example,
-  answer,
-  status = 200,
-  error = ErrorBody,
-  errors,
-}: Operation) {
+function describeOperation(operationId: DocumentedId) {
+  const {
+    summary,
+    description,
+    open,
+    parameters,
+    body,
+    example,
+    answer,
+    status = 200,
+    error,
+    errors,
+  } = words[operationId]
   const json = (schema: TSchema, example?: object) => ({
     'application/json': { schema: plain(schema, undefined), ...(example && { example }) },
   })
   const responses: Record<string, object> = {
     [status]: { description: status === 201 ? 'Made' : 'OK', content: json(answer) },
   }
-  for (const [status, text] of Object.entries(errors)) responses[status] = { description: text, content: json(error) }
+  for (const [status, text] of Object.entries(errors)) {
+    responses[status] = { description: text, content: json(error ?? errorSchemaOf(operationId)) }
+  }
   return {
     operationId,
     summary,
@@ -384,6 +350,12 @@ function described({
     ...(body && { requestBody: { required: false, content: json(body, example) } }),
     responses,
   }
+}
+
+function errorSchemaOf(id: DocumentedId): TSchema {
+  const { errors }: Operation = operations[id]
+  if (errors === 'rpc') return RpcFailure
+  return errors === 'server' ? ServerError : ErrorBody
 }
 
 /** What only our own checks read. */

@@ -68,7 +68,7 @@ async function mayScopeTo(organizationId: string, caller: Caller, registry: Regi
 /** Zero bytes, `{}` and `null` mean "no policy"; `null` is what the official client sends (contract 3). */
 function readCreateTokenRequest(body: unknown): CreateTokenRequest {
   if (body === undefined || body === null) return {}
-  if (!requestShape.accepts(body)) {
+  if (!requestShape.isValid(body)) {
     const [problem = { place: '', message: 'is not a request for a token' }] = requestShape.problems(body, 1)
     throw invalidRequest(problem.place === '' ? `the body: ${problem.message}` : problemText(problem))
   }

@@ -47,7 +47,7 @@ export function tokenHandlers({
         const { caller: sender } = await authenticator.authenticate(request) // 401
         known = sender
         const wait = mints.take(sender.keyId)
-        if (wait > 0) throw rateLimited('This API key mints too many tokens', wait) // 429
+        if (wait > 0) throw rateLimited('This API key is minting tokens too fast', wait) // 429
         refuseQuery(request.url) // 400
         const body = await readJsonBody(request) // 400
         // A body may take its time; what was revoked meanwhile mints nothing.

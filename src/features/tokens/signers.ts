@@ -11,14 +11,16 @@ import { createShares, type Holder } from '../../http/shares.ts'
 import { pendingSignaturesMax, signaturesBehind, signersMax } from '../../limits.ts'
 import { setThreadPriority } from './thread-priority.ts'
 
-export interface ToSign {
+export interface SigningRequest {
   readonly id: number
   readonly text: string
   readonly secretKey: Uint8Array
 }
 
 /** A signature, or, first of all, the system's number of the thread. */
-export type FromThread = { readonly id: number; readonly signature: string } | { readonly thread: number | undefined }
+export type ThreadMessage =
+  | { readonly id: number; readonly signature: string }
+  | { readonly thread: number | undefined }
 
 export interface Signers {
   /** The signature of the text, encoded. Rejects with `unavailable` where too many wait. */
@@ -50,7 +52,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
     const waiting = new Map<number, Waiting>()
     const worker = new Worker(program(), { ref: false })
     const thread: Thread = { worker, number: undefined, isBehind: false, waiting }
-    worker.onmessage = ({ data }: MessageEvent<FromThread>) => {
+    worker.onmessage = ({ data }: MessageEvent<ThreadMessage>) => {
       if ('thread' in data) {
         thread.number = data.thread
         setThreadPriority(thread.number, thread.isBehind ? 'normal' : 'idle')
@@ -84,7 +86,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
   return {
     async sign(text, { secretKey }, holder) {
       if (!shares.take(holder, 1)) {
-        throw new PlatformError('unavailable', 'Too many tokens are being minted right now: try again', {
+        throw new PlatformError('unavailable', 'Too many tokens are being minted: try again', {
           retryAfter: 1,
         })
       }
@@ -95,7 +97,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
         thread.waiting.set(lastId, { resolve, reject })
         // Where the processors are busy without end, a thread that gives way to all signs two tokens a second.
         if (!thread.isBehind && thread.waiting.size >= signaturesBehind) compete(thread, true)
-        thread.worker.postMessage({ id: lastId, text, secretKey } satisfies ToSign)
+        thread.worker.postMessage({ id: lastId, text, secretKey } satisfies SigningRequest)
         return await promise
       } finally {
         shares.giveBack(holder, 1)

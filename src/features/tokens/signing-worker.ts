@@ -1,12 +1,12 @@
 /** A thread that signs: tweetnacl takes 1.5 ms for a signature, which nobody else should wait for (`signers.ts`). */
 
 import { signatureOf } from '../../auth/signature.ts'
-import type { FromThread, ToSign } from './signers.ts'
+import type { SigningRequest, ThreadMessage } from './signers.ts'
 import { threadNumber } from './thread-priority.ts'
 
 declare const self: Worker
 
-self.onmessage = ({ data: { id, text, secretKey } }: MessageEvent<ToSign>) => {
-  self.postMessage({ id, signature: signatureOf(text, secretKey) } satisfies FromThread)
+self.onmessage = ({ data: { id, text, secretKey } }: MessageEvent<SigningRequest>) => {
+  self.postMessage({ id, signature: signatureOf(text, secretKey) } satisfies ThreadMessage)
 }
-self.postMessage({ thread: threadNumber() } satisfies FromThread)
+self.postMessage({ thread: threadNumber() } satisfies ThreadMessage)

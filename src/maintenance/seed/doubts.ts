@@ -9,8 +9,8 @@ import { didYouMean } from '../../schema/near-name.ts'
 import { asBuffer } from '../../storage/store.ts'
 import { hostOf, refusalOf } from '../../upstream/addresses.ts'
 import { type FixtureProblem, recordAt } from './problem.ts'
-import type { SourceFile } from './read.ts'
 import type { FixtureFile } from './schema.ts'
+import type { SourceFile } from './source-files.ts'
 
 /** In the order of the files. */
 export function fixtureDoubts(sources: readonly SourceFile[]): FixtureProblem[] {
@@ -47,7 +47,7 @@ export function fixtureDoubts(sources: readonly SourceFile[]): FixtureProblem[] 
 }
 
 /** As `serve` judges with its defaults. */
-const policy = { allowed: [], isPublicAllowed: true, isOurs: () => false }
+const policy = { allowed: [], isPublicAllowed: true, isSelf: () => false }
 
 /** Why `serve` would not go there. Names are not looked up: they may mean another machine where it runs. */
 function refusalOfUrl(text: string): string | undefined {

@@ -7,6 +7,7 @@
 
 import { apiKeyDigest, readApiKey } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
+import { removedNamesShownMax, removedWarnMin } from '../../limits.ts'
 import type { ApiKey } from '../../model/registry.ts'
 import type { Log } from '../../ops/log.ts'
 import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ahead.ts'
@@ -32,7 +33,7 @@ import {
   serverKey,
 } from '../../storage/keys.ts'
 import { leftBehind } from '../../storage/leftovers.ts'
-import { type Check, type Entry, type Key, type Store, sameBytes } from '../../storage/store.ts'
+import { type Check, type Entry, equalBytes, type Key, type Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
 import type { Fixtures } from './read.ts'
@@ -55,7 +56,7 @@ export interface Loaded {
 
 /** Were these very fixtures the last ones loaded? */
 export async function isLoaded(store: Store, digest: string): Promise<boolean> {
-  return sameBytes(await store.get(fixturesDigestKey), Buffer.from(digest))
+  return equalBytes(await store.get(fixturesDigestKey), Buffer.from(digest))
 }
 
 /** Resolves when durable. Nothing is written when it rejects. */
@@ -80,19 +81,19 @@ async function tryLoad(
 ): Promise<Loaded | undefined> {
   await removeAhead(store)
   const checks: Check[] = [await checkOf(store, registryVersionKey)]
-  const wanted = await registryRecords(store, fixtures, pepper, now)
+  const desired = await registryRecords(store, fixtures, pepper, now)
   const before = await readManifest(store)
   const puts: Entry[] = []
   const deletes: Key[] = [...before.parts]
   /** Notes a record as brought by these fixtures. */
   const bring = (key: Key, what: () => string, replaces: boolean) => {
     const isKnown = before.names.size > 0 && before.names.delete(latin1Key(key))
-    if (replaces && !isKnown) log.warn('a fixture replaced a record written at run time', { record: what() })
+    if (replaces && !isKnown) log.warn('a fixture replaced a record that was written at run time', { record: what() })
   }
 
-  for (const { key, value, what } of wanted) {
+  for (const { key, value, what } of desired) {
     const stored = await store.get(key)
-    const changes = stored === undefined || !sameBytes(stored, value)
+    const changes = stored === undefined || !equalBytes(stored, value)
     if (changes) puts.push({ key, value })
     bring(key, () => what, changes && stored !== undefined)
   }
@@ -147,8 +148,8 @@ async function tryLoad(
   for (const namespace of usages.keys()) puts.push(newConnectionsVersion(namespace))
   puts.push(newVersion(registryVersionKey), { key: fixturesDigestKey, value: Buffer.from(digest) })
   const total = puts.length + [...ahead, ...changes].reduce((sum, { size }) => sum + size, 0)
-  const counted = counter(total, onProgress)
-  const putsOf = (some: readonly NamespaceChange[]) => counted(inTurn(some.map(({ puts }) => puts)))
+  const countEntries = counter(total, onProgress)
+  const putsOf = (some: readonly NamespaceChange[]) => countEntries(inTurn(some.map(({ puts }) => puts)))
   if (ahead.length > 0) {
     const namespaces = ahead.map(({ namespace }) => namespace)
     if (!(await writeAhead(store, { namespaces, entries: putsOf(ahead), checks: aheadChecks }))) return undefined
@@ -160,30 +161,26 @@ async function tryLoad(
     checks,
     counts: [...usages].map(([namespace, { connections, bytes }]) => usageCount(namespace, connections, bytes)),
     deletes: inTurn([deletes, ...changes.map((change) => change.deletes)]),
-    puts: inTurn([counted(puts), manifestEntries(broughtNames(wanted, fixtures)), putsOf(changes)]),
+    puts: inTurn([countEntries(puts), manifestEntries(broughtNames(desired, fixtures)), putsOf(changes)]),
   })
   if (!committed.ok) return undefined
-  tellRemoved(before.names, left.counts, log)
+  logRemoved(before.names, left.counts, log)
   return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed: before.names.size }
 }
 
-/** So many records do not go by a small edit: the folder may be another than was meant. */
-const removedToldMin = 10
-const namesShownMax = 5
-
 /** What a load took away, and what it left behind. */
-function tellRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, number>, log: Log): void {
+function logRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, number>, log: Log): void {
   // The hash of a key goes with the key.
   const records = [...removed]
     .map((name) => Buffer.from(name, 'latin1'))
     .filter((key) => parseKey(key)?.kind !== 'apiKeyDigest')
-  if (records.length >= removedToldMin) {
-    const names = records.slice(0, namesShownMax).map(recordName).join(', ')
-    const more = records.length > namesShownMax ? ', …' : ''
-    log.warn('records went with their fixtures', { removed: records.length, records: names + more })
+  if (records.length >= removedWarnMin) {
+    const names = records.slice(0, removedNamesShownMax).map(recordName).join(', ')
+    const more = records.length > removedNamesShownMax ? ', …' : ''
+    log.warn('records were removed with their fixtures', { removed: records.length, records: names + more })
   }
   for (const [namespace, connections] of left) {
-    log.warn('connections of a namespace that is gone are kept: postern verify says how to remove them', {
+    log.warn('connections of a removed namespace are kept; `postern verify` tells how to remove them', {
       namespace,
       connections,
     })
@@ -277,8 +274,8 @@ async function readManifest(store: Store): Promise<Manifest> {
 }
 
 /** The keys of all records that the fixtures bring, as text. */
-function* broughtNames(wanted: readonly Wanted[], { connections }: Fixtures): Generator<string> {
-  for (const { key } of wanted) yield latin1Key(key)
+function* broughtNames(desired: readonly Wanted[], { connections }: Fixtures): Generator<string> {
+  for (const { key } of desired) yield latin1Key(key)
   for (const { namespace, ids } of connections.namespaces) {
     for (const id of ids) yield connectionLatin1Key(namespace, id)
   }
@@ -306,7 +303,7 @@ function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {
 /** Counts what passes through, over several lists. */
 function counter(total: number, onProgress: (done: number, total: number) => void) {
   let done = 0
-  return function* counted(entries: Iterable<Entry>): Generator<Entry> {
+  return function* countEntries(entries: Iterable<Entry>): Generator<Entry> {
     for (const entry of entries) {
       if (done % 20_000 === 0) onProgress(done, total)
       done += 1

@@ -3,8 +3,8 @@
 import type { Connection } from '../../model/connection.ts'
 import { readConnection, termsOf } from '../../storage/connections.ts'
 import { connectionKey, connectionPrivateKey, termBytes } from '../../storage/keys.ts'
-import { type Entry, type Key, type Store, sameBytes } from '../../storage/store.ts'
-import { besideServer, type ReadyConnection, type ReadyNamespace } from './ready.ts'
+import { type Entry, equalBytes, type Key, type Store } from '../../storage/store.ts'
+import { besideServer, type EncodedConnection, type ReadyNamespace } from './encode.ts'
 import { createTermOrder, type TermOrder } from './term-order.ts'
 
 export interface NamespaceChange {
@@ -71,14 +71,14 @@ export async function namespaceChange(
     const keys = some.map((id) => connectionKey(namespace, id))
     const stored = await store.getMany(keys)
     const besideKeys = some.map((id) => connectionPrivateKey(namespace, id))
-    const beside = await store.getMany(besideKeys)
+    const privatePart = await store.getMany(besideKeys)
     for (const [offset, id] of some.entries()) {
       const index = start + offset
       const row = ready.read(index)
       const before = stored[offset]
       const createdAt = before === undefined || row.isDated ? undefined : readConnection(before).createdAt
       const value = recordOf(row, createdAt ?? now.toISOString())
-      const changes = before === undefined || !sameBytes(before, value)
+      const changes = before === undefined || !equalBytes(before, value)
       bring(keys[offset] as Key, () => `connection ${namespace}/${id}`, changes && before !== undefined)
       if (changes) {
         changed.push(index)
@@ -95,8 +95,8 @@ export async function namespaceChange(
         for (const term of known.values()) goneTerms.add(index, term)
       }
       const wanted = besideOf(row)
-      if (sameBytes(beside[offset], wanted ?? null)) continue
-      bytes += (wanted?.length ?? 0) - (beside[offset]?.length ?? 0)
+      if (equalBytes(privatePart[offset], wanted ?? null)) continue
+      bytes += (wanted?.length ?? 0) - (privatePart[offset]?.length ?? 0)
       if (wanted === undefined) goneBeside.push(besideKeys[offset] as Key)
       else changedBeside.push(index)
     }
@@ -123,7 +123,7 @@ export async function namespaceChange(
 export async function removal(store: Store, namespace: string, some: readonly string[]): Promise<NamespaceChange> {
   const ids = [...some].sort()
   const terms = createTermOrder()
-  const beside: Key[] = []
+  const privatePart: Key[] = []
   let connections = 0
   let bytes = 0
   for (let start = 0; start < ids.length; start += readAhead) {
@@ -133,7 +133,7 @@ export async function removal(store: Store, namespace: string, some: readonly st
     const storedBeside = await store.getMany(besideKeys)
     for (const [offset, record] of stored.entries()) {
       const privateBytes = storedBeside[offset]
-      if (privateBytes !== undefined) beside.push(besideKeys[offset] as Key)
+      if (privateBytes !== undefined) privatePart.push(besideKeys[offset] as Key)
       if (record === undefined) continue
       connections -= 1
       bytes -= record.length + (privateBytes?.length ?? 0)
@@ -142,7 +142,7 @@ export async function removal(store: Store, namespace: string, some: readonly st
   }
   function* deletes(): Generator<Key> {
     for (const id of ids) yield connectionKey(namespace, id)
-    yield* beside
+    yield* privatePart
     yield* terms.keys(namespace, ids)
   }
   return { namespace, puts: [], deletes: deletes(), size: 0, connections, bytes, isTouched: true }
@@ -159,11 +159,11 @@ function* termEntries({ namespace, ids }: ReadyNamespace, terms: TermOrder): Gen
   for (const key of terms.keys(namespace, ids)) yield { key, value: nothing }
 }
 
-function besideOf({ server }: ReadyConnection): Uint8Array | undefined {
+function besideOf({ server }: EncodedConnection): Uint8Array | undefined {
   return server === undefined ? undefined : besideServer(server)
 }
 
-function recordOf({ record, isDated }: ReadyConnection, createdAt: string): Uint8Array {
+function recordOf({ record, isDated }: EncodedConnection, createdAt: string): Uint8Array {
   if (isDated) return record
   const connection: Connection = { ...readConnection(record), createdAt }
   return Buffer.from(JSON.stringify(connection))

@@ -1,5 +1,6 @@
 /** A problem of fixtures: in which file, where in it, of which record, and what is wrong. */
 
+import { recordNameCharsMax } from '../../limits.ts'
 import type { Problem } from '../../schema/check.ts'
 
 export interface FixtureProblem extends Problem {
@@ -24,9 +25,6 @@ const naming: Readonly<Record<string, readonly string[]>> = {
   mocks: ['server', 'tool'],
 }
 
-/** Longer ones name nothing that a person knows. */
-const nameCharsMax = 128
-
 /** Of the record at a place like `connections[13].mcpUrl` of a document; undefined where it has no name. */
 export function recordAt(document: unknown, place: string): string | undefined {
   const [, kind = '', index = ''] = /^([A-Za-z]+)\[(\d+)\]/.exec(place) ?? []
@@ -38,5 +36,5 @@ export function recordAt(document: unknown, place: string): string | undefined {
     .map((field) => (Object.hasOwn(record, field) ? (record as Record<string, unknown>)[field] : undefined))
     .filter((name) => typeof name === 'string')
   const name = names.join('/')
-  return name === '' || name.length > nameCharsMax ? undefined : name
+  return name === '' || name.length > recordNameCharsMax ? undefined : name
 }

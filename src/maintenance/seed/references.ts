@@ -3,11 +3,9 @@
  * do.
  */
 
+import { nameGuessesMax } from '../../limits.ts'
 import { didYouMean } from '../../schema/near-name.ts'
 import type { FixtureProblem } from './problem.ts'
-
-/** Guesses at what was meant, in all: each looks through all names of its kind. */
-const guessesMax = 50
 
 type Place = Omit<FixtureProblem, 'message'>
 
@@ -54,7 +52,7 @@ export function createReferences(): References {
           if (tool !== undefined && !serverNames.has(server)) continue
           const shown = tool ?? name
           const candidates = tool === undefined ? known : toolsOf(server, known)
-          const guess = problems.length < guessesMax ? didYouMean(shown, candidates) : ''
+          const guess = problems.length < nameGuessesMax ? didYouMean(shown, candidates) : ''
           const form = first.place.endsWith('.qualifiedName') ? qualifiedNameHint(first.record, namespaceNames) : ''
           const more = count > 1 ? ` (${count - 1} more ${count > 2 ? 'name' : 'names'} it too)` : ''
           const message = `names the ${kind} ${JSON.stringify(shown)}, which no fixture has${guess || form}${more}`

@@ -11,7 +11,7 @@ import organizations from '../../../fixtures/organizations.json' with { type: 'j
 import serversLumen from '../../../fixtures/servers-lumen.json' with { type: 'json' }
 import serversNorthwind from '../../../fixtures/servers-northwind.json' with { type: 'json' }
 import serversTeams from '../../../fixtures/servers-northwind-teams.json' with { type: 'json' }
-import type { SourceFile } from './read.ts'
+import type { SourceFile } from './source-files.ts'
 
 const documents: Readonly<Record<string, unknown>> = {
   'organizations.json': organizations,

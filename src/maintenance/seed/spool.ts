@@ -6,6 +6,7 @@
 import { closeSync, openSync, readSync, rmSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../errors.ts'
+import { spoolChunkBytes, spoolMemoryBytesMax } from '../../limits.ts'
 import { writeWhole } from '../../storage/write-whole.ts'
 
 export interface Spool extends Disposable {
@@ -15,15 +16,10 @@ export interface Spool extends Disposable {
   read(position: number, length: number): Buffer
 }
 
-/** What is held before it is written, and what is read ahead. */
-const chunkBytes = 256 * 1024
-/** Small sets never touch the disk. */
-const memoryMax = 16 * 1024 * 1024
-
 /** The file is made in `folder`, when there is one. */
 export function createSpool(folder: string | undefined): Spool {
   const held: Buffer[] = []
-  let tail = Buffer.allocUnsafeSlow(chunkBytes)
+  let tail = Buffer.allocUnsafeSlow(spoolChunkBytes)
   /** Of the tail. */
   let used = 0
   /** Of all chunks before the tail, each filled up to its end. */
@@ -35,8 +31,8 @@ export function createSpool(folder: string | undefined): Spool {
     held.push(tail.subarray(0, used))
     before += used
     used = 0
-    if (descriptor === undefined && (folder === undefined || before < memoryMax)) {
-      tail = Buffer.allocUnsafeSlow(chunkBytes)
+    if (descriptor === undefined && (folder === undefined || before < spoolMemoryBytesMax)) {
+      tail = Buffer.allocUnsafeSlow(spoolChunkBytes)
       return
     }
     try {
@@ -87,7 +83,7 @@ export function createSpool(folder: string | undefined): Spool {
         const isNext = position >= window.start && position <= end
         window = {
           start: position,
-          bytes: fromFile(descriptor, position, isNext ? chunkBytes : Math.max(length, nearBytes)),
+          bytes: fromFile(descriptor, position, isNext ? spoolChunkBytes : Math.max(length, nearBytes)),
         }
         if (window.bytes.length < length) window = { start: position, bytes: fromFile(descriptor, position, length) }
       }

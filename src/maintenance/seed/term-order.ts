@@ -27,9 +27,9 @@ export function createTermOrder(expected = 1024): TermOrder {
 
   function makeRoom(wanted: number): void {
     room = wanted
-    terms = Buffer.from(enlarged(terms, wanted * termBytes))
-    owners = new Uint32Array(enlarged(owners, wanted * owners.BYTES_PER_ELEMENT))
-    order = new BigUint64Array(enlarged(order, wanted * order.BYTES_PER_ELEMENT))
+    terms = Buffer.from(grow(terms, wanted * termBytes))
+    owners = new Uint32Array(grow(owners, wanted * owners.BYTES_PER_ELEMENT))
+    order = new BigUint64Array(grow(order, wanted * order.BYTES_PER_ELEMENT))
     halves = new Uint32Array(order.buffer)
   }
 
@@ -60,7 +60,7 @@ export function createTermOrder(expected = 1024): TermOrder {
   }
 }
 
-function enlarged({ buffer, byteOffset, byteLength }: ArrayBufferView, bytes: number): ArrayBuffer {
+function grow({ buffer, byteOffset, byteLength }: ArrayBufferView, bytes: number): ArrayBuffer {
   const larger = new ArrayBuffer(bytes)
   new Uint8Array(larger).set(new Uint8Array(buffer, byteOffset, byteLength))
   return larger

@@ -29,7 +29,7 @@ export function unpackAddonIn(folder: string): void {
 /** `carried` is the addon's path inside the executable. The build calls this in the place of lmdb's own loader. */
 export function loadAddon(carried: string): unknown {
   const bytes = readFileSync(carried)
-  return inMemory(bytes) ?? load(unpacked(bytes, unpackFolder))
+  return inMemory(bytes) ?? load(unpack(bytes, unpackFolder))
 }
 
 /** Undefined where the system has no such files, or does not let code run from them. */
@@ -58,7 +58,7 @@ const closedByPrograms = 1
  * The addon as a file of `folder`, which must be for its owner only, and its path. Its name says its content, so that
  * two versions do not take each other's. One that is there is taken when it is ours, and these very bytes.
  */
-export function unpacked(bytes: Buffer, folder: string): string {
+export function unpack(bytes: Buffer, folder: string): string {
   const digest = new Bun.CryptoHasher('sha256').update(bytes).digest('hex').slice(0, 32)
   const file = join(folder, `lmdb-${digest}.node`)
   if (isIntact(file, bytes)) return file
@@ -83,8 +83,8 @@ export function unpacked(bytes: Buffer, folder: string): string {
 function isIntact(file: string, bytes: Buffer): boolean {
   const found = lstatSync(file, { throwIfNoEntry: false })
   if (found === undefined || !found.isFile() || found.size !== bytes.length) return false
-  const isOurs = process.getuid === undefined || (found.uid === process.getuid() && (found.mode & 0o022) === 0)
-  return isOurs && readFileSync(file).equals(bytes)
+  const isSelf = process.getuid === undefined || (found.uid === process.getuid() && (found.mode & 0o022) === 0)
+  return isSelf && readFileSync(file).equals(bytes)
 }
 
 function writeNew(file: string, bytes: Buffer): void {

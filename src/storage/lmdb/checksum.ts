@@ -10,7 +10,7 @@ import { createScratchBuffer } from './scratch-buffer.ts'
 
 const checksumBytes = 8
 
-/** For a run: its keys are in its value. */
+/** For a segment: its keys are in its value. */
 export const noKey: Key = new Uint8Array(0)
 
 function checksumOf(key: Key, value: Uint8Array): bigint {
@@ -29,14 +29,14 @@ export function appendChecksum(key: Key, value: Uint8Array): Buffer {
 const stored = createScratchBuffer()
 
 /** The same memory without the checksum. Throws StoreError `damaged`. */
-export function checked(key: Key, bytes: Uint8Array): Buffer {
-  const value = intactValue(key, bytes)
+export function verifyChecksum(key: Key, bytes: Uint8Array): Buffer {
+  const value = tryVerifyChecksum(key, bytes)
   if (value === undefined) throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
   return value
 }
 
 /** Undefined where the checksum is another. */
-export function intactValue(key: Key, bytes: Uint8Array): Buffer | undefined {
+export function tryVerifyChecksum(key: Key, bytes: Uint8Array): Buffer | undefined {
   const end = bytes.length - checksumBytes
   if (end < 0) return undefined
   const buffer = asBuffer(bytes)

@@ -1,11 +1,13 @@
 /**
- * A look at LMDB's file before it is opened. LMDB trusts its file: a cut or overwritten one ends the process without
- * a word. The two meta pages and the file's length are checked here; damage inside is for `postern verify` to find.
+ * A look at LMDB's file before it is opened. LMDB trusts its file: a cut or overwritten one ends the
+ * process without a word. The two meta pages and the file's length are checked here; damage inside is for `postern
+ * verify` to find.
  *
  * The layout is that of lmdb-js's LMDB (`mdb.c`: MDB_page_header, MDB_meta, MDB_db, MDB_node), little-endian.
  */
 
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import { fileCheckTriesMax, treeDepthMax } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 
 /** Throws StoreError `fatal` for a file that LMDB would not survive. A file that is not there is fine. */
@@ -25,7 +27,7 @@ export function checkFile(file: string): void {
  * through the trees, and only such a file pays for it: 30 MB are read of a store with a million connections.
  */
 function isWhole(descriptor: number): boolean {
-  for (let tries = 0; tries < triesMax; tries += 1) {
+  for (let tries = 0; tries < fileCheckTriesMax; tries += 1) {
     const meta = readMeta(descriptor)
     if (meta === undefined) return false
     const { size } = fstatSync(descriptor)
@@ -40,8 +42,6 @@ function isWhole(descriptor: number): boolean {
   // Another process has the file open, and commits faster than we can look: the file serves it well.
   return true
 }
-
-const triesMax = 5
 
 interface Meta {
   readonly pageSize: number
@@ -84,8 +84,6 @@ const leafFlag = 0x02
 const nodeHeaderBytes = 8
 const overflowNode = 0x01
 const databaseNode = 0x02
-/** Deeper than any tree gets: LMDB's own bound. */
-const depthMax = 32
 
 interface Walk {
   readonly descriptor: number
@@ -100,7 +98,7 @@ interface Walk {
 function isTreeWhole(walk: Walk, root: number, depth = 0): boolean {
   const { descriptor, pageSize, pages } = walk
   walk.left -= 1
-  if (root >= pages || walk.left < 0 || depth > depthMax) return false
+  if (root >= pages || walk.left < 0 || depth > treeDepthMax) return false
   const page = Buffer.allocUnsafe(pageSize)
   if (readSync(descriptor, page, 0, pageSize, root * pageSize) < pageSize) return false
   if (Number(page.readBigUInt64LE(0)) !== root) return false

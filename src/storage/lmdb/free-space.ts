@@ -23,6 +23,6 @@ export function requireFreeSpace(folder: string, bytes: number, floor = freeByte
   const megabytes = (count: number) => Math.ceil(count / 2 ** 20)
   throw new StoreError(
     'unavailable',
-    `the disk of ${folder} has ${megabytes(free)} MB left, and this needs ${megabytes(bytes + floor)}: make room`,
+    `the disk of ${folder} has ${megabytes(free)} MB left, and this write needs ${megabytes(bytes + floor)}: free some space`,
   )
 }

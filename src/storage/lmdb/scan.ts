@@ -6,47 +6,47 @@
 import { isOf, namespacesAhead } from '../ahead.ts'
 import { aheadKey, indexKind, prefixRange } from '../keys.ts'
 import type { Entry, Key } from '../store.ts'
-import { appendChecksum, intactValue, noKey } from './checksum.ts'
+import { appendChecksum, noKey, tryVerifyChecksum } from './checksum.ts'
 import { openRecords } from './migrations.ts'
 import { openRoot } from './root.ts'
-import { cut, packedKinds, Run, writeRun } from './segments.ts'
+import { encodeSegment, packedKinds, Segment, splitSegments } from './segments.ts'
 
 export interface ScanVisitor {
   /** A record, whole. Of one kind after the other, each in the order of its keys. None that is only written ahead. */
   entry(entry: Entry): void
-  /** What is kept under this key cannot be read; of a run, the last of its keys. */
+  /** What is kept under this key cannot be read; of a segment, the last of its keys. */
   damaged(key: Key): void
 }
 
 /** `folder` is the store's. It may be served meanwhile. */
-export async function inspect(folder: string, { entry, damaged }: ScanVisitor): Promise<void> {
+export async function scanStore(folder: string, { entry, damaged }: ScanVisitor): Promise<void> {
   const root = openRoot(folder)
   try {
-    const { data, runs } = openRecords(root)
+    const { data, segments } = openRecords(root)
     const note = data.get(aheadKey)
-    const ahead = namespacesAhead(note === undefined ? undefined : intactValue(aheadKey, note))
+    const ahead = namespacesAhead(note === undefined ? undefined : tryVerifyChecksum(aheadKey, note))
     for (const { key, value } of data.getRange({})) {
-      const intact = intactValue(key, value)
+      const intact = tryVerifyChecksum(key, value)
       // A search goes another way than a walk: both must get there.
       if (intact === undefined || !data.doesExist(key)) damaged(key)
       else if (!isOf(ahead, key)) entry({ key, value: intact })
     }
     let before: Key = new Uint8Array(0)
-    for (const { key, value } of runs.getRange({})) {
-      const intact = intactValue(noKey, value)
-      const run = intact === undefined ? undefined : new Run(intact)
-      // A run stands under its last key, or under one that was its last; and after the run before it.
+    for (const { key, value } of segments.getRange({})) {
+      const intact = tryVerifyChecksum(noKey, value)
+      const segment = intact === undefined ? undefined : new Segment(intact)
+      // A segment stands under its last key, or under one that was its last; and after the segment before it.
       const isInPlace =
-        run !== undefined &&
-        (run.count === 0 || (run.compare(run.count - 1, key) <= 0 && run.compare(0, before) > 0)) &&
-        runs.doesExist(key)
+        segment !== undefined &&
+        (segment.count === 0 || (segment.compare(segment.count - 1, key) <= 0 && segment.compare(0, before) > 0)) &&
+        segments.doesExist(key)
       before = key
       if (!isInPlace) {
         damaged(key)
         continue
       }
-      for (let at = 0; at < run.count; at += 1) {
-        if (!isOf(ahead, run.key(at))) entry({ key: run.key(at), value: run.value(at) })
+      for (let at = 0; at < segment.count; at += 1) {
+        if (!isOf(ahead, segment.key(at))) entry({ key: segment.key(at), value: segment.value(at) })
       }
     }
   } finally {
@@ -61,11 +61,12 @@ export async function inspect(folder: string, { entry, damaged }: ScanVisitor): 
 export async function replaceIndex(folder: string, entries: readonly Entry[], more: readonly Entry[]): Promise<void> {
   const root = openRoot(folder)
   try {
-    const { data, runs } = openRecords(root)
+    const { data, segments } = openRecords(root)
     root.transactionSync(() => {
-      for (const key of [...runs.getKeys({ start: indexKind, end: prefixRange(indexKind).lt })]) runs.remove(key)
-      for (const run of cut(entries, () => packedKinds.x)) {
-        runs.put((run.at(-1) as Entry).key, appendChecksum(noKey, writeRun(run)))
+      for (const key of [...segments.getKeys({ start: indexKind, end: prefixRange(indexKind).lt })])
+        segments.remove(key)
+      for (const segment of splitSegments(entries, () => packedKinds.x)) {
+        segments.put((segment.at(-1) as Entry).key, appendChecksum(noKey, encodeSegment(segment)))
       }
       for (const { key, value } of more) data.put(key, appendChecksum(key, value))
     })

@@ -1,31 +1,32 @@
 /**
- * Runs: neighbouring entries kept together in one value, so that a page of a hundred records is read in a
- * few steps instead of a hundred. A run holds up to some kilobytes of entries in the order of their keys
- * and is stored under a key that is not below its last: one search from any key lands in the run that may
+ * PackedKinds: neighbouring entries kept together in one value, so that a page of a hundred records is read in a
+ * few steps instead of a hundred. A segment holds up to some kilobytes of entries in the order of their keys
+ * and is stored under a key that is not below its last: one search from any key lands in the segment that may
  * hold it. Pure: bytes in, bytes out; the engine finds, reads and writes them.
  *
  *   u32 count | u32 key end, u32 value end (each entry) | keys | values with a comma after each
  *
- * The values stand as a page shows them: a part of a run is copied into an answer in one piece.
+ * The values stand as a page shows them: a part of a segment is copied into an answer in one piece.
  */
 
+import { segmentSpillBytes } from '../../limits.ts'
 import { asBuffer, comma, copyBytes, type Entry, type Key } from '../store.ts'
 import { createScratchBuffer } from './scratch-buffer.ts'
 
 /**
- * Entries whose keys begin with these letters are kept in runs, up to so many bytes. Connections
- * are read by the page, and a page is a few runs. Index entries are small and many; a run of one page of LMDB
+ * Entries whose keys begin with these letters are kept in segments, up to so many bytes. Connections
+ * are read by the page, and a page is a few segments. Index entries are small and many; a segment of one page of LMDB
  * is as much as LMDB itself would write for one of them.
  */
-export const packedKinds = { c: 16 * 1024, x: 4 * 1024 - 64 } as const satisfies Runs
+export const packedKinds = { c: 16 * 1024, x: 4 * 1024 - 64 } as const satisfies PackedKinds
 
-export type Runs = Readonly<Record<string, number>>
+export type PackedKinds = Readonly<Record<string, number>>
 
 const headBytes = 4
 const slotBytes = 8
 
-/** A run read where it lies: nothing is decoded, and it is valid as long as its bytes are. */
-export class Run {
+/** A segment read where it lies: nothing is decoded, and it is valid as long as its bytes are. */
+export class Segment {
   readonly count: number
   readonly #bytes: Buffer
   readonly #keysStart: number
@@ -93,8 +94,8 @@ export class Run {
   }
 }
 
-/** Entries in the order of their keys, as the value of a run. The bytes are lent until the next call. */
-export function writeRun(entries: readonly Entry[]): Buffer {
+/** Entries in the order of their keys, as the value of a segment. The bytes are lent until the next call. */
+export function encodeSegment(entries: readonly Entry[]): Buffer {
   const keyBytes = entries.reduce((sum, { key }) => sum + key.length, 0)
   const valueBytes = entries.reduce((sum, { value }) => sum + value.length + 1, 0)
   const length = headBytes + entries.length * slotBytes + keyBytes + valueBytes
@@ -118,20 +119,20 @@ export function writeRun(entries: readonly Entry[]): Buffer {
 
 const written = createScratchBuffer()
 
-/** Where runs are kept: keys are those of runs. All inside one transaction. */
-export interface RunStorage {
-  /** A run that begins with this key is cut past so many bytes. */
+/** Where segments are kept: keys are those of segments. All inside one transaction. */
+export interface SegmentStorage {
+  /** A segment that begins with this key is split past so many bytes. */
   bytesMax(key: Key): number
-  /** The run under the least key that is `key` or comes after it. */
+  /** The segment under the least key that is `key` or comes after it. */
   atOrAfter(key: Key): Entry | undefined
-  /** The key of the last run before `key`, or of the last of all. */
+  /** The key of the last segment before `key`, or of the last of all. */
   keyBefore(key: Key | undefined): Key | undefined
   /** Copies the value: it is lent. */
   put(key: Key, value: Uint8Array): void
   remove(key: Key): void
 }
 
-export interface RunEditor {
+export interface SegmentEditor {
   put(entry: Entry): void
   remove(key: Key): void
   /** Writes what is still held. */
@@ -139,14 +140,14 @@ export interface RunEditor {
 }
 
 /** Entries one at a time, in any order; the faster the more neighbours follow each other. */
-export function editSegments(storage: RunStorage): RunEditor {
+export function editSegments(storage: SegmentStorage): SegmentEditor {
   let open: OpenRun | undefined
 
   function openFor(key: Key): OpenRun {
     if (open !== undefined && holds(open, key)) return open
     flush()
     const after = storage.atOrAfter(key)
-    // What comes after all runs goes into the last of them.
+    // What comes after all segments goes into the last of them.
     const lastKey = after === undefined ? storage.keyBefore(undefined) : undefined
     const stored = lastKey === undefined ? after : storage.atOrAfter(lastKey)
     open = openRun(stored, stored === undefined ? undefined : storage.keyBefore(stored.key), after === undefined)
@@ -156,13 +157,13 @@ export function editSegments(storage: RunStorage): RunEditor {
   function flush(): void {
     if (open?.changed === true) {
       const { storedKey, entries } = open
-      const runs = cut(entries, storage.bytesMax)
-      const lastKey = runs.at(-1)?.at(-1)?.key
+      const segments = splitSegments(entries, storage.bytesMax)
+      const lastKey = segments.at(-1)?.at(-1)?.key
       const keepsKey = storedKey !== undefined && lastKey !== undefined && Buffer.compare(storedKey, lastKey) >= 0
       if (storedKey !== undefined && !keepsKey) storage.remove(storedKey)
-      for (const [index, run] of runs.entries()) {
-        const isLast = index === runs.length - 1
-        storage.put(isLast && keepsKey ? storedKey : (run.at(-1) as Entry).key, writeRun(run))
+      for (const [index, segment] of segments.entries()) {
+        const isLast = index === segments.length - 1
+        storage.put(isLast && keepsKey ? storedKey : (segment.at(-1) as Entry).key, encodeSegment(segment))
       }
     }
     open = undefined
@@ -170,33 +171,30 @@ export function editSegments(storage: RunStorage): RunEditor {
 
   return {
     put(entry) {
-      const run = openFor(entry.key)
-      const at = positionOf(run.entries, entry.key)
-      const known = run.entries[at]
+      const segment = openFor(entry.key)
+      const at = positionOf(segment.entries, entry.key)
+      const known = segment.entries[at]
       const replaces = known !== undefined && Buffer.compare(known.key, entry.key) === 0
-      run.entries.splice(at, replaces ? 1 : 0, entry)
-      run.size += sizeOf(entry) - (replaces ? sizeOf(known) : 0)
-      run.changed = true
-      // A long load holds a few runs at most.
-      if (run.size > spillBytes) flush()
+      segment.entries.splice(at, replaces ? 1 : 0, entry)
+      segment.size += sizeOf(entry) - (replaces ? sizeOf(known) : 0)
+      segment.changed = true
+      // A long load holds a few segments at most.
+      if (segment.size > segmentSpillBytes) flush()
     },
     remove(key) {
-      const run = openFor(key)
-      const at = positionOf(run.entries, key)
-      const known = run.entries[at]
+      const segment = openFor(key)
+      const at = positionOf(segment.entries, key)
+      const known = segment.entries[at]
       if (known === undefined || Buffer.compare(known.key, key) !== 0) return
-      run.entries.splice(at, 1)
-      run.size -= sizeOf(known)
-      run.changed = true
+      segment.entries.splice(at, 1)
+      segment.size -= sizeOf(known)
+      segment.changed = true
     },
     flush,
   }
 }
 
-/** What a long load holds before it is written. */
-const spillBytes = 1024 * 1024
-
-/** A run that is being edited. */
+/** A segment that is being edited. */
 interface OpenRun {
   /** The key that it is stored under, if it is. */
   readonly storedKey: Key | undefined
@@ -220,8 +218,8 @@ function holds({ storedKey, bound, isLast }: OpenRun, key: Key): boolean {
 }
 
 function entriesOf(value: Uint8Array): Entry[] {
-  const run = new Run(asBuffer(value))
-  return Array.from({ length: run.count }, (_, index) => ({ key: run.key(index), value: run.value(index) }))
+  const segment = new Segment(asBuffer(value))
+  return Array.from({ length: segment.count }, (_, index) => ({ key: segment.key(index), value: segment.value(index) }))
 }
 
 function sizeOf({ key, value }: Entry): number {
@@ -242,24 +240,24 @@ function positionOf(entries: readonly Entry[], key: Key): number {
   return low
 }
 
-/** Into runs that are about equally full, none past its bound unless a single entry is. */
-export function cut(entries: readonly Entry[], bytesMax: RunStorage['bytesMax']): Entry[][] {
+/** Into segments that are about equally full, none past its bound unless a single entry is. */
+export function splitSegments(entries: readonly Entry[], bytesMax: SegmentStorage['bytesMax']): Entry[][] {
   const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
-  const runs: Entry[][] = []
-  let run: Entry[] = []
+  const segments: Entry[][] = []
+  let segment: Entry[] = []
   let filled = 0
   let bound = 0
   for (const entry of entries) {
-    // Kinds never share a run: one of them can be written anew while the others cannot be read.
-    if (run.length === 0 || filled + sizeOf(entry) > bound || run[0]?.key[0] !== entry.key[0]) {
+    // Kinds never share a segment: one of them can be written anew while the others cannot be read.
+    if (segment.length === 0 || filled + sizeOf(entry) > bound || segment[0]?.key[0] !== entry.key[0]) {
       const most = bytesMax(entry.key)
       bound = Math.max(size / Math.ceil(size / most), sizeOf(entry))
       filled = 0
-      run = []
-      runs.push(run)
+      segment = []
+      segments.push(segment)
     }
-    run.push(entry)
+    segment.push(entry)
     filled += sizeOf(entry)
   }
-  return runs
+  return segments
 }

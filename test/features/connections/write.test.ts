@@ -12,7 +12,7 @@ beforeEach(async () => {
   const addresses = createAddresses({
     allowed: [],
     isPublicAllowed: true,
-    isOurs: () => false,
+    isSelf: () => false,
     resolve: async (host) => (host === 'inside.example.com' ? ['10.1.2.3'] : []),
   })
   platform = await createTestPlatform({ upstream: createUpstream(addresses) })
@@ -139,12 +139,14 @@ describe('a connection over HTTP', () => {
     expect(JSON.stringify([...platform.logged, ...platform.audited])).not.toContain('CANARY')
     const { entries } = await platform.store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
     expect(Buffer.concat(entries.map(({ value }) => value)).includes('CANARY')).toBe(false)
-    const sealed = (await findConnection(platform.store, 'ada', 'secret'))?.beside.headers
+    const sealed = (await findConnection(platform.store, 'ada', 'secret'))?.privatePart.headers
     expect(sealed).toBeString()
     await send('PUT', '/connect/ada/secret', { name: 'kept' })
-    expect((await findConnection(platform.store, 'ada', 'secret'))?.beside.headers).toBe(sealed as string)
+    expect((await findConnection(platform.store, 'ada', 'secret'))?.privatePart.headers).toBe(sealed as string)
     await send('PUT', '/connect/ada/secret', { headers: null })
-    expect((await findConnection(platform.store, 'ada', 'secret'))?.beside).toEqual({ server: 'northwind/calendar' })
+    expect((await findConnection(platform.store, 'ada', 'secret'))?.privatePart).toEqual({
+      server: 'northwind/calendar',
+    })
   })
 
   test('is in the audit log, with who wrote it', async () => {
@@ -228,17 +230,17 @@ describe('a token', () => {
 describe('what cannot be written is told, and nothing is', () => {
   const url = 'https://a.example.com/mcp'
   const bad: [what: string, body: unknown, message: string][] = [
-    ['no body', undefined, 'the body is missing'],
-    ['an empty object', {}, 'mcpUrl: is missing, and so is server'],
+    ['no body', undefined, 'the request body is missing'],
+    ['an empty object', {}, 'mcpUrl: is missing; send mcpUrl or server'],
     ['a list', [], 'the body must be an object'],
     ['null', null, 'the body must be an object'],
     ['an unknown field', { mcpUrl: url, status: {} }, 'unknown field "status"'],
-    ['both', { mcpUrl: url, server: 'lumen' }, 'server: stands instead of mcpUrl'],
+    ['both', { mcpUrl: url, server: 'lumen' }, 'server: cannot be combined with mcpUrl'],
     ['another scheme', { mcpUrl: 'ftp://a.example.com' }, 'mcpUrl: must be an http or https URL'],
     ['a file', { mcpUrl: 'file:///etc/passwd' }, 'mcpUrl: must be an http or https URL'],
     ['no URL', { mcpUrl: 'http://[::::' }, 'mcpUrl: must be an http or https URL'],
     ['a user in the URL', { mcpUrl: 'https://a:b@a.example.com' }, 'mcpUrl: must not carry a user'],
-    ['a mock of a URL', { mcpUrl: url, mock: { enabled: true } }, 'mock: needs a server'],
+    ['a mock of a URL', { mcpUrl: url, mock: { enabled: true } }, 'mock: requires server'],
     ['a name that is empty', { mcpUrl: url, name: '' }, 'name: is empty'],
     ['a name that is long', { mcpUrl: url, name: 'x'.repeat(256) }, 'name: at most 255 characters'],
     ['uplink', { mcpUrl: url, transport: 'uplink' }, 'transport: must be "http"'],
@@ -310,7 +312,7 @@ describe('a server that has nothing to connect to', () => {
   })
   test('is refused', async () => {
     const made = await send('POST', '/connect/acme', { server: 'acme/local' }, key)
-    expect([made.status, made.body['message']]).toEqual([400, 'server: has no http option to connect to'])
+    expect([made.status, made.body['message']]).toEqual([400, 'server: offers no HTTP connection'])
   })
   test('can be mocked', async () => {
     const made = await send('POST', '/connect/acme', { server: 'acme/local', mock: { enabled: true } }, key)
@@ -372,7 +374,7 @@ describe('what a namespace may hold', () => {
       status: 403,
       body: {
         error: 'forbidden',
-        message: 'The namespace ada holds as much as it may: delete connections, or ask the operator for more room',
+        message: 'The namespace ada is full: delete connections, or ask the operator for more room',
       },
     })
     expect(platform.audited.filter(({ event }) => event === 'write.refused').length).toBe(7)
@@ -419,7 +421,7 @@ test('one key writes so many connections a second and no more; reads and other k
     expect({ method, status: answer.status, body: answer.body, wait: answer.headers.get('retry-after') }).toEqual({
       method,
       status: 429,
-      body: { error: 'rate_limited', message: 'This API key writes too many connections; try again in 5 s' },
+      body: { error: 'rate_limited', message: 'This API key is writing connections too fast; try again in 5 s' },
       wait: '5',
     })
   }

@@ -25,7 +25,7 @@ async function recording(more: Partial<Store> = {}) {
   }
   for (const id of ['a', 'b'])
     await memory.commit(
-      connectionChange('acme', id, undefined, { connection: connection(id), beside: { server: 's' } }),
+      connectionChange('acme', id, undefined, { connection: connection(id), privatePart: { server: 's' } }),
     )
   const clock = { now: 0 }
   const warnings: string[] = []
@@ -52,7 +52,7 @@ test('a state that is another is written, and nothing else of the connection cha
   await record('a', broken)
   const after = await stored('a')
   expect(after?.connection).toEqual({ ...(before?.connection as object), status: broken } as never)
-  expect(after?.beside).toEqual({ server: 's' })
+  expect(after?.privatePart).toEqual({ server: 's' })
 })
 
 test('a state that is the same is not written again', async () => {
@@ -85,5 +85,5 @@ test('what cannot be written is said in the log, and harms nobody', async () => 
     commit: () => Promise.reject(new StoreError('unavailable', 'the disk is full')),
   })
   await record('a', broken)
-  expect(warnings).toEqual(['the state of a connection was not written'])
+  expect(warnings).toEqual(['the status of a connection could not be written'])
 })

@@ -72,5 +72,5 @@ test('what is no JSON object cannot be looked into', () => {
 test('what is nested too deep is not read', () => {
   const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
   expect(parseResponse(nested(parsedResponseDepthMax - 1))).toBeArray()
-  expect(() => parseResponse(nested(parsedResponseDepthMax + 1))).toThrow('nested too deep')
+  expect(() => parseResponse(nested(parsedResponseDepthMax + 1))).toThrow('too deeply nested')
 })

@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 async function connect(status: ConnectionStatus, more: object = {}): Promise<void> {
   const made = { ...connection('one'), status, ...more }
-  await platform.store.commit(connectionChange('ada', 'one', undefined, { connection: made, beside: {} }))
+  await platform.store.commit(connectionChange('ada', 'one', undefined, { connection: made, privatePart: {} }))
 }
 async function send(credential: string, more: Record<string, string> = {}) {
   const response = await platform.fetch('/connect/ada/one/mcp', {
@@ -69,7 +69,7 @@ describe('nothing is sent', () => {
       { state: 'input_required', http, missing },
       {},
       409,
-      { code: -32_002, message: 'The connection waits for input', data: { http, missing } },
+      { code: -32_002, message: 'The connection requires input', data: { http, missing } },
     ],
     ['where it is disconnected', { state: 'disconnected' }, {}, 502, { code: -32_000 }],
     ['through an uplink', { state: 'connected' }, { transport: 'uplink' }, 502, { code: -32_000 }],

@@ -141,7 +141,7 @@ beforeEach(async () => {
   addresses = createAddresses({
     allowed: ['127.0.0.1'].flatMap((text) => readAllowedUpstream(text) ?? []),
     isPublicAllowed: false,
-    isOurs: () => false,
+    isSelf: () => false,
   })
   platform = await createTestPlatform({ upstream: createUpstream(addresses, { pseudonym: 'postern-test' }) })
   front = Bun.serve({
@@ -558,7 +558,7 @@ describe('lists of tools and patterns that would hold up the rest', () => {
 
   const tooMuch: Record<string, ReturnType<typeof listing>> = {
     'too many tools for this token’s patterns': listing(300, 1000),
-    'too large to be looked into': listing(1, 5_000_000),
+    'too large or too deeply nested': listing(1, 5_000_000),
   }
   for (const [message, manner] of Object.entries(tooMuch)) {
     test(`are an error: ${message}`, async () => {
@@ -633,7 +633,7 @@ test('a list of tools that is nested too deep to be narrowed is no answer', asyn
   await connect('one', '/deep')
   const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: oneTool })
   const answer = await send('one', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, token)
-  expect([answer.status, answer.body.error.message]).toEqual([502, expect.stringContaining('nested too deep')])
+  expect([answer.status, answer.body.error.message]).toEqual([502, expect.stringContaining('too deeply nested')])
 })
 
 describe('a list of tools is narrowed, however it is told', () => {

@@ -24,9 +24,9 @@ describe('a message', () => {
     })
   }
 
-  const neither = 'this is neither a request, nor a notification, nor a reply'
+  const neither = 'not a JSON-RPC request, notification or response'
   const refused: [what: string, body: unknown, message: string, id: string | number | null][] = [
-    ['a list', [rpc({ id: 1, method: 'ping' })], 'batches are not accepted', null],
+    ['a list', [rpc({ id: 1, method: 'ping' })], 'batches are not supported', null],
     ['null', 'null', 'the body must be a JSON-RPC object', null],
     ['a text', '"ping"', 'the body must be a JSON-RPC object', null],
     ['of no version', { id: 1, method: 'ping' }, 'jsonrpc: must be "2.0"', 1],
@@ -151,5 +151,5 @@ test('a key of a hundred thousand marks is no field of MCP, and looked past', ()
   const text = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { [marks]: 1 }, [`a${marks}`]: 1 })
   expect(messageOf(new TextEncoder().encode(text)).method).toBe('ping')
   const caseVariant = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', '\u{1d526}\u{1d521}': 2 })
-  expect(() => messageOf(new TextEncoder().encode(caseVariant))).toThrow('is a field of MCP but for its spelling')
+  expect(() => messageOf(new TextEncoder().encode(caseVariant))).toThrow('differs only in case from a field of MCP')
 })

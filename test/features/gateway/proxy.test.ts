@@ -165,7 +165,7 @@ describe('an upstream that does not answer as it should is told, and what it say
       'The client disconnected',
       undefined,
     ],
-    ['it wants authorization', answering(401), 'upstream_unauthorized', 'wants authorization', 'auth_required'],
+    ['it wants authorization', answering(401), 'upstream_unauthorized', 'requires authorization', 'auth_required'],
     [
       'it compresses',
       answering(200, { ...jsonType, 'content-encoding': 'gzip' }),

@@ -4,15 +4,15 @@ import { expect, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import {
   messagesOf,
-  inPieces as piecesOf,
+  streamInPieces as piecesOf,
+  relayStream,
   rewriteEvents,
   rewriteResponse,
-  streamed,
 } from '../../../src/features/gateway/stream.ts'
 import { streamBytesMax } from '../../../src/limits.ts'
 import { random } from '../../support/random.ts'
 
-function inPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array> {
+function streamInPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array> {
   const bytes = Buffer.from(text)
   let at = 0
   return new ReadableStream({
@@ -26,7 +26,7 @@ function inPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array
 }
 const read = async (text: string, sizeOf: () => number) => {
   let ended = 0
-  const out = streamed(inPieces(text, sizeOf), {
+  const out = relayStream(streamInPieces(text, sizeOf), {
     rewrite: async (data) => data.toUpperCase(),
     onEnd: () => (ended += 1),
   })
@@ -162,6 +162,6 @@ test('a stream goes on for so many bytes, and then both sides of it end', async 
     },
   })
   let bytes = 0
-  for await (const piece of streamed(body, { onEnd: () => (ended += 1) })) bytes += piece.length
+  for await (const piece of relayStream(body, { onEnd: () => (ended += 1) })) bytes += piece.length
   expect([bytes, isLetGo, ended]).toEqual([streamBytesMax, true, 1])
 })

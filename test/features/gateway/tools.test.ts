@@ -217,7 +217,7 @@ describe('.tools of a real upstream', () => {
 
   const failing: [what: string, respond: typeof manner, status: number, error: string][] = [
     ['is down', () => Promise.reject(new UpstreamError('down', 'nobody is there')), 502, 'upstream_error'],
-    ['is late', () => Promise.reject(new UpstreamError('late', 'no answer within 1 s')), 504, 'upstream_timeout'],
+    ['is late', () => Promise.reject(new UpstreamError('late', 'no response within 1 s')), 504, 'upstream_timeout'],
     ['wants authorization', () => new Response(null, { status: 401 }), 401, 'upstream_unauthorized'],
     [
       'is no MCP server',

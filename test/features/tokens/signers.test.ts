@@ -95,7 +95,7 @@ test('past it a mint is 503, and what was revoked while it waited is 401', async
   const refused = await mint(sampleKeys.ada)
   expect([refused.status, await refused.json()]).toEqual([
     503,
-    { error: 'unavailable', message: 'Too many tokens are being minted right now: try again' },
+    { error: 'unavailable', message: 'Too many tokens are being minted: try again' },
   ])
   await Promise.all(filling)
   full.close()

@@ -3,7 +3,8 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { loadFixtures } from '../../../src/maintenance/seed/load.ts'
-import { digestOf, readFixtures, type SourceFile } from '../../../src/maintenance/seed/read.ts'
+import { readFixtures } from '../../../src/maintenance/seed/read.ts'
+import { digestOf, type SourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import { createSpool } from '../../../src/maintenance/seed/spool.ts'
 import { isAnythingAhead, nothingAhead, removeAhead } from '../../../src/storage/ahead.ts'
 import {

@@ -117,7 +117,7 @@ describe('check', () => {
       const [first = '', last, ...rest] = strict.stderr.split('\n')
       expect({ code: strict.code, stdout: strict.stdout, rest }).toEqual({ code: 1, stdout: '', rest: [''] })
       expect(first).toMatch(line)
-      expect(last).toBe('1 problem: these fixtures can be loaded, and are not right')
+      expect(last).toBe('1 problem: the fixtures can be loaded, but these should be fixed')
     })
   }
 

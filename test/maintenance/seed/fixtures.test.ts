@@ -4,14 +4,9 @@ import { resolve } from 'node:path'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { fixtureProblemsText } from '../../../src/cli/check.ts'
 import { isLoaded, loadFixtures } from '../../../src/maintenance/seed/load.ts'
-import {
-  digestOf,
-  findFixtureFiles,
-  readFixtures,
-  type SourceFile,
-  sourceFile,
-} from '../../../src/maintenance/seed/read.ts'
+import { readFixtures } from '../../../src/maintenance/seed/read.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
+import { digestOf, findFixtureFiles, type SourceFile, sourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import type { Connection } from '../../../src/model/connection.ts'
 import { connectionEntry, indexEntries, readConnection } from '../../../src/storage/connections.ts'
 import { apiKeyKey, connectionKey, connectionPrivateKey, connectionsVersionKey } from '../../../src/storage/keys.ts'

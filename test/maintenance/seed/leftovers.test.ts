@@ -57,13 +57,13 @@ test('they are kept and told, harm nobody, and are back with it', async () => {
   })
   expect(warned).toMatchObject([
     {
-      event: expect.stringMatching(/^connections of a namespace that is gone are kept/),
+      event: expect.stringMatching(/^connections of a removed namespace are kept/),
       namespace: 'eva',
       connections: 2,
     },
   ])
   const left = await verify(place)
-  expect(left).toMatchObject({ code: 0, stdout: expect.stringMatching(/all as they should be\n$/) })
+  expect(left).toMatchObject({ code: 0, stdout: expect.stringMatching(/all correct\n$/) })
   expect(left.stderr).toMatch(/^2 connections of the namespace eva, which no longer exists\n.* --remove-leftovers`\n$/)
   // An export carries them, and says what its import will want.
   const file = join(place.folder, 'export.jsonl')
@@ -82,7 +82,7 @@ test('--remove-leftovers removes them with all that is of them, and nothing of a
   const removed = await verify(place, '--remove-leftovers')
   expect(removed).toMatchObject({ code: 0, stderr: '' })
   expect(removed.stdout).toEndWith('removed 2 connections of the namespace eva, which no longer exists\n')
-  expect((await verify(place, '--remove-leftovers')).stdout).toEndWith('nothing is left over\n')
+  expect((await verify(place, '--remove-leftovers')).stdout).toEndWith('there are no leftovers\n')
   expect(await verify(place)).toMatchObject({ code: 0, stderr: '' })
   await serving(place, ['ada', 'eva'], async (server) => expect(await listed(server)).toEqual(['of-fixture']))
 })
@@ -109,7 +109,11 @@ test('where many records go with their fixtures, the log names some', async () =
   await serving(place, ['ada', ...many], gone)
   const [warned, ...more] = await serving(place, ['ada'], gone)
   expect({ warned, more }).toMatchObject({
-    warned: { event: 'records went with their fixtures', removed: 12, records: expect.stringMatching(/namespace n0/) },
+    warned: {
+      event: 'records were removed with their fixtures',
+      removed: 12,
+      records: expect.stringMatching(/namespace n0/),
+    },
     more: [],
   })
 })

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { unpacked } from '../../../src/storage/lmdb/addon.ts'
+import { unpack } from '../../../src/storage/lmdb/addon.ts'
 
 const bytes = Buffer.from('an addon, as far as this test goes')
 
@@ -37,10 +37,10 @@ function expectWhole(file: string): void {
 
 test('it is there whole, for its owner only, and the next one takes it as it is', () => {
   using place = folder()
-  const file = unpacked(bytes, place.path)
+  const file = unpack(bytes, place.path)
   expectWhole(file)
   const { ino } = lstatSync(file)
-  expect(unpacked(bytes, place.path)).toBe(file)
+  expect(unpack(bytes, place.path)).toBe(file)
   expect(lstatSync(file).ino).toBe(ino)
 })
 
@@ -74,11 +74,11 @@ for (const [what, plant] of planted) {
     using place = folder()
     using other = folder()
     const elsewhere = join(other.path, 'file')
-    const file = unpacked(bytes, place.path)
+    const file = unpack(bytes, place.path)
     rmSync(file)
     plant(file, elsewhere)
     const before = existsSync(elsewhere) ? readFileSync(elsewhere) : undefined
-    expect(unpacked(bytes, place.path)).toBe(file)
+    expect(unpack(bytes, place.path)).toBe(file)
     expectWhole(file)
     if (before !== undefined) expect(readFileSync(elsewhere)).toEqual(before)
   })
@@ -86,26 +86,26 @@ for (const [what, plant] of planted) {
 
 test.if(process.getuid?.() === 0)('the same bytes in a file of somebody else are replaced', () => {
   using place = folder()
-  const file = unpacked(bytes, place.path)
+  const file = unpack(bytes, place.path)
   chownSync(file, 65_534, 65_534)
-  expect(unpacked(bytes, place.path)).toBe(file)
+  expect(unpack(bytes, place.path)).toBe(file)
   expectWhole(file)
 })
 
 test('what cannot be replaced is an error that names it', () => {
   using place = folder()
-  const file = unpacked(bytes, place.path)
+  const file = unpack(bytes, place.path)
   rmSync(file)
   mkdirSync(join(file, 'in it'), { recursive: true })
-  expect(() => unpacked(bytes, place.path)).toThrow(`LMDB's library cannot be unpacked to ${file}: `)
+  expect(() => unpack(bytes, place.path)).toThrow(`LMDB's library cannot be unpacked to ${file}: `)
   expect(readdirSync(place.path)).toEqual([basename(file)])
 })
 
 test('those of other versions and drafts of killed processes go; nothing else does', () => {
   using place = folder()
-  const old = unpacked(Buffer.from('an earlier version'), place.path)
+  const old = unpack(Buffer.from('an earlier version'), place.path)
   writeFileSync(`${old}.4711`, 'half')
   writeFileSync(join(place.path, 'data.mdb'), 'data')
-  const file = unpacked(bytes, place.path)
+  const file = unpack(bytes, place.path)
   expect(readdirSync(place.path).sort()).toEqual(['data.mdb', basename(file)])
 })

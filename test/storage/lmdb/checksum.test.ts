@@ -1,7 +1,7 @@
 /** Bytes that a disk gives back otherwise than it was given them. */
 
 import { expect, test } from 'bun:test'
-import { appendChecksum, checked, intactValue, noKey } from '../../../src/storage/lmdb/checksum.ts'
+import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from '../../../src/storage/lmdb/checksum.ts'
 
 const key = Buffer.from('cacme\0notes')
 const value = Buffer.from('{"name":"Notes"}')
@@ -9,9 +9,9 @@ const value = Buffer.from('{"name":"Notes"}')
 const stored = (ofKey: Uint8Array = key, of: Uint8Array = value) => Buffer.from(appendChecksum(ofKey, of))
 
 test('a value comes back as it was given, an empty one too', () => {
-  expect(checked(key, stored()).equals(value)).toBe(true)
-  expect(checked(key, stored(key, Buffer.alloc(0))).length).toBe(0)
-  expect(checked(noKey, stored(noKey)).equals(value)).toBe(true)
+  expect(verifyChecksum(key, stored()).equals(value)).toBe(true)
+  expect(verifyChecksum(key, stored(key, Buffer.alloc(0))).length).toBe(0)
+  expect(verifyChecksum(noKey, stored(noKey)).equals(value)).toBe(true)
 })
 
 test('a single bit that is another is told, wherever it is', () => {
@@ -19,22 +19,22 @@ test('a single bit that is another is told, wherever it is', () => {
   for (let bit = 0; bit < bytes.length * 8; bit += 1) {
     const damaged = Buffer.from(bytes)
     damaged[bit >> 3] = (damaged[bit >> 3] as number) ^ (1 << (bit & 7))
-    expect(intactValue(key, damaged)).toBeUndefined()
-    expect(() => checked(key, damaged)).toThrow('a record is damaged: run `postern verify`')
+    expect(tryVerifyChecksum(key, damaged)).toBeUndefined()
+    expect(() => verifyChecksum(key, damaged)).toThrow('a record is damaged: run `postern verify`')
   }
 })
 
 test('a value that was cut anywhere is told', () => {
   const bytes = stored()
   for (let length = 0; length < bytes.length; length += 1)
-    expect(intactValue(key, bytes.subarray(0, length))).toBeUndefined()
+    expect(tryVerifyChecksum(key, bytes.subarray(0, length))).toBeUndefined()
 })
 
 test('a record that lies under the key of another is told', () => {
   const bytes = stored()
   for (const other of [Buffer.from('cacme\0other'), Buffer.from('cacme\0note'), noKey])
-    expect(intactValue(other, bytes)).toBeUndefined()
-  expect(intactValue(key, stored(noKey))).toBeUndefined()
+    expect(tryVerifyChecksum(other, bytes)).toBeUndefined()
+  expect(tryVerifyChecksum(key, stored(noKey))).toBeUndefined()
 })
 
 test('what is on disk reads the same in every version', () => {

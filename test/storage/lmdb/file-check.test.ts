@@ -37,7 +37,7 @@ test('a file that ends before the last page that LMDB counts is sound where thos
   await store.close()
 })
 
-test('a file that was cut is told, wherever a page in use is gone', async () => {
+test('a file that was cut is reported, wherever a page in use is gone', async () => {
   using place = workplace()
   const store = openLmdbStore(place.folder)
   await store.load({ puts: names.map((key) => ({ key, value: Buffer.alloc(5000, key) })) })
@@ -48,10 +48,10 @@ test('a file that was cut is told, wherever a page in use is gone', async () => 
   const { size } = statSync(whole)
   checkFile(whole)
   for (let length = 0; length < size; length += 1000) {
-    const cut = join(place.folder, 'cut')
-    copyFileSync(whole, cut)
-    truncateSync(cut, length)
-    expect(() => checkFile(cut)).toThrow('is damaged')
+    const shortened = join(place.folder, 'cut')
+    copyFileSync(whole, shortened)
+    truncateSync(shortened, length)
+    expect(() => checkFile(shortened)).toThrow('is damaged')
   }
 })
 

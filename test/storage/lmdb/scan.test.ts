@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { indexEntries } from '../../../src/storage/connections.ts'
 import { aheadKey, connectionKey, indexKind, latin1Key, namespaceKey, prefixRange } from '../../../src/storage/keys.ts'
 import { openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
-import { inspect, replaceIndex } from '../../../src/storage/lmdb/scan.ts'
+import { replaceIndex, scanStore } from '../../../src/storage/lmdb/scan.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
 import type { Entry } from '../../../src/storage/store.ts'
 import { connection } from '../../features/connections/world.ts'
@@ -22,14 +22,14 @@ async function filled(folder: string, entries: readonly Entry[]): Promise<void> 
 async function seen(folder: string) {
   const entries: string[] = []
   const damaged: string[] = []
-  await inspect(folder, {
+  await scanStore(folder, {
     entry: ({ key }) => void entries.push(latin1Key(key)),
     damaged: (key) => void damaged.push(latin1Key(key)),
   })
   return { entries, damaged }
 }
 
-test('every record is shown once, in runs or beside them', async () => {
+test('every record is shown once, in segments or beside them', async () => {
   using place = workplace()
   const entries = [
     { key: namespaceKey('acme'), value: Buffer.from('{}') },
@@ -53,7 +53,7 @@ test('what is only written ahead is none', async () => {
   ])
 })
 
-test('a damaged run is told by its last key, and the rest is shown', async () => {
+test('a damaged segment is told by its last key, and the rest is shown', async () => {
   using place = workplace()
   await filled(place.folder, [
     record('acme', 'a'),
@@ -61,12 +61,12 @@ test('a damaged run is told by its last key, and the rest is shown', async () =>
     { key: namespaceKey('acme'), value: Buffer.from('{}') },
   ])
   const root = openRoot(place.folder)
-  const runs = openBytes(root, 'runs')
-  const [run] = [...runs.getRange({})]
-  if (run === undefined) throw new Error('there is no run')
-  const bytes = Buffer.from(run.value)
+  const segments = openBytes(root, 'runs')
+  const [segment] = [...segments.getRange({})]
+  if (segment === undefined) throw new Error('there is no segment')
+  const bytes = Buffer.from(segment.value)
   bytes[10] = (bytes[10] as number) ^ 1
-  runs.putSync(run.key, bytes)
+  segments.putSync(segment.key, bytes)
   await root.close()
   expect(await seen(place.folder)).toEqual({
     entries: [latin1Key(namespaceKey('acme'))],

@@ -1,17 +1,23 @@
-/** Runs of entries, against a plain sorted list of them. */
+/** Segments of entries, against a plain sorted list of them. */
 
 import { expect, test } from 'bun:test'
-import { cut, editSegments, Run, type RunStorage, writeRun } from '../../../src/storage/lmdb/segments.ts'
+import {
+  editSegments,
+  encodeSegment,
+  Segment,
+  type SegmentStorage,
+  splitSegments,
+} from '../../../src/storage/lmdb/segments.ts'
 import type { Entry, Key } from '../../../src/storage/store.ts'
 import { type Random, random } from '../../support/random.ts'
 
 const entry = (key: string, value: string): Entry => ({ key: Buffer.from(key), value: Buffer.from(value) })
 const text = ({ key, value }: Entry) => `${Buffer.from(key)}=${Buffer.from(value)}`
-const runOf = (entries: readonly Entry[]) => new Run(Buffer.from(writeRun(entries)))
+const segmentOf = (entries: readonly Entry[]) => new Segment(Buffer.from(encodeSegment(entries)))
 const some = [entry('a', '1'), entry('b', ''), entry('bb', '333'), entry('c', '4')]
 
-test('a run gives back its entries, and finds each', () => {
-  const run = runOf(some)
+test('a segment gives back its entries, and finds each', () => {
+  const run = segmentOf(some)
   expect(run.count).toBe(some.length)
   for (const [at, { key, value }] of some.entries()) {
     expect([run.key(at), run.value(at)].map(String)).toEqual([key, value].map(String))
@@ -26,11 +32,11 @@ test('a run gives back its entries, and finds each', () => {
     ['d', 4],
   ]
   for (const [key, at] of places) expect({ key, at: run.seek(Buffer.from(key)) }).toEqual({ key, at })
-  expect([runOf([]).count, runOf([]).seek(Buffer.from('a'))]).toEqual([0, 0])
+  expect([segmentOf([]).count, segmentOf([]).seek(Buffer.from('a'))]).toEqual([0, 0])
 })
 
 test('values stand as a page shows them', () => {
-  const run = runOf(some)
+  const run = segmentOf(some)
   for (let start = 0; start < some.length; start += 1) {
     for (let end = start + 1; end <= some.length; end += 1) {
       const length = run.valuesLength(start, end)
@@ -50,14 +56,14 @@ test('what is cut is about equally full, past no bound but for a single entry, a
   const entries = Array.from({ length: 99 }, (_, i) => entry(`a${100 + i}`, 'x'.repeat(11)))
   const sizes = (runs: Entry[][]) => runs.map((run) => run.length)
   // Each takes 24 bytes.
-  expect(sizes(cut(entries, () => 24 * 40))).toEqual([33, 33, 33])
-  expect(sizes(cut(entries, () => 24 * 99))).toEqual([99])
-  expect(sizes(cut(entries, () => 1))).toEqual(Array(99).fill(1))
-  expect(sizes(cut([entry('a1', ''), entry('a2', ''), entry('b1', '')], () => 1000))).toEqual([2, 1])
-  expect(cut([], () => 10)).toEqual([])
+  expect(sizes(splitSegments(entries, () => 24 * 40))).toEqual([33, 33, 33])
+  expect(sizes(splitSegments(entries, () => 24 * 99))).toEqual([99])
+  expect(sizes(splitSegments(entries, () => 1))).toEqual(Array(99).fill(1))
+  expect(sizes(splitSegments([entry('a1', ''), entry('a2', ''), entry('b1', '')], () => 1000))).toEqual([2, 1])
+  expect(splitSegments([], () => 10)).toEqual([])
 })
 
-test('many edits leave what they would leave in a sorted list, in runs that are in order', () => {
+test('many edits leave what they would leave in a sorted list, in segments that are in order', () => {
   for (let seed = 1; seed <= 60; seed += 1) {
     const chance = random(seed)
     const stored = new Map<string, Buffer>()
@@ -79,7 +85,7 @@ test('many edits leave what they would leave in a sorted list, in runs that are 
       const runs = [...stored].sort(([a], [b]) => (a < b ? -1 : 1))
       const kept: Entry[] = []
       for (const [under, bytes] of runs) {
-        const run = new Run(bytes)
+        const run = new Segment(bytes)
         for (let at = 0; at < run.count; at += 1) kept.push({ key: run.key(at), value: run.value(at) })
         // One search from any key lands in the run that may hold it.
         if (run.count > 0) expect(String(run.key(run.count - 1)) <= under).toBe(true)
@@ -91,7 +97,7 @@ test('many edits leave what they would leave in a sorted list, in runs that are 
   }
 })
 
-function storageOf(stored: Map<string, Buffer>, chance: Random): RunStorage {
+function storageOf(stored: Map<string, Buffer>, chance: Random): SegmentStorage {
   const most = 100 + chance.int(50)
   const sorted = () => [...stored.keys()].sort()
   const found = (key: string | undefined): Key | undefined => (key === undefined ? undefined : Buffer.from(key))

@@ -5,21 +5,21 @@ import { open } from 'lmdb'
 import { freeBytesMin, reservedBytesMin } from '../../../src/limits.ts'
 import { appendChecksum, noKey } from '../../../src/storage/lmdb/checksum.ts'
 import { keyEncoder, openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
-import { inspect } from '../../../src/storage/lmdb/scan.ts'
-import { type Runs, writeRun } from '../../../src/storage/lmdb/segments.ts'
+import { scanStore } from '../../../src/storage/lmdb/scan.ts'
+import { encodeSegment, type PackedKinds } from '../../../src/storage/lmdb/segments.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { workplace } from '../../support/executable.ts'
 import { storeConformance } from '../conformance.ts'
 
-// The keys of the suite begin with these letters: kept in runs, beside runs, and without any.
-for (const inRuns of [{ k: 16_384 }, { a: 1, k: 100 }, { b: 100, c: 4000 }, {}]) {
-  storeConformance(`LMDB with runs of ${JSON.stringify(inRuns)}`, () => openInRuns(inRuns))
+// The keys of the suite begin with these letters: kept in segments, beside segments, and without any.
+for (const kinds of [{ k: 16_384 }, { a: 1, k: 100 }, { b: 100, c: 4000 }, {}]) {
+  storeConformance(`LMDB with segments of ${JSON.stringify(kinds)}`, () => openInRuns(kinds))
 }
 
-function openInRuns(inRuns: Runs): Store {
+function openInRuns(kinds: PackedKinds): Store {
   const place = workplace()
-  const store = openLmdbStore(join(place.folder, 'store'), inRuns)
+  const store = openLmdbStore(join(place.folder, 'store'), kinds)
   const close = async () => {
     await store.close()
     place[Symbol.dispose]()
@@ -61,11 +61,11 @@ test('a read sees what another process has committed before it began', async () 
   await store.close()
 })
 
-/** The file as the first layout had it: no checksums, runs under their first key, the version among the records. */
+/** The file as the first layout had it: no checksums, segments under their first key, the version among the records. */
 async function writeFirstLayout(folder: string, version = 'postern 1'): Promise<void> {
   const root = open({ path: folder, overlappingSync: false, maxDbs: 4 })
   const data = root.openDB({ name: 'postern', encoding: 'binary', keyEncoder } as never)
-  const runs = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
+  const segments = root.openDB({ name: 'runs', encoding: 'binary', keyEncoder } as never)
   const entries = Array.from({ length: 50 }, (_, i) => ({
     key: Buffer.from(`cn\0${i + 10}`),
     value: Buffer.from(`${i}`),
@@ -76,7 +76,7 @@ async function writeFirstLayout(folder: string, version = 'postern 1'): Promise<
     data.put(Buffer.from('pn\x0010'), Buffer.from('{"server":"s"}'))
     for (const start of [0, 20, 40]) {
       const some = entries.slice(start, start + 20)
-      runs.put(some[0]?.key ?? '', Buffer.from(writeRun(some)))
+      segments.put(some[0]?.key ?? '', Buffer.from(encodeSegment(some)))
     }
   })
   await root.close()
@@ -87,7 +87,7 @@ test('a store of the first layout is upgraded when it is opened by whoever may d
   await writeFirstLayout(place.folder)
   const lies = () => readFileSync(join(place.folder, 'data.mdb'))
   const before = lies()
-  expect(() => openLmdbStore(place.folder)).toThrow(/it is of version 1, and this postern writes version 4/)
+  expect(() => openLmdbStore(place.folder)).toThrow(/it has layout version 1; this postern writes version 4/)
   expect(lies().equals(before)).toBe(true)
   const told: number[][] = []
   for (let opened = 0; opened < 2; opened += 1) {
@@ -125,13 +125,13 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
   })()
   const look = async () => {
     const seen: string[] = []
-    await inspect(place.folder, {
+    await scanStore(place.folder, {
       entry: (entry) => seen.push(`${Buffer.from(entry.key)}=${Buffer.from(entry.value)}`),
       damaged: () => seen.push('damaged'),
     })
     return seen
   }
-  await expect(look()).rejects.toThrow(/it is of version 2/)
+  await expect(look()).rejects.toThrow(/it has layout version 2/)
   const store = openLmdbStore(place.folder, undefined, (_from, _to, upgrade) => void upgrade())
   expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe('namespace')
   await store.close()
@@ -146,13 +146,13 @@ test('below the floor of free disk only what takes access away is written, and b
     store.commit({ puts: [{ key: Buffer.from('r'), value: Buffer.from(String(free)) }], fromReserve })
   expect((await write(false)).ok).toBe(true)
   free = freeBytesMin
-  await expect(write(false)).rejects.toThrow('make room')
+  await expect(write(false)).rejects.toThrow('free some space')
   expect((await write(true)).ok).toBe(true)
   free = reservedBytesMin + 2 ** 20
-  await expect(write(false)).rejects.toThrow('make room')
+  await expect(write(false)).rejects.toThrow('free some space')
   expect((await write(true)).ok).toBe(true)
   free = reservedBytesMin
-  await expect(write(true)).rejects.toThrow('make room')
+  await expect(write(true)).rejects.toThrow('free some space')
   expect(Buffer.from((await store.get(Buffer.from('r'))) ?? '').toString()).toBe(String(reservedBytesMin + 2 ** 20))
   await store.close()
 })

@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { pendingConnectsMax, upstreamHeadBytesMax } from '../../src/limits.ts'
+import { type ConnectionPool, createConnectionPool } from '../../src/upstream/connection-pool.ts'
 import type { OutgoingRequest } from '../../src/upstream/head.ts'
-import { createSockets, type Sockets } from '../../src/upstream/sockets.ts'
-import type { Origin } from '../../src/upstream/wire.ts'
+import type { Endpoint } from '../../src/upstream/http-connection.ts'
 import { eachClient } from '../support/clients.ts'
 import { random } from '../support/random.ts'
 
@@ -17,7 +17,7 @@ let requests: string[] = []
 let answersEarly = false
 let onClose: (socket: unknown) => unknown = () => {}
 let server: Bun.TCPSocketListener<{ seen: string }>
-let sockets: Sockets
+let sockets: ConnectionPool
 
 beforeAll(() => {
   server = Bun.listen<{ seen: string }>({
@@ -78,8 +78,8 @@ const chunked =
   'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nafter: all\r\n\r\n'
 
 eachClient((open) => {
-  const openSockets = (to: Partial<Origin> = {}) =>
-    createSockets({ address: '127.0.0.1', port: server.port, certified: undefined, ...to }, open)
+  const openSockets = (to: Partial<Endpoint> = {}) =>
+    createConnectionPool({ address: '127.0.0.1', port: server.port, certified: undefined, ...to }, open)
   beforeEach(() => {
     sockets?.close()
     sockets = openSockets()

@@ -1,24 +1,6 @@
-/** The reference page: the OpenAPI document as HTML that needs no script, no font and no network. */
+/** The reference of the HTTP API, from the OpenAPI document. */
 
-import { createHash } from 'node:crypto'
-
-const style = `
-:root { color-scheme: light dark; }
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 50rem; margin: 3rem auto; padding: 0 1rem; }
-body { overflow-wrap: anywhere; }
-h2 { margin-top: 3rem; font-size: 1.2rem; }
-code, pre { font: 13px/1.5 ui-monospace, monospace; }
-pre { overflow: auto; padding: .8rem; border: 1px solid #8885; border-radius: 6px; overflow-wrap: normal; }
-table { border-collapse: collapse; width: 100%; }
-td, th { text-align: left; vertical-align: top; padding: .35rem .8rem .35rem 0; border-bottom: 1px solid #8883; }
-nav ul { columns: 18rem; padding-left: 1.2rem; }
-.method { font-weight: 700; text-transform: uppercase; }
-summary { cursor: pointer; }
-`
-/** Nothing but this style: no script runs, nothing is loaded, nobody frames the page. */
-export const docsPolicy =
-  `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; ` +
-  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+import { contentsList, framed, escapeHtml as text } from './frame.ts'
 
 interface Document {
   readonly info: { readonly title: string; readonly version: string; readonly description: string }
@@ -39,36 +21,28 @@ interface Operation {
 
 type Content = Readonly<Record<string, { readonly schema: object; readonly example?: object }>>
 
-export function docsPage(document: object): string {
+/** `basePath` is that of the base URL, without a slash at its end. */
+export function apiPage(document: object, basePath: string): string {
   const { info, servers, paths, components } = document as Document
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, ...operation })),
   )
   const baseUrl = servers[0]?.url ?? ''
-  const contents = operations.map(
-    ({ operationId, summary }) => `<li><a href="#${text(operationId)}">${text(summary)}</a></li>`,
-  )
+  const contents = operations.map(({ operationId, summary }) => ({ id: operationId, title: text(summary) }))
   const sections = operations.map((operation) => section(operation, baseUrl))
   const schemas = Object.entries(components.schemas).map(
     ([name, schema]) =>
       `<details id="${name}"><summary><code>${name}</code></summary><pre>${text(JSON.stringify(schema, null, 2))}</pre></details>`,
   )
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${text(info.title)} ${text(info.version)}</title><style>${style}</style></head><body><main>
-<h1>${text(info.title)} ${text(info.version)}</h1>
+  const body = `<h1>API reference</h1>
 <p>${text(info.description)}</p>
 <p>Base URL <code>${text(baseUrl)}</code>. Send an API key or a service token as
-<code>Authorization: Bearer …</code>. The same as a document: <a href="openapi.json"><code>openapi.json</code></a>.</p>
-<nav aria-label="Contents"><ul>
-${contents.join('\n')}
-<li><a href="#schemas">Schemas</a></li>
-</ul></nav>
+<code>Authorization: Bearer …</code>. The same as a document: <a href="${text(basePath)}/openapi.json"><code>openapi.json</code></a>.</p>
+${contentsList([...contents, { id: 'schemas', title: 'Schemas' }])}
 ${sections.join('\n')}
 <h2 id="schemas">Schemas</h2>
-${schemas.join('\n')}
-</main></body></html>
-`
+${schemas.join('\n')}`
+  return framed({ title: `API reference - ${info.title} ${info.version}`, basePath: text(basePath), body })
 }
 
 interface Placed extends Operation {
@@ -90,9 +64,9 @@ function section(operation: Placed, baseUrl: string): string {
 <p><code><span class="method">${text(method)}</span> ${text(path)}</code></p>
 <p>${words(description)}</p>
 <pre>${text(exampleOf(operation, baseUrl))}</pre>
-${rows.length > 0 ? `<table><tr><th>Parameter</th><th>In</th><th>Meaning</th></tr>${rows.join('')}</table>` : ''}
+${rows.length > 0 ? `<div class="wide"><table><tr><th>Parameter</th><th>In</th><th>Meaning</th></tr>${rows.join('')}</table></div>` : ''}
 ${requestBody === undefined ? '' : `<p>Body: ${reference(requestBody.content)}</p>`}
-<table><tr><th>Status</th><th>Meaning</th><th>Body</th></tr>${answers.join('')}</table>`
+<div class="wide"><table><tr><th>Status</th><th>Meaning</th><th>Body</th></tr>${answers.join('')}</table></div>`
 }
 
 /** What stands for the parameters of a path. */
@@ -124,8 +98,4 @@ function reference(content: Content): string {
 /** Text with code in backticks. */
 function words(description: string): string {
   return text(description).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
-}
-
-function text(plain: string): string {
-  return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }

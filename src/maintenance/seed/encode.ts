@@ -8,7 +8,7 @@ import { type ConnectionPrivate, termsOf } from '../../storage/connections.ts'
 import { termBytes } from '../../storage/keys.ts'
 import type { Spool } from './spool.ts'
 
-export interface ReadyConnection {
+export interface EncodedConnection {
   readonly server: string | undefined
   /** Its JSON. `createdAt` is '' where the fixture leaves it out: the time of the first load stands there later. */
   readonly record: Buffer
@@ -32,10 +32,10 @@ export interface ReadyNamespace {
   /** How many do not say when they were made. */
   readonly undated: number
   /** The connection with the id of this index. */
-  read(index: number): ReadyConnection
+  read(index: number): EncodedConnection
 }
 
-export interface ReadyConnections {
+export interface EncodedConnections {
   readonly length: number
   /** Of the first that was read, and of the first mocked one. */
   readonly first: ConnectionName | undefined
@@ -62,7 +62,7 @@ interface Filling {
 /**  u32 length of all | u16 terms | u16 length of the server's name | u8 is dated | server | terms | record */
 const headBytes = 9
 
-export function collectReady(spool: Spool) {
+export function encodeConnections(spool: Spool) {
   const groups = new Map<string, Filling>()
   let count = 0
   let first: ConnectionName | undefined
@@ -108,7 +108,7 @@ export function collectReady(spool: Spool) {
       if (connection.mock?.enabled === true) firstMocked ??= { namespace, connectionId }
       return recordBytes
     },
-    ready: (): ReadyConnections => ({
+    ready: (): EncodedConnections => ({
       length: count,
       first,
       firstMocked,
@@ -119,8 +119,8 @@ export function collectReady(spool: Spool) {
 
 /** What a connection of fixtures has beside its record. */
 export function besideServer(server: string): Uint8Array {
-  const beside: ConnectionPrivate = { server }
-  return Buffer.from(JSON.stringify(beside))
+  const privatePart: ConnectionPrivate = { server }
+  return Buffer.from(JSON.stringify(privatePart))
 }
 
 function readyNamespace({ ids, places, ...rest }: Filling, spool: Spool): ReadyNamespace {

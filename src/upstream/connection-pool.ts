@@ -5,23 +5,23 @@
 
 import { pendingConnectsMax, socketIdleMs } from '../limits.ts'
 import { type OutgoingRequest, wireRequest } from './head.ts'
-import type { Abort, OpenWire, Origin, Receiver, Wire } from './wire.ts'
+import type { Abort, Endpoint, HttpConnection, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
 
-export interface Sockets {
+export interface ConnectionPool {
   /** Throws TypeError for a header that cannot be sent, Error where too many sockets are being connected. */
-  send(request: OutgoingRequest, receiver: Receiver): Abort
+  send(request: OutgoingRequest, receiver: ResponseHandler): Abort
   /** What is under way ends as it would; nothing is kept after it. */
   close(): void
 }
 
-export function createSockets(origin: Origin, open: OpenWire): Sockets {
+export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection): ConnectionPool {
   /** By how long they were unused. */
-  const idle: { readonly wire: Wire; readonly until: number }[] = []
+  const idle: { readonly wire: HttpConnection; readonly until: number }[] = []
   let connecting = 0
   let sweep: Timer | undefined
   let isClosed = false
 
-  function keep(wire: Wire, milliseconds: number): boolean {
+  function keep(wire: HttpConnection, milliseconds: number): boolean {
     if (isClosed) return false
     idle.push({ wire, until: performance.now() + milliseconds })
     // One timer for all: one for each of them would cost every exchange two.
@@ -35,7 +35,7 @@ export function createSockets(origin: Origin, open: OpenWire): Sockets {
     sweep = idle.length === 0 ? undefined : setTimeout(closeUnused, socketIdleMs).unref()
   }
 
-  function leave(wire: Wire): void {
+  function leave(wire: HttpConnection): void {
     const at = idle.findIndex((one) => one.wire === wire)
     if (at >= 0) idle.splice(at, 1)
   }
@@ -44,7 +44,7 @@ export function createSockets(origin: Origin, open: OpenWire): Sockets {
     connecting -= 1
   }
 
-  function take(): Wire {
+  function take(): HttpConnection {
     // The last one: the other side is the least likely to be closing it at this moment.
     for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
       if (last.until > performance.now()) return last.wire

@@ -3,7 +3,7 @@
  * the pool (sockets.ts) decides which wire serves a request and for how long an unused one is kept.
  */
 
-export interface Origin {
+export interface Endpoint {
   /** Without brackets. */
   readonly address: string
   readonly port: number
@@ -14,7 +14,7 @@ export interface Origin {
 }
 
 /** As it is written, byte for byte. */
-export interface WireRequest {
+export interface HttpRequest {
   readonly method: string
   /** With its query. */
   readonly path: string
@@ -24,7 +24,7 @@ export interface WireRequest {
 }
 
 /** Told of the response, in this order; after `onEnd` or `onError` nothing more. */
-export interface Receiver {
+export interface ResponseHandler {
   /** Names in small letters; what came several times is joined by commas. */
   onHead(status: number, headers: Readonly<Record<string, string>>): void
   onData(chunk: Buffer<ArrayBuffer>): void
@@ -35,24 +35,24 @@ export interface Receiver {
 /** What breaks an exchange off; its receiver is told nothing more. */
 export type Abort = () => void
 
-export interface Wire {
+export interface HttpConnection {
   /** Once at a time: the next one after `onEnd`. With TLS nothing is written before the certificate was accepted. */
-  start(request: WireRequest, receiver: Receiver): Abort
+  start(request: HttpRequest, receiver: ResponseHandler): Abort
   close(): void
 }
 
 /** Who keeps wires between exchanges. */
-export interface Keeper {
+export interface PoolEvents {
   /** Told once of each wire, whether it succeeded or not. */
   connected(): void
   /**
    * Keeps it for so many milliseconds; false where nothing is kept any more. Given only wires on which the response was
    * the last thing that came: what comes unasked would be taken for the next response.
    */
-  keep(wire: Wire, milliseconds: number): boolean
+  keep(wire: HttpConnection, milliseconds: number): boolean
   /** It is closed, kept or not. */
-  leave(wire: Wire): void
+  leave(wire: HttpConnection): void
 }
 
 /** Opens wires. The response is read strictly (RFC 9112): what two readers could understand differently is an error. */
-export type OpenWire = (origin: Origin, keeper: Keeper) => Wire
+export type OpenHttpConnection = (origin: Endpoint, keeper: PoolEvents) => HttpConnection

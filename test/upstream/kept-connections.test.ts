@@ -2,22 +2,22 @@
 
 import { expect, test } from 'bun:test'
 import { pendingConnectsMax } from '../../src/limits.ts'
-import { createSockets } from '../../src/upstream/sockets.ts'
-import type { Keeper, Wire } from '../../src/upstream/wire.ts'
+import { createConnectionPool } from '../../src/upstream/connection-pool.ts'
+import type { HttpConnection, PoolEvents } from '../../src/upstream/http-connection.ts'
 
 const receiver = { onHead() {}, onData() {}, onEnd() {}, onError() {} }
 const request = { method: 'POST', path: '/', host: 'a', headers: {}, body: '{}' }
 
 interface Opened {
-  readonly wire: Wire
-  readonly keeper: Keeper
+  readonly wire: HttpConnection
+  readonly keeper: PoolEvents
   starts: number
   closes: number
 }
 
 function pool() {
   const opened: Opened[] = []
-  const sockets = createSockets({ address: '192.0.2.1', port: 80, certified: undefined }, (_, keeper) => {
+  const sockets = createConnectionPool({ address: '192.0.2.1', port: 80, certified: undefined }, (_, keeper) => {
     const one: Opened = {
       keeper,
       starts: 0,

@@ -1,0 +1,52 @@
+/** What a start leaves in the store for later starts: the operator key, and what clients call the server. */
+
+import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
+import { CommandError } from '../errors.ts'
+import type { DataFolder } from '../maintenance/data-folder.ts'
+import type { Log } from '../ops/log.ts'
+import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
+import { asBuffer, type Store } from '../storage/store.ts'
+
+/** The first start of a data folder makes one operator key. Undefined later, and where the environment brought it. */
+export async function firstStart(
+  { store, secrets }: DataFolder,
+  operatorKey: string | undefined,
+  log: Log,
+): Promise<string | undefined> {
+  if ((await store.get(startedKey)) !== undefined) {
+    if (operatorKey !== undefined)
+      log.info('POSTERN_API_KEY is read at the first start only; later keys come from `postern keys create`')
+    return undefined
+  }
+  if (
+    operatorKey !== undefined &&
+    (await store.get(apiKeyDigestKey(apiKeyDigest(secrets.apiKeyPepper, operatorKey)))) !== undefined
+  ) {
+    throw new CommandError('POSTERN_API_KEY is also an API key of the fixtures: choose another')
+  }
+  const { key } = await createApiKey(store, secrets.apiKeyPepper, {
+    userId: 'operator',
+    name: 'first start',
+    operator: true,
+    now: new Date(),
+    ...(operatorKey !== undefined && { key: operatorKey }),
+  })
+  await store.commit({ puts: [{ key: startedKey, value: Buffer.from(new Date().toISOString()) }] })
+  return operatorKey === undefined ? key : undefined
+}
+
+/** Keeps what this server is called, and tells where it was called something else: that ends its tokens. */
+export async function recordBaseUrl(store: Store, url: string, log: Log): Promise<void> {
+  const stored = await store.get(baseUrlKey)
+  const before = stored === undefined ? undefined : asBuffer(stored).toString()
+  if (before === url) return
+  if (before !== undefined) {
+    log.warn('the base URL has changed since the last start, so earlier tokens are refused', { before, now: url })
+  }
+  try {
+    await store.commit({ puts: [{ key: baseUrlKey, value: Buffer.from(url) }] })
+  } catch (error) {
+    // A disk without room is no reason not to serve: this is only kept for `token explain`.
+    log.warn('the base URL could not be stored', { error: (error as Error).message })
+  }
+}

@@ -1,0 +1,71 @@
+/** Loading fixtures for a server: read, checked and brought into the store, with what it says on the way. */
+
+import { CommandError } from '../errors.ts'
+import { isLoopback } from '../http/guard.ts'
+import type { DataFolder } from '../maintenance/data-folder.ts'
+import { isLoaded, loadFixtures } from '../maintenance/seed/load.ts'
+import { type Fixtures, readFixtures } from '../maintenance/seed/read.ts'
+import { acceptsSampleKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
+import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
+import { createSpool } from '../maintenance/seed/spool.ts'
+import type { Log } from '../ops/log.ts'
+import { fixtureProblemsText } from './check.ts'
+import type { ServeConfig } from './config.ts'
+import { createProgress } from './progress.ts'
+
+/** Throws CommandError when the fixtures have problems; then nothing has changed. */
+export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
+
+export function fixtureLoader({ store, secrets, path }: DataFolder, config: ServeConfig, log: Log): LoadFixtures {
+  return async (sources) => {
+    const digest = digestOf(sources)
+    if (await isLoaded(store, digest)) return 'unchanged' as const
+    const progress = createProgress(log, process.stderr)
+    const reading = (done: number) => {
+      progress.step('reading fixtures', done)
+      if (done % giveBackEvery === 0) giveBack()
+    }
+    using spool = createSpool(path)
+    const { fixtures, problems } = readFixtures(sources, reading, spool)
+    if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
+    const isLarge = fixtures.connections.length >= giveBackEvery
+    if (isLarge) giveBack()
+    if (refusesSampleKeys(config) && hasSampleKey(fixtures.apiKeys)) throw sampleKeysRefused(config)
+    const onProgress = (done: number, total: number) => progress.step('loading fixtures', done, total)
+    const loaded = await loadFixtures(store, fixtures, digest, {
+      pepper: secrets.apiKeyPepper,
+      now: new Date(),
+      log,
+      onProgress,
+    })
+    progress.end()
+    log.info('fixtures loaded', { ...loaded })
+    // Later: whoever called has the fixtures still.
+    if (isLarge) setTimeout(giveBack, giveBackAfterMs).unref()
+    return fixtures
+  }
+}
+
+/** What reading so many connections leaves behind, the runtime would keep for later: some hundred megabytes. */
+const giveBackEvery = 100_000
+const giveBackAfterMs = 500
+const giveBack = () => Bun.gc(true)
+
+/** Others than this machine reach it, and nobody said that they may use the keys that everybody has. */
+function refusesSampleKeys({ host, areSampleKeysAllowed }: ServeConfig): boolean {
+  return !isLoopback(host) && !areSampleKeysAllowed
+}
+
+/** Looks at the keys of earlier loads too. Throws CommandError. */
+export async function checkSampleKeys({ store, secrets }: DataFolder, config: ServeConfig, log: Log): Promise<void> {
+  if (isLoopback(config.host) || !(await acceptsSampleKey(store, secrets.apiKeyPepper))) return
+  if (!config.areSampleKeysAllowed) throw sampleKeysRefused(config)
+  log.warn('the publicly known keys of the sample fixtures are accepted', { host: config.host })
+}
+
+function sampleKeysRefused({ host }: ServeConfig): CommandError {
+  return new CommandError(
+    `anyone who can reach ${host} could use the publicly known keys of the sample fixtures: load fixtures of your own ` +
+      'and revoke those keys (postern keys revoke), or allow them with --allow-sample-keys',
+  )
+}

@@ -1,0 +1,68 @@
+/** A document of `docs/` as a page, from its Markdown. */
+
+import { Marked, Renderer, type Tokens } from 'marked'
+import { contentsList, framed, type Heading } from './frame.ts'
+
+export interface DocumentSource {
+  readonly markdown: string
+  /** Names of the documents that have pages. */
+  readonly names: ReadonlySet<string>
+  /** Of the base URL, without a slash at its end. */
+  readonly basePath: string
+}
+
+/** A page has a list of its parts from so many on. */
+const partsListedFrom = 3
+
+/** The first heading is the title. */
+export function documentPage({ markdown, names, basePath }: DocumentSource): string {
+  const parts: Heading[] = []
+  const idOf = createHeadingIds()
+  const marked = new Marked({
+    renderer: {
+      heading({ tokens, depth, text }) {
+        const id = idOf(text)
+        const title = this.parser.parseInline(tokens)
+        if (depth === 2) parts.push({ id, title: title.replaceAll(/<\/?a\b[^>]*>/g, '') })
+        return `<h${depth} id="${id}">${title}</h${depth}>\n`
+      },
+      link({ href, tokens }) {
+        const text = this.parser.parseInline(tokens)
+        const target = targetOf(href, names, basePath)
+        return target === undefined ? text : `<a href="${target}">${text}</a>`
+      },
+      table(this: Renderer, token: Tokens.Table) {
+        return `<div class="wide">${Renderer.prototype.table.call(this, token)}</div>\n`
+      },
+      // Comments for those who read or generate the Markdown; no document has other HTML.
+      html: () => '',
+      image: () => '',
+    },
+  })
+  const [, title = 'Documentation', rest = ''] = /^# (.*)\n([^]*)$/.exec(markdown) ?? []
+  const html = marked.parse(rest, { async: false })
+  const contents = parts.length < partsListedFrom ? '' : `${contentsList(parts)}\n`
+  return framed({ title: `${title} - postern`, basePath, body: `<h1>${title}</h1>\n${contents}${html}` })
+}
+
+/** Undefined for what only the repository has. */
+function targetOf(href: string, names: ReadonlySet<string>, basePath: string): string | undefined {
+  if (/^(?:#|https?:)/.test(href)) return href
+  const [, name = '', part = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
+  if (name === 'README') return `${basePath}/docs${part}`
+  return names.has(name) ? `${basePath}/docs/${name}${part}` : undefined
+}
+
+/** Ids as GitHub makes them, so that a link to a part works in the repository and here. */
+export function createHeadingIds(): (text: string) => string {
+  const counts = new Map<string, number>()
+  return (text) => {
+    const id = text
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(/\s/g, '-')
+    const count = counts.get(id) ?? 0
+    counts.set(id, count + 1)
+    return count === 0 ? id : `${id}-${count}`
+  }
+}

@@ -1,0 +1,59 @@
+/** What all pages of `/docs` have in common: HTML that needs no script, no font and no network. */
+
+import { createHash } from 'node:crypto'
+
+const style = `
+:root { color-scheme: light dark; }
+body { font: 16px/1.55 system-ui, sans-serif; max-width: 50rem; margin: 0 auto 3rem; padding: 0 1rem; }
+body { overflow-wrap: anywhere; }
+header { padding: 1rem 0; border-bottom: 1px solid #8883; margin-bottom: 2rem; }
+header a { margin-right: 1.2rem; }
+h2 { margin-top: 3rem; font-size: 1.2rem; }
+h3 { margin-top: 2rem; font-size: 1rem; }
+code, pre { font: 13px/1.5 ui-monospace, monospace; }
+pre { overflow: auto; padding: .8rem; border: 1px solid #8885; border-radius: 6px; overflow-wrap: normal; }
+table { border-collapse: collapse; width: 100%; }
+td, th { text-align: left; vertical-align: top; padding: .35rem .8rem .35rem 0; border-bottom: 1px solid #8883; }
+.wide { overflow-x: auto; }
+.wide td, .wide th { min-width: 4.5rem; overflow-wrap: normal; }
+nav ul { columns: 18rem; padding-left: 1.2rem; }
+.method { font-weight: 700; text-transform: uppercase; }
+summary { cursor: pointer; }
+`
+/** Nothing but this style: no script runs, nothing is loaded, nobody frames the page. */
+export const docsPolicy =
+  `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; ` +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+export interface Frame {
+  readonly title: string
+  /** Of the base URL, without a slash at its end. */
+  readonly basePath: string
+  /** HTML. */
+  readonly body: string
+}
+
+export function framed({ title, basePath, body }: Frame): string {
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title><style>${style}</style></head><body>
+<header><a href="${basePath}/docs">Documentation</a><a href="${basePath}/docs/api">API reference</a></header><main>
+${body}
+</main></body></html>
+`
+}
+
+export interface Heading {
+  readonly id: string
+  /** HTML. */
+  readonly title: string
+}
+
+export function contentsList(headings: readonly Heading[]): string {
+  const items = headings.map(({ id, title }) => `<li><a href="#${escapeHtml(id)}">${title}</a></li>`)
+  return `<nav aria-label="Contents"><ul>\n${items.join('\n')}\n</ul></nav>`
+}
+
+export function escapeHtml(plain: string): string {
+  return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}

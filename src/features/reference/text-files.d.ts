@@ -1,0 +1,6 @@
+/** Documents are imported as their text. */
+
+declare module '*.md' {
+  const text: string
+  export default text
+}

@@ -1,0 +1,46 @@
+/** The fields that a fixture may leave out, as the contract fills them. */
+
+import { type Connection, urlProblem } from '../../model/connection.ts'
+import type { ServerDetail } from '../../model/server.ts'
+import type { FixtureConnection, FixtureFile } from './schema.ts'
+
+export function completeServer(server: NonNullable<FixtureFile['servers']>[number]): ServerDetail {
+  const { qualifiedName, displayName, description, remote, connections } = server
+  return {
+    qualifiedName,
+    displayName,
+    description,
+    iconUrl: server.iconUrl ?? null,
+    remote,
+    deploymentUrl: server.deploymentUrl ?? null,
+    connections,
+    security: server.security ?? null,
+    tools:
+      server.tools?.map(({ description: text = null, name, ...rest }) => ({ name, description: text, ...rest })) ??
+      null,
+    resources: server.resources ?? null,
+    prompts: server.prompts ?? null,
+  }
+}
+
+export function connectionProblem({ transport = 'http', mcpUrl = null }: FixtureConnection): string | undefined {
+  if (transport === 'uplink' && mcpUrl !== null) return 'must be null or left out for an uplink'
+  if (transport === 'http' && mcpUrl === null) return 'is missing'
+  return mcpUrl === null ? undefined : urlProblem(mcpUrl)
+}
+
+export function completeConnection(given: FixtureConnection): Connection {
+  const { connectionId, mock, iconUrl, createdAt, serverInfo } = given
+  return {
+    connectionId,
+    name: given.name ?? connectionId,
+    mcpUrl: given.mcpUrl ?? null,
+    metadata: given.metadata ?? null,
+    transport: given.transport ?? 'http',
+    ...(mock !== undefined && { mock }),
+    ...(iconUrl !== undefined && { iconUrl }),
+    createdAt: createdAt ?? '',
+    status: given.status ?? { state: 'connected' },
+    ...(serverInfo !== undefined && { serverInfo }),
+  }
+}

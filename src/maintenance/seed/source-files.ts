@@ -1,0 +1,55 @@
+/** Fixture files where they lie: found, read, and told apart from what they were before. */
+
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { CommandError } from '../../errors.ts'
+
+/** A file by the name people know it by. Read when needed and not kept: a large set is larger than memory likes. */
+export interface SourceFile {
+  readonly file: string
+  read(): Uint8Array
+}
+
+/** The `*.json` files of the folders, by name. Throws CommandError for a folder that cannot be read. */
+export function findFixtureFiles(folders: readonly string[]): string[] {
+  return folders.flatMap((folder) => {
+    try {
+      const names = readdirSync(folder).filter((name) => name.endsWith('.json') && !name.endsWith('.schema.json'))
+      if (names.length === 0) throw new CommandError(`there is no *.json file in ${folder}`)
+      return names.sort().map((name) => join(folder, name))
+    } catch (error) {
+      if (error instanceof CommandError) throw error
+      throw new CommandError(`cannot read the fixtures folder ${JSON.stringify(folder)}: ${whyNot(error)}`, 1, {
+        cause: error,
+      })
+    }
+  })
+}
+
+function whyNot(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT') return 'it is not there'
+  return code === 'ENOTDIR' ? 'it is a file: name the folder that it is in' : message
+}
+
+export function sourceFile(file: string): SourceFile {
+  return {
+    file,
+    read() {
+      try {
+        return readFileSync(file)
+      } catch (error) {
+        throw new CommandError(`cannot read ${file}: ${(error as Error).message}`, 1, { cause: error })
+      }
+    },
+  }
+}
+
+/** The same for the same files with the same bytes: tells an edit from none, and is no protection. */
+export function digestOf(sources: Iterable<SourceFile>): string {
+  const files = [...sources].map(({ file, read }) => `${file}\0${Bun.hash.xxHash3(read())}`)
+  return createHash('sha256')
+    .update(`fixtures 1\0${files.join('\0')}`)
+    .digest('hex')
+}

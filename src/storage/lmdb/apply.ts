@@ -1,0 +1,80 @@
+/** A write, inside a transaction: checked whole, then made. */
+
+import { freeBytesMin, reservedBytesMin } from '../../limits.ts'
+import { applyCounts, type Committed, checkKey, equalBytes, type Key, type Write } from '../store.ts'
+import { appendChecksum, noKey, verifyChecksum } from './checksum.ts'
+import { requireFreeSpace } from './free-space.ts'
+import type { Records } from './records.ts'
+import type { Bytes } from './root.ts'
+import { editSegments, type SegmentEditor } from './segments.ts'
+
+export interface WriteTarget {
+  readonly folder: string
+  readonly data: Bytes
+  readonly segments: Bytes
+  readonly records: Records
+  /** Tells the room on the folder's disk. */
+  readonly free: (folder: string) => number
+}
+
+/**
+ * Nothing is written before every check and count has been looked at. Throws StoreError `too_large`, and `unavailable`
+ * where the disk would be too full: what was written by then must be taken back.
+ */
+export function applyWrite({ folder, data, segments, records, free }: WriteTarget, write: Write): Committed {
+  const conflicts: Key[] = []
+  for (const { key, value } of write.checks ?? []) {
+    if (!equalBytes(records.find(key), value)) conflicts.push(key)
+  }
+  const { entries: counts, full } = applyCounts(conflicts.length > 0 ? [] : (write.counts ?? []), records.find)
+  if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
+  // Pages are rarely full, and a segment ends somewhere in its last one.
+  let bytes = 0
+  const weighed = (key: Key, value: Uint8Array): Uint8Array => {
+    bytes += value.length * 1.5 + keyBytesAbout
+    return appendChecksum(key, value)
+  }
+  const editor = segmentEditor(segments, records, weighed)
+  for (const key of write.deletes ?? []) {
+    checkKey(key)
+    if (records.isPacked(key)) editor.remove(key)
+    else data.remove(key)
+  }
+  for (const { key, value } of counts) {
+    if (value.length === 0) data.remove(key)
+    else data.put(key, weighed(key, value))
+  }
+  for (const entry of write.puts ?? []) {
+    checkKey(entry.key)
+    if (records.isPacked(entry.key)) editor.put(entry)
+    else data.put(entry.key, weighed(entry.key, entry.value))
+  }
+  editor.flush()
+  requireFreeSpace(folder, bytes, write.fromReserve === true ? reservedBytesMin : freeBytesMin, free)
+  return { ok: true }
+}
+
+const keyBytesAbout = 100
+
+function segmentEditor(
+  segments: Bytes,
+  records: Records,
+  weighed: (key: Key, value: Uint8Array) => Uint8Array,
+): SegmentEditor {
+  return editSegments({
+    bytesMax: records.segmentBytesMax,
+    atOrAfter(key) {
+      for (const entry of segments.getRange({ start: key, limit: 1 })) {
+        return { ...entry, value: verifyChecksum(noKey, entry.value) }
+      }
+      return undefined
+    },
+    keyBefore(key) {
+      const from = key === undefined ? {} : { start: key, exclusiveStart: true }
+      for (const before of segments.getKeys({ ...from, reverse: true, limit: 1 } as never)) return before
+      return undefined
+    },
+    put: (key, value) => void segments.put(key, weighed(noKey, value)),
+    remove: (key) => void segments.remove(key),
+  })
+}

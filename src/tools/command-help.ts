@@ -1,0 +1,76 @@
+/** The commands and their flags as tables, from where the program defines them. */
+
+import type { Argument, Command, Option } from 'commander'
+import { createProgram } from '../cli/program.ts'
+
+const nothing = () => undefined
+const program = createProgram({ terminal: { stdout: nothing, stderr: nothing }, exit: nothing })
+
+/** Flags of `serve`, with variables and defaults. */
+export function settingsTable(): string {
+  const serve = program.commands.find((command) => command.name() === 'serve')
+  const rows = (serve?.options ?? []).map((option) => {
+    const { flags, envVar } = option
+    return `| ${code(flags)} | ${code(envVar)} | ${code(presetOf(option))} | ${cell(option.description)} |`
+  })
+  return ['| Flag | Environment | Default | |', '|---|---|---|---|', ...rows].join('\n')
+}
+
+/** Every command, with its arguments and flags. Those of `serve` and `dev` are a table of their own. */
+export function commandReference(): string {
+  return leavesOf(program)
+    .map(({ path, command }) => commandSection(path, command))
+    .join('\n\n')
+}
+
+interface Leaf {
+  readonly path: string
+  readonly command: Command
+}
+
+function leavesOf(group: Command, above = ''): Leaf[] {
+  return group.commands
+    .filter((command) => command.name() !== 'help')
+    .flatMap((command) => {
+      const path = `${above}${command.name()}`
+      return command.commands.length > 0 ? leavesOf(command, `${path} `) : [{ path, command }]
+    })
+}
+
+function commandSection(path: string, command: Command): string {
+  const options = ['serve', 'dev'].includes(path) ? [] : command.options.filter(({ hidden }) => !hidden)
+  const { registeredArguments } = command
+  const rows = [
+    ...registeredArguments.filter(({ description }) => description !== '').map((one) => row(one.name(), one)),
+    ...options.map((one) => row(one.flags, one)),
+  ]
+  const table = rows.length > 0 ? ['', '| | Default | |', '|---|---|---|', ...rows] : []
+  const usage = ['postern', path, ...registeredArguments.map(argumentTerm)].join(' ')
+  return [`### ${path}`, '', `${code(usage)}: ${command.description()}.`, ...table].join('\n')
+}
+
+function argumentTerm(argument: Argument): string {
+  const name = `${argument.name()}${argument.variadic ? '...' : ''}`
+  return argument.required ? `<${name}>` : `[${name}]`
+}
+
+function row(term: string, one: Argument | Option): string {
+  return `| ${code(term)} | ${code(presetOf(one))} | ${cell(one.description)} |`
+}
+
+/** A default that is made when the command runs is said in the description. */
+const presetInWords = / \(default: ([^)]*)\)/
+
+function presetOf({ defaultValue, defaultValueDescription, description }: Argument | Option): string | undefined {
+  // Of a flag like --no-public-upstream it is what the flag takes away.
+  const preset = typeof defaultValue === 'boolean' ? undefined : defaultValue
+  return defaultValueDescription ?? preset ?? presetInWords.exec(description)?.[1]
+}
+
+function code(text: string | undefined): string {
+  return text === undefined ? '' : `\`${text}\``
+}
+
+function cell(description: string): string {
+  return description.replace(presetInWords, '').replaceAll('|', '\\|').replaceAll('<', '&lt;')
+}

@@ -1,0 +1,104 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { createHeadingIds, documentPage } from '../../../src/features/reference/document-page.ts'
+import { referenceHandlers } from '../../../src/features/reference/routes.ts'
+import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+
+const names = readdirSync(resolve(import.meta.dir, '../../../docs')).map((file) => file.replace(/\.md$/, ''))
+const paths = names.map((name) => (name === 'README' ? '/docs' : `/docs/${name}`))
+
+let platform: TestPlatform
+beforeAll(async () => {
+  platform = await createTestPlatform()
+})
+
+const idsOf = (page: string) => [...page.matchAll(/ id="([^"]*)"/g)].map(([, id = '']) => id)
+const linksOf = (page: string) => [...page.matchAll(/ href="([^"]*)"/g)].map(([, href = '']) => href)
+
+describe('every document of docs/ is a page', () => {
+  test('there are many', () => expect(paths.length).toBeGreaterThan(15))
+  for (const path of paths) {
+    test(path, async () => {
+      const response = await platform.fetch(path)
+      const page = await response.text()
+      expect({ status: response.status, type: response.headers.get('content-type') }).toEqual({
+        status: 200,
+        type: 'text/html; charset=utf-8',
+      })
+      expect(response.headers.get('content-security-policy')).toBe(
+        (await platform.fetch('/docs/api')).headers.get('content-security-policy'),
+      )
+      expect(page).toMatch(/<title>[^<]{4,} - postern<\/title>/)
+      expect(page.match(/<h1>[^<]+<\/h1>/g)).toHaveLength(1)
+      expect(page).toContain('<meta name="viewport" content="width=device-width, initial-scale=1">')
+      expect(page).not.toMatch(/<script|<link|<img|<!--| src=| style="| on\w+=|url\(|@import/)
+      // A wide table scrolls within the page; the page itself does not.
+      expect(page.match(/<table>/g)?.length).toBe(page.match(/<div class="wide"><table>/g)?.length)
+      expect(new Set(idsOf(page)).size).toBe(idsOf(page).length)
+    })
+
+    test(`${path}: its links lead somewhere`, async () => {
+      const page = await (await platform.fetch(path)).text()
+      for (const href of linksOf(page)) {
+        if (href.startsWith('https://')) continue
+        const [target = '', part] = href.split('#')
+        const response = await platform.fetch(target === '' ? path : target)
+        expect({ href, status: response.status }).toEqual({ href, status: 200 })
+        if (part !== undefined)
+          expect({ href, ids: idsOf(await response.text()) }).toMatchObject({
+            href,
+            ids: expect.arrayContaining([part]),
+          })
+      }
+    })
+  }
+})
+
+test('the index leads to every page, and to the API reference', async () => {
+  const links = linksOf(await (await platform.fetch('/docs')).text())
+  for (const path of [...paths, '/docs/api']) expect(links).toContain(path)
+})
+
+test('what is no document is not found, and other methods are told so', async () => {
+  for (const path of ['/docs/none', '/docs/README', '/docs/policy.md', '/docs/..%2Fpolicy', '/docs/constructor']) {
+    expect({ path, status: (await platform.fetch(path)).status }).toEqual({ path, status: 404 })
+  }
+  for (const path of ['/docs', '/docs/api', '/docs/policy']) {
+    const posted = await platform.fetch(path, { method: 'POST' })
+    expect({ path, status: posted.status, allow: posted.headers.get('allow') }).toEqual({
+      path,
+      status: 405,
+      allow: 'GET',
+    })
+    expect((await platform.fetch(`${path}?x=1`)).status).toBe(400)
+    const [head, health] = await Promise.all([path, '/health'].map((one) => platform.fetch(one, { method: 'HEAD' })))
+    expect({ path, head: head?.status }).toEqual({ path, head: health?.status ?? 0 })
+  }
+})
+
+test('links stay below the path of the base URL', async () => {
+  const { document } = referenceHandlers('https://example.com/gate')
+  const page = await (await document(new Request('http://localhost/docs/policy'))).text()
+  const links = linksOf(page).filter((href) => !href.startsWith('#'))
+  expect(links.length).toBeGreaterThan(2)
+  for (const href of links) expect(href).toStartWith('/gate/docs')
+})
+
+test('HTML, images and links to other schemes do not get into a page', () => {
+  const markdown =
+    '# T\n\n<script>a</script>\n\nx <b onclick="x">b</b> ![i](http://x/i.png) [j](javascript:alert(1)) [r](../src/a.ts) `<i>`'
+  const page = documentPage({ markdown, names: new Set(), basePath: '' })
+  expect(page).not.toMatch(/<script|onclick|<img|javascript:|\.\.\/src|<i>/)
+  expect(page).toContain('&lt;i&gt;')
+})
+
+test('ids of headings are those of GitHub', () => {
+  const idOf = createHeadingIds()
+  expect(['Two words', 'What `a.b` is', 'Two words', 'A (2026-11-22)'].map(idOf)).toEqual([
+    'two-words',
+    'what-ab-is',
+    'two-words-1',
+    'a-2026-11-22',
+  ])
+})
