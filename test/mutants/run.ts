@@ -32,7 +32,7 @@ const core = [
   'src/upstream',
 ]
 /** All that the tests read. */
-const parts = ['src', 'test', 'fixtures', 'bunfig.toml', 'package.json', 'package-lock.json', 'tsconfig.json']
+const parts = ['src', 'test', 'fixtures', 'docs', 'bunfig.toml', 'package.json', 'package-lock.json', 'tsconfig.json']
 const shareMin = 0.9
 /** Whoever decides something else must be noticed, or nobody is listening. */
 const canaryFile = 'src/policy/decide.ts'
@@ -45,8 +45,9 @@ const count = Number(positionals[0] ?? 300)
 const seed = values.seed === undefined ? Date.now() % 1e6 : Number(values.seed)
 const placeOf = ({ file, line, column }: Mutant) => `${file}:${line}:${column}`
 const equals: readonly { file: string; before: string; after: string }[] = equal
-const isKnown = ({ file, before, after }: Mutant) =>
-  equals.some((one) => one.file === file && one.before === before && one.after === after)
+const isSame = (one: (typeof equals)[number], { file, before, after }: Mutant) =>
+  one.file === file && one.before === before && one.after === after
+const isKnown = (mutant: Mutant) => equals.some((one) => isSame(one, mutant))
 
 const started = performance.now()
 const seconds = () => Math.round((performance.now() - started) / 1000)
@@ -73,6 +74,10 @@ async function main(): Promise<number> {
     places?.some((place) => mutant.file === place || `${placeOf(mutant)}:`.startsWith(`${place}:`))
   const chosen = places === undefined ? sample(all, count, random(seed).int) : all.filter(isAt)
   if (chosen.length === 0) throw new Error(`nothing can be changed at ${places?.join(', ')}`)
+  for (const one of equals) {
+    if (!all.some((mutant) => isSame(one, mutant)))
+      console.log(`equal.json: not in ${one.file} any more: ${one.before}`)
+  }
   console.log(`${chosen.length} of ${all.length} changes in ${files.length} files, seed ${seed}`)
 
   const suites = await openSuites(tree)
@@ -93,7 +98,7 @@ async function main(): Promise<number> {
     if (verdict.tooLong) tooLong += 1
     if (verdict.by !== undefined) continue
     survivors.push(mutant)
-    const who = verdict.asked === 0 ? 'no suite runs it' : `${verdict.asked} suites run it`
+    const who = `${verdict.asked} suites asked`
     console.log(`${placeOf(mutant)} (${who}; ${index + 1}/${chosen.length}, ${seconds()} s)`)
     console.log(`  - ${mutant.before}\n  + ${mutant.after}`)
   }

@@ -79,7 +79,10 @@ export async function openSuites(tree: Tree): Promise<Suites> {
       const key = ({ test }: Suite) => `${file} ${test}`
       const rank = (suite: Suite) =>
         nearness(file, suite.test) * 10 + (noticed.get(key(suite)) ?? 0) - suite.milliseconds / 1000
-      const chosen = all.filter((suite) => runs(suite, mutant)).sort((a, b) => rank(b) - rank(a))
+      const running = all.filter((suite) => runs(suite, mutant))
+      // The runtime counts some lines as not run that are: then those of the same folder are asked.
+      const near = all.filter(({ test, lines }) => nearness(file, test) > 0 && lines.has(file))
+      const chosen = (running.length > 0 ? running : near).sort((a, b) => rank(b) - rank(a))
       return tree.with(
         file,
         (text) => text.slice(0, mutant.start) + mutant.replacement + text.slice(mutant.end),
