@@ -173,7 +173,7 @@ describe('who forges tokens from an address', () => {
     const tokens = [await mintToken(before.fetch, sampleKeys.ada), await mintToken(before.fetch, sampleKeys.grace)]
     const platform = await createTestPlatform({ store: before.store, rates: { mints: 0, failures: 1 } })
     const list = async (credential: string) => (await platform.fetch('/connect/northwind', bearer(credential))).status
-    return { tokens, list, logged: platform.logged, fetch: platform.fetch }
+    return { tokens, list, logged: platform.logged, fetch: platform.fetch, store: platform.store }
   }
 
   test('without knowing a key’s id, costs no signature and holds nobody up', async () => {
@@ -191,6 +191,15 @@ describe('who forges tokens from an address', () => {
     expect([await list(ada), await list(grace), await list(sampleKeys.ada)]).toEqual([429, 200, 200])
     // Nor one that is made here meanwhile.
     expect(await list(await mintToken(fetch, sampleKeys.ada))).toBe(200)
+  })
+
+  test('holds up no token that was accepted before, whatever is written meanwhile', async () => {
+    const { tokens, list, store } = await restarted()
+    const [ada = ''] = tokens
+    expect(await list(ada)).toBe(200)
+    for (let i = 0; i < 100; i += 1) expect([401, 429]).toContain(await list(forge(ada, { jti: `tok_${i}` })))
+    await store.commit({ puts: [{ key: registryVersionKey, value: Buffer.from('another') }] })
+    expect(await list(ada)).toBe(200)
   })
 })
 
