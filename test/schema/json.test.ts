@@ -11,6 +11,9 @@ test('parseWithin() builds nothing of what has more in it', () => {
     ['[1,2,3,4,5,6,7]', false],
     ['[[],[],[]]', true],
     ['[[[[]]]]', false],
+    // What was closed before counts for nothing.
+    ['[[],[[[]]]]', false],
+    ['[[],[[]]]', true],
     ['{"a":{"b":[[1]]}}', false],
   ]
   for (const [text, isWithin] of rows) {

@@ -121,6 +121,11 @@ describe('headers of the newer revision', () => {
     const message = messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'ping' }))
     for (const headers of [{}, { 'mcp-protocol-version': '2025-06-18' }])
       expect(protocolEra(message, new Headers(headers))).toBe('handshake')
+    // What is looked at may be of the handshake all the same.
+    const progress = messageOf(
+      encoded({ jsonrpc: '2.0', id: 1, method: 'ping', params: { _meta: { progressToken: 1 } } }),
+    )
+    expect(await protocolEra(progress, new Headers({ 'mcp-protocol-version': '2025-06-18' }))).toBe('handshake')
   })
 })
 
