@@ -351,6 +351,8 @@ export const segmentSpillBytes = MB
 export const fileCheckTriesMax = 5
 /** Ours: LMDB’s own bound: no tree is deeper. Past it: the file is damaged. */
 export const treeDepthMax = 32
+/** Ours: API keys that are read at once for a list of all. Past it: the next read. */
+export const apiKeysPerRead = 1000
 /** Ours: leftover connections that are removed in one commit. Past it: the next commit. */
 export const leftoverBatchMax = 500
 /** Ours: marks of removed namespaces that are read: as many as the largest store has namespaces. Past it: the rest is not looked at. */

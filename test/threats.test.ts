@@ -1,8 +1,9 @@
-/** The threats that the platform stands against (`threats.json`), each with its control and the tests that show it. */
+/**
+ * The threats that the platform stands against (`threats.json`), each with its control and the tests that show it. That
+ * those ran and passed is for the end of `make test` to say (`results/check.ts`).
+ */
 
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import threats from './threats.json' with { type: 'json' }
 
 test('every threat has a row of its own, numbered within its letter', () => {
@@ -14,18 +15,12 @@ test('every threat has a row of its own, numbered within its letter', () => {
   expect(Math.min(...counts)).toBeGreaterThan(6)
 })
 
-for (const { row, threat, tests } of threats) {
-  test(`${row} ${threat}: its tests are there`, () => {
-    expect(tests).not.toBeEmpty()
-    for (const named of tests) {
-      const [file = '', title = ''] = named.split(/: (.*)/)
-      const text = readFileSync(join(import.meta.dir, file), 'utf8')
-      // The cases of the API are files beside their test.
-      const isThere =
-        file === 'api/cases.test.ts'
-          ? readFileSync(join(import.meta.dir, 'api', title)).length > 0
-          : text.includes(title.replaceAll("'", "\\'")) || text.includes(title)
-      expect({ named, isThere }).toEqual({ named, isThere: true })
-    }
-  })
-}
+test('every threat names tests, and each once', () => {
+  for (const { row, tests } of threats) {
+    expect({ row, isNamed: tests.length > 0, count: new Set(tests).size }).toEqual({
+      row,
+      isNamed: true,
+      count: tests.length,
+    })
+  }
+})

@@ -1,10 +1,11 @@
 /** API keys: 256 bits of randomness, of which only a keyed hash is stored (contract 2). */
 
 import { createHmac, randomBytes } from 'node:crypto'
-import { apiKeyCharsMax, apiKeyCharsMin } from '../limits.ts'
+import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../limits.ts'
 import type { ApiKey } from '../model/registry.ts'
-import { apiKeyDigestKey, apiKeyKey, apiKeys, prefixRange, registryVersionKey } from '../storage/keys.ts'
-import { asBuffer, type Entry, type Store } from '../storage/store.ts'
+import { apiKeyKey, apiKeys, prefixRange, registryVersionKey } from '../storage/keys.ts'
+import { apiKeyDigestEntry, apiKeyEntry, readApiKey } from '../storage/registry-records.ts'
+import type { Entry, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
 export function newApiKey(): string {
@@ -24,16 +25,9 @@ export function apiKeyDigest(pepper: Buffer, key: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex')
 }
 
-export function readApiKey(bytes: Uint8Array): ApiKey {
-  return JSON.parse(asBuffer(bytes).toString()) as ApiKey
-}
-
 /** The two entries of a key: its record by id, and its id by digest. */
 export function apiKeyEntries(record: ApiKey, digest: string): Entry[] {
-  return [
-    { key: apiKeyKey(record.keyId), value: Buffer.from(JSON.stringify(record)) },
-    { key: apiKeyDigestKey(digest), value: Buffer.from(record.keyId) },
-  ]
+  return [apiKeyEntry(record), apiKeyDigestEntry(digest, record.keyId)]
 }
 
 export interface NewApiKey {
@@ -67,8 +61,15 @@ export async function createApiKey(
 
 /** All keys, oldest first, the revoked ones too. */
 export async function listApiKeys(store: Store): Promise<ApiKey[]> {
-  const { entries } = await store.range({ ...prefixRange(apiKeys), limit: 100_000 })
-  const records = entries.map(({ value }) => readApiKey(value))
+  const records: ApiKey[] = []
+  let { gte, lt } = prefixRange(apiKeys)
+  for (let more = true; more; ) {
+    const page = await store.range({ gte, lt, limit: apiKeysPerRead })
+    for (const { value } of page.entries) records.push(readApiKey(value))
+    const last = page.entries.at(-1)
+    if (last !== undefined) gte = Buffer.concat([last.key, Buffer.of(0)])
+    more = page.more
+  }
   return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 
@@ -82,7 +83,7 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
     const revoked: ApiKey = { ...record, revokedAt: now.toISOString() }
     const committed = await store.commit({
       checks: [{ key: apiKeyKey(keyId), value: stored }],
-      puts: [{ key: apiKeyKey(keyId), value: Buffer.from(JSON.stringify(revoked)) }, newVersion(registryVersionKey)],
+      puts: [apiKeyEntry(revoked), newVersion(registryVersionKey)],
       fromReserve: true,
     })
     if (committed.ok) return true

@@ -22,6 +22,7 @@ import {
   serverKey,
   signingKeysKey,
 } from '../storage/keys.ts'
+import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../storage/registry-records.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
 
@@ -78,34 +79,28 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): R
     records.set(name, { value })
     return value
   }
-  const json = <T>(bytes: Uint8Array) => JSON.parse(Buffer.from(bytes).toString()) as T
-  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
   const itself = (bytes: Uint8Array) => bytes
   const present = () => true
-  const apiKey = (keyId: string) => read(`key\0${keyId}`, () => apiKeyKey(keyId), json<ApiKey>)
+  const apiKey = (keyId: string) => read(`key\0${keyId}`, () => apiKeyKey(keyId), readApiKey)
 
   return {
     version,
     apiKey,
     async apiKeyByDigest(digest) {
-      const keyId = await read(`digest\0${digest}`, () => apiKeyDigestKey(digest), text)
+      const keyId = await read(`digest\0${digest}`, () => apiKeyDigestKey(digest), readKeyId)
       return keyId === undefined ? undefined : apiKey(keyId)
     },
     hasOrganization: async (organizationId) =>
       (await read(`organization\0${organizationId}`, () => organizationKey(organizationId), present)) === true,
     role: (organizationId, userId) =>
-      read(
-        `member\0${organizationId}\0${userId}`,
-        () => memberKey(organizationId, userId),
-        (bytes) => text(bytes) as Role,
-      ),
+      read(`member\0${organizationId}\0${userId}`, () => memberKey(organizationId, userId), readRole),
     signingKeys: () => read('signing keys', () => signingKeysKey, itself),
     isRevoked: async (jti) => (await read(`revoked\0${jti}`, () => revocationKey(jti), present)) === true,
-    namespace: (namespace) => read(`namespace\0${namespace}`, () => namespaceKey(namespace), json<Namespace>),
+    namespace: (namespace) => read(`namespace\0${namespace}`, () => namespaceKey(namespace), readNamespace),
     serverJson: (qualifiedName) => read(`server\0${qualifiedName}`, () => serverKey(qualifiedName), itself),
     async recordedAnswers(qualifiedName) {
       const { entries } = await store.range({ ...prefixRange(mocksOf(qualifiedName)), limit: recordedAnswersMax })
-      return entries.map(({ value }) => json<RecordedAnswer>(value))
+      return entries.map(({ value }) => readMock(value))
     },
   }
 }

@@ -4,7 +4,8 @@
  */
 
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
-import { latin1Key, prefixRange, registryVersionKey, revocationKey, revocations } from '../storage/keys.ts'
+import { prefixRange, registryVersionKey, revocations } from '../storage/keys.ts'
+import { readRevocation, revocationEntry } from '../storage/registry-records.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -16,15 +17,10 @@ export async function revokeToken(
 ): Promise<void> {
   const until = exp ?? nowSeconds + tokenLifetimeMaxSeconds
   await store.commit({
-    puts: [{ key: revocationKey(jti), value: Buffer.from(String(until)) }, newVersion(registryVersionKey)],
+    puts: [revocationEntry(jti, until), newVersion(registryVersionKey)],
     deletes: await forgettable(store, nowSeconds),
     fromReserve: true,
   })
-}
-
-/** Until when it counts, Unix seconds; 0 for none. */
-export function readRevocation(stored: Uint8Array | undefined): number {
-  return stored === undefined ? 0 : Number(latin1Key(stored))
 }
 
 /** Some of the revocations of tokens that are long over. */

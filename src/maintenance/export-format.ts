@@ -4,7 +4,6 @@
  */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { apiKeyEntries } from '../auth/api-key.ts'
 import { Connection } from '../model/connection.ts'
 import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
@@ -12,15 +11,17 @@ import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
 import { validatorOf } from '../schema/check.ts'
 import { type ConnectionPrivate, connectionEntry } from '../storage/connections.ts'
+import { connectionPrivateKey } from '../storage/keys.ts'
 import {
-  connectionPrivateKey,
-  memberKey,
-  mockKey,
-  namespaceKey,
-  organizationKey,
-  revocationKey,
-  serverKey,
-} from '../storage/keys.ts'
+  apiKeyDigestEntry,
+  apiKeyEntry,
+  memberEntry,
+  mockEntry,
+  namespaceEntry,
+  organizationEntry,
+  revocationEntry,
+  serverEntry,
+} from '../storage/registry-records.ts'
 import type { Entry } from '../storage/store.ts'
 
 function line<K extends string, P extends Record<string, TSchema>>(kind: K, properties: P) {
@@ -64,19 +65,19 @@ export function entriesOf(record: ExportLine, headers?: string): Entry[] {
   const json = (value: object) => Buffer.from(JSON.stringify(value))
   switch (record.kind) {
     case 'organization':
-      return [{ key: organizationKey(record.organization.organizationId), value: json(record.organization) }]
+      return [organizationEntry(record.organization)]
     case 'member':
-      return [{ key: memberKey(record.organizationId, record.userId), value: Buffer.from(record.role) }]
+      return [memberEntry(record.organizationId, record.userId, record.role)]
     case 'namespace':
-      return [{ key: namespaceKey(record.namespace.namespace), value: json(record.namespace) }]
+      return [namespaceEntry(record.namespace)]
     case 'apiKey':
-      return apiKeyEntries(record.apiKey, record.digest)
+      return [apiKeyEntry(record.apiKey), apiKeyDigestEntry(record.digest, record.apiKey.keyId)]
     case 'server':
-      return [{ key: serverKey(record.server.qualifiedName), value: json(record.server) }]
+      return [serverEntry(record.server)]
     case 'mock':
-      return [{ key: mockKey(record.mock.server, record.position), value: json(record.mock) }]
+      return [mockEntry(record.position, record.mock)]
     case 'revocation':
-      return [{ key: revocationKey(record.jti), value: Buffer.from(String(record.until)) }]
+      return [revocationEntry(record.jti, record.until)]
     case 'connection': {
       const { namespace, connection, server } = record
       const entry = connectionEntry(namespace, connection)

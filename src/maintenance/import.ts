@@ -4,8 +4,6 @@
  */
 
 import { closeSync, openSync, readSync } from 'node:fs'
-import { readApiKey } from '../auth/api-key.ts'
-import { readRevocation } from '../auth/revocation.ts'
 import { CommandError } from '../errors.ts'
 import { fixtureDepthMax, importIndexBatchMax } from '../limits.ts'
 import { urlProblem } from '../model/connection.ts'
@@ -25,6 +23,7 @@ import {
   registryVersionKey,
   revocationKey,
 } from '../storage/keys.ts'
+import { readApiKey, readRevocation } from '../storage/registry-records.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { auditCallersPerSecond, auditRefusalsPerCaller, auditRefusalsPerSecond } from '../../src/limits.ts'
 import { chainVerifier, firstHash } from '../../src/ops/audit-chain.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
-import { workplace } from '../support/executable.ts'
+import { workplace } from '../support/workplace.ts'
 
 const now = () => new Date('2026-03-02T09:00:00.000Z')
 const open = (folder: string, clock = now) => openAuditLog(folder, { now: clock, onFailure: () => {} })

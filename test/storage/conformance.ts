@@ -202,11 +202,11 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
         yield entry('a', '1')
         throw new Error('in the middle')
       }
-      expect(store.load({ puts: failing() })).rejects.toThrow('in the middle')
-      expect(store.commit({ puts: [entry('a', '1'), { key: Buffer.alloc(1025), value: bytes('') }] })).rejects.toThrow(
-        StoreError,
-      )
-      expect(store.commit({ puts: [entry('a', '1'), { key: bytes(''), value: bytes('') }] })).rejects.toThrow(
+      await expect(store.load({ puts: failing() })).rejects.toThrow('in the middle')
+      await expect(
+        store.commit({ puts: [entry('a', '1'), { key: Buffer.alloc(1025), value: bytes('') }] }),
+      ).rejects.toThrow(StoreError)
+      await expect(store.commit({ puts: [entry('a', '1'), { key: bytes(''), value: bytes('') }] })).rejects.toThrow(
         StoreError,
       )
       await put(['z', '1'])

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Range, Store, Write } from '../../src/storage/store.ts'
-import { workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
+import { workplace } from '../support/workplace.ts'
 
 /** Replays one seed with `SEED=n bun test test/storage/simulation.test.ts`. */
 const seeds =

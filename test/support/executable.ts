@@ -1,29 +1,15 @@
 /** The compiled executable, started in an empty directory of its own. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { Workplace } from './workplace.ts'
+
+export { type Workplace, workplace } from './workplace.ts'
 
 export const executable = resolve(import.meta.dir, '../../dist/postern')
 export const sampleFolder = resolve(import.meta.dir, '../../fixtures')
 
 /** The sample fixtures, and no limit that a crowd of one would run into. */
 export const unlimited = ['--fixtures', sampleFolder, '--failure-rate', '0', '--mint-rate', '0', '--write-rate', '0']
-
-export interface Workplace extends Disposable {
-  /** An empty directory; the data folder is made in it. */
-  readonly folder: string
-  readonly data: string
-}
-
-export function workplace(): Workplace {
-  const folder = mkdtempSync(join(tmpdir(), 'postern-test-'))
-  return {
-    folder,
-    data: join(folder, 'data'),
-    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
-  }
-}
 
 const environment = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' }
 
@@ -130,7 +116,15 @@ export async function startServer(
 
 export const sendTo = (server: Server) => (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init)
 
-/** Asks again until it is so; the test's own time limit ends it otherwise. */
-export async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
+/** With this credential. */
+export const get = (server: Server, path: string, credential: string) =>
+  fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${credential}` } })
+
+/** The connections of a page, by their ids. */
+export async function ids(response: Response): Promise<string[]> {
+  const { connections } = (await response.json()) as { connections: { connectionId: string }[] }
+  return connections.map(({ connectionId }) => connectionId)
 }
+
+/** The port of a server that starts again under the same name, which is the issuer of its tokens. */
+export const samePort = (server: Server) => ['--port', new URL(server.url).port]

@@ -19,7 +19,7 @@ const sockets = 16
 export const fuzz: Trial = {
   name: 'fuzz',
   promise: 'No request is answered 5xx or left hanging, and memory returns to where it was',
-  times: { full: 500_000, short: 100_000 },
+  times: { full: 500_000, short: 40_000 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -16,9 +16,9 @@ import {
   walk,
   write,
 } from '../features/connections/world.ts'
-import { workplace } from '../support/executable.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { random } from '../support/random.ts'
+import { workplace } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
 const queriesAWorld = 10
@@ -26,7 +26,7 @@ const queriesAWorld = 10
 export const oracle: Trial = {
   name: 'oracle',
   promise: 'A list is what its token and query say, each row once, while others write',
-  times: { full: 5000, short: 1000 },
+  times: { full: 5000, short: 700 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

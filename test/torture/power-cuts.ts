@@ -9,8 +9,8 @@
 
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
+import { workplace } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
 const commits = 120
@@ -20,7 +20,7 @@ const sectorBytes = 512
 export const powerCuts: Trial = {
   name: 'power-cuts',
   promise: 'No acknowledged write is lost in a power cut (the control, without syncs, must lose some)',
-  times: { full: 2000, short: 400 },
+  times: { full: 2000, short: 120 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -15,8 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
+import { workplace } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
 /** Of the rounds, every so many look at damaged copies too. */
@@ -26,7 +26,7 @@ export const reopened: Trial = {
   name: 'reopened',
   promise:
     'A sound store is never called damaged, even after its last process was killed; one that misses a page in use always is',
-  times: { full: 2000, short: 60 },
+  times: { full: 2000, short: 30 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -1,13 +1,15 @@
 /**
  * `make torture`, and with `short` the part of it that `make test` runs.
  *
- *   bun test/torture/run.ts [short] [--only NAME] [--seed N] [--times N]
+ *   bun test/torture/run.ts [short] [--only NAME] [--seed N] [--times N] [--report FILE]
  *
  * Prints each trial with its figure and verdict. Exits with 1 when a promise was broken; what it prints then is
- * the line that repeats the trial.
+ * the line that repeats the trial. With `--report`, the results are in that file, in JUnit's format.
  */
 
+import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { type Written, writeResults } from '../results/junit.ts'
 import { attenuation } from './attenuation.ts'
 import { damage } from './damage.ts'
 import { forgedTokens } from './forged-tokens.ts'
@@ -24,6 +26,8 @@ import { soak } from './soak.ts'
 import type { Trial } from './trial.ts'
 
 const trials: readonly Trial[] = [
+  // Waits for half a minute at its end.
+  heldConnections,
   kill,
   powerCuts,
   reopened,
@@ -35,13 +39,17 @@ const trials: readonly Trial[] = [
   simulation,
   oracle,
   oneAnswer,
-  heldConnections,
   soak,
 ]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { only: { type: 'string' }, seed: { type: 'string' }, times: { type: 'string' } },
+  options: {
+    only: { type: 'string' },
+    seed: { type: 'string' },
+    times: { type: 'string' },
+    report: { type: 'string' },
+  },
 })
 const size = positionals[0] === 'short' ? 'short' : 'full'
 // The short run is the same every time; the full one looks somewhere else each time.
@@ -51,14 +59,34 @@ if (chosen.length === 0) throw new Error(`no such trial; there are ${trials.map(
 
 const started = performance.now()
 let isBroken = false
+const results: Written[] = []
 console.log(`| Promise | Seen | Seed ${seed} |\n|---|---|---|`)
+const running: Promise<void>[] = []
 for (const trial of chosen) {
+  const { promise: onlyWaits, resolve: goOn } = Promise.withResolvers<void>()
+  const over = report(trial, goOn)
+  running.push(over)
+  await Promise.race([onlyWaits, over])
+}
+await Promise.all(running)
+if (values.report !== undefined) writeFileSync(values.report, writeResults(results))
+console.error(`\n${Math.round((performance.now() - started) / 1000)} s in all`)
+process.exit(isBroken ? 1 : 0)
+
+async function report(trial: Trial, goOn: () => void): Promise<void> {
   const times = values.times === undefined ? trial.times[size] : Number(values.times)
   const from = performance.now()
-  const { figure, broken, missing } = await trial.run(times, seed)
+  const { figure, broken, missing } = await trial.run(times, seed, goOn)
   const seconds = Math.round((performance.now() - from) / 1000)
   const verdict = missing === undefined ? (broken.length === 0 ? 'held' : 'BROKEN') : `not looked at: ${missing}`
   console.log(`| ${trial.promise} | ${figure}, in ${seconds} s | ${verdict} |`)
+  results.push({
+    file: `test/torture/${trial.name}.ts`,
+    title: trial.promise,
+    seconds,
+    ...(missing !== undefined && { skipped: missing }),
+    ...(broken.length > 0 && { failure: broken.join('\n') }),
+  })
   // Some machines let nobody trace; the whole torture is for one that does.
   if (missing !== undefined && size === 'full') isBroken = true
   if (broken.length > 0) {
@@ -67,5 +95,3 @@ for (const trial of chosen) {
     console.error(`  again: bun test/torture/run.ts --only ${trial.name} --seed ${seed} --times ${times}`)
   }
 }
-console.error(`\n${Math.round((performance.now() - started) / 1000)} s in all`)
-process.exit(isBroken ? 1 : 0)

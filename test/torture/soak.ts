@@ -16,7 +16,7 @@ const windows = 5
 export const soak: Trial = {
   name: 'soak',
   promise: 'Requests in a row: no error, and memory does not grow with them',
-  times: { full: 2_200_000, short: 300_000 },
+  times: { full: 2_200_000, short: 60_000 },
 
   async run(times) {
     const { broken, expect } = collector()
@@ -91,9 +91,10 @@ export const soak: Trial = {
       windows,
     )
     const perMillion = (slope(steady) / (result.requests / result.seconds)) * 1e6
-    if (times >= 1_000_000)
-      expect(perMillion < slopeMaxMB, () => `memory: ${perMillion.toFixed(2)} MB a million requests`)
-    const figure = `${result.requests} requests, no other status than expected, p99 ${result.p99.toFixed(1)} ms, memory ${perMillion.toFixed(2)} MB a million requests`
+    // Of fewer it says nothing.
+    const isMeasured = times >= 1_000_000
+    if (isMeasured) expect(perMillion < slopeMaxMB, () => `memory: ${perMillion.toFixed(2)} MB a million requests`)
+    const figure = `${result.requests} requests, no other status than expected, p99 ${result.p99.toFixed(1)} ms, ${isMeasured ? `memory ${perMillion.toFixed(2)} MB a million requests` : 'memory measured in the long run alone'}`
     return { figure, broken }
   },
 }

@@ -6,7 +6,8 @@ export interface Trial {
   readonly promise: string
   /** How often, in `make torture` and in `make test`. */
   readonly times: { readonly full: number; readonly short: number }
-  run(times: number, seed: number): Promise<Outcome>
+  /** `goOn`: from here on it only waits, and others may run beside it. */
+  run(times: number, seed: number, goOn: () => void): Promise<Outcome>
 }
 
 export interface Outcome {

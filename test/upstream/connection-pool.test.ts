@@ -7,6 +7,7 @@ import type { OutgoingRequest } from '../../src/upstream/head.ts'
 import type { Endpoint } from '../../src/upstream/http-connection.ts'
 import { eachClient } from '../support/clients.ts'
 import { random } from '../support/random.ts'
+import { until } from '../support/until.ts'
 
 /** What the server does with each request that has arrived whole, by turns. */
 type Script = (socket: Bun.Socket<{ seen: string }>, request: string) => void
@@ -322,7 +323,7 @@ eachClient((open) => {
           return false
         }
       }
-      while (!isFree()) await new Promise(setImmediate)
+      await until(isFree)
     })
 
     test('that nobody answers at tells so', async () => {

@@ -53,7 +53,7 @@ test('one caller’s names are bounded while they are not answered, and others a
   const mine = Array.from({ length: pendingLookupsMax / 4 }, (_, i) =>
     names.addressesOf(`m${i}.test`, holder('mallory'), 1000),
   )
-  expect(names.addressesOf('more.test', holder('mallory'), 1000)).rejects.toThrow('too many names')
+  await expect(names.addressesOf('more.test', holder('mallory'), 1000)).rejects.toThrow('too many names')
   const hers = names.addressesOf('alice.test', holder('alice'), 1000)
   server.answer('alice.test', ['192.0.2.3'])
   expect(await hers).toEqual(['192.0.2.3'])

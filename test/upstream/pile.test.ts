@@ -57,7 +57,7 @@ test('a stream that fails says so to a reader that waits, and one that is cancel
   const reading = failing.readable.getReader().read()
   await new Promise(setImmediate)
   failing.fail(new Error('broken off'))
-  expect(reading).rejects.toThrow('broken off')
+  await expect(reading).rejects.toThrow('broken off')
   let isCancelled = false
   const cancelled = readAhead(createPile(createShares(1000), holder), () => {
     isCancelled = true

@@ -6,6 +6,7 @@ import { createAddresses, readAllowedUpstream } from '../../src/upstream/address
 import type { OpenHttpConnection } from '../../src/upstream/http-connection.ts'
 import { createUpstream, toResponse, UpstreamError } from '../../src/upstream/upstream.ts'
 import { eachClient } from '../support/clients.ts'
+import { until } from '../support/until.ts'
 
 let hits = 0
 let target: Bun.Server<undefined>
@@ -304,15 +305,15 @@ eachClient((open) => {
       const reader = toResponse(response).body?.getReader()
       expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(': held\n\n')
       gone.abort()
-      expect(reader?.read() as Promise<unknown>).rejects.toThrow('the client disconnected')
+      await expect(reader?.read() as Promise<unknown>).rejects.toThrow('the client disconnected')
       const early = upstream.send({
         url: `http://127.0.0.1:${target.port}/silent`,
         headers: {},
         timeoutMs: 5000,
         signal: () => AbortSignal.abort(),
       })
-      expect(early).rejects.toThrow('the client disconnected')
-      while (abandoned === 0) await new Promise(setImmediate)
+      await expect(early).rejects.toThrow('the client disconnected')
+      await until(() => abandoned > 0)
       expect(abandoned).toBe(1)
     })
 

@@ -5,7 +5,7 @@
  * manifest of what the fixtures brought, so it knows which records those are.
  */
 
-import { apiKeyDigest, readApiKey } from '../../auth/api-key.ts'
+import { apiKeyDigest } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
 import { removedNamesShownMax, removedWarnMin } from '../../limits.ts'
 import type { ApiKey } from '../../model/registry.ts'
@@ -22,17 +22,23 @@ import {
   latin1Key,
   manifest,
   manifestKey,
-  memberKey,
-  mockKey,
   namespaceKey,
-  organizationKey,
   parseKey,
   prefixRange,
   recordName,
   registryVersionKey,
-  serverKey,
 } from '../../storage/keys.ts'
 import { leftBehind } from '../../storage/leftovers.ts'
+import {
+  apiKeyDigestEntry,
+  apiKeyEntry,
+  memberEntry,
+  mockEntry,
+  namespaceEntry,
+  organizationEntry,
+  readApiKey,
+  serverEntry,
+} from '../../storage/registry-records.ts'
 import { type Check, type Entry, equalBytes, type Key, type Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
@@ -196,32 +202,24 @@ async function isRevokedApiKey(store: Store, key: Key): Promise<boolean> {
   return stored !== undefined && readApiKey(stored).revokedAt !== null
 }
 
-interface Wanted {
-  readonly key: Key
-  readonly value: Uint8Array
+interface Wanted extends Entry {
   /** For the log. */
   readonly what: string
 }
 
 async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer, now: Date): Promise<Wanted[]> {
   const records: Wanted[] = []
-  const add = (what: string, key: Key, value: object | string) => {
-    records.push({ key, value: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), what })
-  }
+  const add = (what: string, entry: Entry) => void records.push({ ...entry, what })
   for (const { organizationId, name, members } of fixtures.organizations) {
-    add(`organization ${organizationId}`, organizationKey(organizationId), { organizationId, name })
+    add(`organization ${organizationId}`, organizationEntry({ organizationId, name }))
     for (const { userId, role } of members) {
-      add(`member ${userId} of ${organizationId}`, memberKey(organizationId, userId), role)
+      add(`member ${userId} of ${organizationId}`, memberEntry(organizationId, userId, role))
     }
   }
-  for (const namespace of fixtures.namespaces) {
-    add(`namespace ${namespace.namespace}`, namespaceKey(namespace.namespace), namespace)
-  }
-  for (const detail of fixtures.servers) {
-    add(`server ${detail.qualifiedName}`, serverKey(detail.qualifiedName), detail)
-  }
+  for (const namespace of fixtures.namespaces) add(`namespace ${namespace.namespace}`, namespaceEntry(namespace))
+  for (const server of fixtures.servers) add(`server ${server.qualifiedName}`, serverEntry(server))
   for (const [index, mock] of fixtures.mocks.entries()) {
-    add(`mock of ${mock.server}`, mockKey(mock.server, String(index).padStart(6, '0')), mock)
+    add(`mock of ${mock.server}`, mockEntry(String(index).padStart(6, '0'), mock))
   }
   for (const { file, key, userId, name = null, operator = false } of fixtures.apiKeys) {
     const digest = apiKeyDigest(pepper, key)
@@ -242,8 +240,8 @@ async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer,
       // A revoked key stays revoked, whatever its fixture says.
       revokedAt: known?.revokedAt ?? null,
     }
-    add(`API key ${keyId}`, apiKeyKey(keyId), record)
-    add(`API key ${keyId}`, apiKeyDigestKey(digest), keyId)
+    add(`API key ${keyId}`, apiKeyEntry(record))
+    add(`API key ${keyId}`, apiKeyDigestEntry(digest, keyId))
   }
   return records
 }

@@ -1,9 +1,10 @@
 /** The API keys of the sample fixtures: they are published with the source, so everybody has them. */
 
 import keys from '../../../fixtures/keys.json' with { type: 'json' }
-import { apiKeyDigest, readApiKey } from '../../auth/api-key.ts'
+import { apiKeyDigest } from '../../auth/api-key.ts'
 import { isLive } from '../../auth/authenticate.ts'
 import { apiKeyDigestKey, apiKeyKey } from '../../storage/keys.ts'
+import { readApiKey } from '../../storage/registry-records.ts'
 import { asBuffer, type Store } from '../../storage/store.ts'
 
 const sampleKeys: readonly string[] = keys.apiKeys.map(({ key }) => key)

@@ -13,6 +13,7 @@ import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../.
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, seed } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { until } from '../../support/until.ts'
 import { connection } from '../connections/world.ts'
 
 test('two who waited for one session that failed are told of it, each under its own id', async () => {
@@ -32,7 +33,7 @@ test('two who waited for one session that failed are told of it, each under its 
     headers: credentials,
     body: JSON.stringify({ mcpUrl: 'https://tools.example.com/mcp' }),
   })
-  while (asked === 0) await new Promise(setImmediate)
+  await until(() => asked > 0)
   waiting.reject(new UpstreamError('down', 'it takes no connection'))
   expect((await greeted).status).toBe(201)
 
@@ -78,14 +79,14 @@ test('one token takes a part of a connection’s places, and leaves some to othe
   const token = await mintToken(platform.fetch, sampleKeys.ada)
   asked = 1
   const all = Array.from({ length: concurrentCallsMax / 4 }, (_, id) => ask(token, id))
-  while (asked <= all.length) await new Promise(setImmediate)
+  await until(() => asked > all.length)
   const refused = await ask(token, 'next')
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
   expect(await refused.json()).toMatchObject({ id: 'next', error: { code: -32_000 } })
   // Neither has a child of it more; its own key and other keys have.
   expect((await ask(await mintToken(platform.fetch, token), 1)).status).toBe(429)
   const others = [sampleKeys.ada, sampleKeys.operator].map((key) => ask(key, 1))
-  while (asked <= all.length + 2) await new Promise(setImmediate)
+  await until(() => asked > all.length + 2)
   release({ status: 200, headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode('{}') })
   expect((await Promise.all([...all, ...others])).every(({ status }) => status === 200)).toBe(true)
   const again = await Promise.all(Array.from({ length: concurrentCallsMax / 4 }, (_, id) => ask(token, id)))

@@ -17,6 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { unpack } from '../../../src/storage/lmdb/addon.ts'
+import { isHere } from '../../support/needs.ts'
 
 const bytes = Buffer.from('an addon, as far as this test goes')
 
@@ -84,7 +85,7 @@ for (const [what, plant] of planted) {
   })
 }
 
-test.if(process.getuid?.() === 0)('the same bytes in a file of somebody else are replaced', () => {
+test.if(isHere('root'))('the same bytes in a file of somebody else are replaced (needs root)', () => {
   using place = folder()
   const file = unpack(bytes, place.path)
   chownSync(file, 65_534, 65_534)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { backUp } from '../../../src/maintenance/backup.ts'
 import { checkFile } from '../../../src/storage/lmdb/file-check.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
-import { workplace } from '../../support/executable.ts'
+import { workplace } from '../../support/workplace.ts'
 
 const pageBytes = 4096
 const names = Array.from({ length: 130 }, (_, i) => Buffer.from(`${'cnsx'[i % 4]}${1000 + i}`)).sort(Buffer.compare)

@@ -9,7 +9,7 @@ import { scanStore } from '../../../src/storage/lmdb/scan.ts'
 import { encodeSegment, type PackedKinds } from '../../../src/storage/lmdb/segments.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
-import { workplace } from '../../support/executable.ts'
+import { workplace } from '../../support/workplace.ts'
 import { storeConformance } from '../conformance.ts'
 
 // The keys of the suite begin with these letters: kept in segments, beside segments, and without any.

@@ -1,12 +1,14 @@
-/** The files of deploy/, each tried as far as this machine can: what is not installed here is skipped. */
+/** The files of deploy/, each tried as far as this machine can: what is not installed here is skipped, and said at the end. */
 
 import { expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { executable, type Server, sampleFolder, startServer, type Workplace, workplace } from './support/executable.ts'
-import { sampleKeys } from './support/sample.ts'
+import { executable, type Server, sampleFolder, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { isHere } from '../support/needs.ts'
+import { sampleKeys } from '../support/sample.ts'
+import { until } from '../support/until.ts'
 
-const deploy = resolve(import.meta.dir, '../deploy')
+const deploy = resolve(import.meta.dir, '../../deploy')
 const isRoot = process.getuid?.() === 0
 
 /** An MCP server whose call sends a message at once, and each of two more events only when it is told to. */
@@ -51,7 +53,7 @@ function slowUpstream(): Disposable & { readonly url: string; readonly goOn: () 
 }
 
 interface Proxy {
-  readonly program: string
+  readonly program: 'nginx' | 'caddy'
   /** Writes its settings, made from those of deploy/, and gives the arguments that run it on this socket. */
   readonly settings: (place: Workplace, socket: string, server: Server) => readonly string[]
 }
@@ -88,8 +90,8 @@ const proxies: readonly Proxy[] = [
 ]
 
 for (const { program, settings } of proxies) {
-  test.if(Bun.which(program) !== null)(
-    `${program} passes requests on, and events as soon as they are there`,
+  test.if(isHere(program))(
+    `${program} passes requests on, and events as soon as they are there (needs ${program})`,
     async () => {
       using place = workplace()
       using upstream = slowUpstream()
@@ -114,10 +116,10 @@ for (const { program, settings } of proxies) {
           ({ status }) => status === 200,
           () => false,
         )
-      while (!(await isListening())) {
+      await until(async () => {
         if (proxy.exitCode !== null) throw new Error(await new Response(proxy.stderr).text())
-        await new Promise((done) => setImmediate(done))
-      }
+        return isListening()
+      })
 
       expect((await ask('/connect/northwind?limit=2')).status).toBe(200)
       const made = await ask('/connect/ada/slow', { method: 'PUT', body: JSON.stringify({ mcpUrl: upstream.url }) })
@@ -145,34 +147,42 @@ for (const { program, settings } of proxies) {
   )
 }
 
-test.if(Bun.which('systemd-analyze') !== null)('systemd finds nothing wrong with the unit, and little exposed', () => {
-  using place = workplace()
-  const unit = join(place.folder, 'postern.service')
-  writeFileSync(
-    unit,
-    readFileSync(join(deploy, 'postern.service'), 'utf8').replace('/usr/local/bin/postern', executable),
-  )
-  const verified = Bun.spawnSync(['systemd-analyze', 'verify', unit])
-  expect({ code: verified.exitCode, stderr: verified.stderr.toString() }).toEqual({ code: 0, stderr: '' })
-  const security = Bun.spawnSync(['systemd-analyze', 'security', '--offline=yes', '--threshold=20', '--no-pager', unit])
-  expect(security.exitCode).toBe(0)
-})
+test.if(isHere('systemd-analyze'))(
+  'systemd finds nothing wrong with the unit, and little exposed (needs systemd-analyze)',
+  () => {
+    using place = workplace()
+    const unit = join(place.folder, 'postern.service')
+    writeFileSync(
+      unit,
+      readFileSync(join(deploy, 'postern.service'), 'utf8').replace('/usr/local/bin/postern', executable),
+    )
+    const verified = Bun.spawnSync(['systemd-analyze', 'verify', unit])
+    expect({ code: verified.exitCode, stderr: verified.stderr.toString() }).toEqual({ code: 0, stderr: '' })
+    const security = Bun.spawnSync([
+      'systemd-analyze',
+      'security',
+      '--offline=yes',
+      '--threshold=20',
+      '--no-pager',
+      unit,
+    ])
+    expect(security.exitCode).toBe(0)
+  },
+)
 
-const canIsolate =
-  isRoot &&
-  Bun.spawnSync(['unshare', '-mp', '-f', '--mount-proc', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).exitCode === 0
-
-test.if(canIsolate)('the image is all that it needs: read-only, a user without rights, /proc and a volume', () => {
-  using place = workplace()
-  const root = join(place.folder, 'root')
-  const made = Bun.spawnSync([join(deploy, 'image-root.sh'), executable, root])
-  expect({ code: made.exitCode, stderr: made.stderr.toString() }).toEqual({ code: 0, stderr: '' })
-  // These an engine brings.
-  for (const name of ['proc', 'dev']) mkdirSync(join(root, name))
-  const dockerfile = readFileSync(join(deploy, 'Dockerfile'), 'utf8')
-  const [, environment = ''] = /^ENV (.*)$/m.exec(dockerfile) ?? []
-  const [, user = ''] = /^USER (.*)$/m.exec(dockerfile) ?? []
-  const script = `
+test.if(isHere('root that may isolate'))(
+  'the image is all that it needs: read-only, a user without rights, /proc and a volume (needs root that may isolate)',
+  () => {
+    using place = workplace()
+    const root = join(place.folder, 'root')
+    const made = Bun.spawnSync([join(deploy, 'image-root.sh'), executable, root])
+    expect({ code: made.exitCode, stderr: made.stderr.toString() }).toEqual({ code: 0, stderr: '' })
+    // These an engine brings.
+    for (const name of ['proc', 'dev']) mkdirSync(join(root, name))
+    const dockerfile = readFileSync(join(deploy, 'Dockerfile'), 'utf8')
+    const [, environment = ''] = /^ENV (.*)$/m.exec(dockerfile) ?? []
+    const [, user = ''] = /^USER (.*)$/m.exec(dockerfile) ?? []
+    const script = `
     mount --bind root root
     mount -t proc proc root/proc
     mount --bind /dev root/dev
@@ -186,10 +196,11 @@ test.if(canIsolate)('the image is all that it needs: read-only, a user without r
     curl -sf "\${url/0.0.0.0/127.0.0.1}/health"
     image $1 keys create --user ada
     image $1 verify`
-  const ran = Bun.spawnSync(['unshare', '-mp', '-f', 'bash', '-ec', script, 'bash', user], { cwd: place.folder })
-  expect({ code: ran.exitCode, stderr: ran.stderr.toString() }).toEqual({
-    code: 0,
-    stderr: expect.stringMatching(/^(?:\{.*\}\n)*key_\S+ belongs to ada\. It is not shown again\.\n$/),
-  })
-  expect(ran.stdout.toString()).toMatch(/^\{"status":"ok".*\}pst_\S+\n\d+ records and 0 index entries, all correct/)
-})
+    const ran = Bun.spawnSync(['unshare', '-mp', '-f', 'bash', '-ec', script, 'bash', user], { cwd: place.folder })
+    expect({ code: ran.exitCode, stderr: ran.stderr.toString() }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/^(?:\{.*\}\n)*key_\S+ belongs to ada\. It is not shown again\.\n$/),
+    })
+    expect(ran.stdout.toString()).toMatch(/^\{"status":"ok".*\}pst_\S+\n\d+ records and 0 index entries, all correct/)
+  },
+)

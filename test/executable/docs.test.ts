@@ -14,10 +14,11 @@
 import { describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { createHeadingIds } from '../src/features/reference/document-page.ts'
-import { executable, sampleFolder, type Workplace, workplace } from './support/executable.ts'
+import { createHeadingIds } from '../../src/features/reference/document-page.ts'
+import { executable, sampleFolder, type Workplace, workplace } from '../support/executable.ts'
+import { isHere } from '../support/needs.ts'
 
-const root = resolve(import.meta.dir, '..')
+const root = resolve(import.meta.dir, '../..')
 const filesBelow = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md') && !name.includes('node_modules'))
@@ -155,9 +156,6 @@ async function runExamples({ folder }: Workplace, port: string, script: string):
   return { code, stderr, printed }
 }
 
-/** `--json` came with curl 7.82. */
-const hasCurl = Bun.which('curl') !== null && Bun.spawnSync(['curl', '--json', '', '--version']).exitCode === 0
-
 describe('examples', () => {
   for (const file of guides) {
     const examples = examplesOf(textOf(file)).filter(({ isRun }) => isRun)
@@ -179,7 +177,7 @@ describe('examples', () => {
       }
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     }
-    test.if(hasCurl)(`${file} does what it says`, runs, 60_000)
+    test.if(isHere('curl 7.82'))(`${file} does what it says (needs curl 7.82)`, runs, 60_000)
   }
 
   test('most are run; those that are not say why', () => {
@@ -235,7 +233,7 @@ describe('links', () => {
       .replaceAll(/^```[^]*?^```$/gm, '')
       .replaceAll(/`[^`\n]*`/g, (code) => 'x'.repeat(code.length))
   for (const file of linking) {
-    test(`${file}: each isOrganizationAdmin somewhere`, () => {
+    test(`${file}: each leads somewhere`, () => {
       for (const [, href = ''] of prose(file).matchAll(/\]\(([^)\s]+)\)/g)) {
         if (/^https?:/.test(href)) continue
         const [path = '', part] = href.split('#')

@@ -21,9 +21,9 @@ import { keyRing } from '../../src/auth/signing-keys.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
 import { mintToken } from '../api/cases.ts'
 import { run, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { isHere } from '../support/needs.ts'
 import { sampleKeys } from '../support/sample.ts'
 
-const isRoot = process.getuid?.() === 0
 const somebody = 12_002
 
 /** A data folder that was served once, to be copied for each test. */
@@ -62,7 +62,7 @@ describe('a data folder that somebody else can change is refused, by the superus
   const files = ['instance-secret', 'audit.jsonl', 'audit.lock', 'server.lock', 'store/data.mdb', 'store/lock.mdb']
   const foreign = 'belongs to another user: run postern as its owner, or change the owner'
 
-  test.if(isRoot)('the folder belongs to another user', async () => {
+  test.if(isHere('root'))('the folder belongs to another user (needs root)', async () => {
     using place = copied()
     chownSync(place.data, somebody, somebody)
     await expectRefused(place, `${place.data} ${foreign}`)
@@ -81,7 +81,7 @@ describe('a data folder that somebody else can change is refused, by the superus
 
   for (const name of [...files, 'store']) {
     const isFolder = name === 'store'
-    test.if(isRoot)(`${name} belongs to another user`, async () => {
+    test.if(isHere('root'))(`${name} belongs to another user (needs root)`, async () => {
       using place = copied()
       chownSync(join(place.data, name), somebody, somebody)
       await expectRefused(place, `${join(place.data, name)} ${foreign}`)
@@ -128,7 +128,7 @@ describe('a data folder that somebody else can change is refused, by the superus
     writeFileSync(target, 'root only\n')
     const log = join(place.data, 'audit.jsonl')
     symlinkSync(target, log)
-    if (isRoot) lchownSync(log, somebody, somebody)
+    if (isHere('root')) lchownSync(log, somebody, somebody)
     const ran = await run(place, ['serve', '--port', '0', '--data', place.data])
     expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('audit.jsonl is a symbolic link') })
     rmSync(log)

@@ -3,9 +3,9 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { namespaceKey } from '../../../src/storage/keys.ts'
-import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
-import { run, type Server, sendTo, startServer, type Workplace, workplace } from '../../support/executable.ts'
+import { namespaceKey } from '../../src/storage/keys.ts'
+import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
+import { run, type Server, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
 
 const key = 'a-key-of-at-least-32-characters-0'
 const bearer = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }

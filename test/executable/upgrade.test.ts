@@ -1,23 +1,27 @@
 /**
  * Two versions side by side: an executable built from the last commit whose stores were of an older version, and ours
- * (docs/upgrade.md). Where that commit is not there, as in a shallow clone, this is skipped aloud.
+ * (docs/upgrade.md). Where that commit is not there, as in a shallow clone, this is skipped.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { mintToken } from './api/cases.ts'
-import { run, type Server, sampleFolder, sendTo, startServer, type Workplace, workplace } from './support/executable.ts'
-import { sampleKeys } from './support/sample.ts'
+import { mintToken } from '../api/cases.ts'
+import {
+  run,
+  type Server,
+  sampleFolder,
+  sendTo,
+  startServer,
+  type Workplace,
+  workplace,
+} from '../support/executable.ts'
+import { isHere, olderCommit } from '../support/needs.ts'
+import { sampleKeys } from '../support/sample.ts'
 
-/** It writes stores of version 2. */
-const olderCommit = '6a1c69d'
-const root = resolve(import.meta.dir, '..')
+const root = resolve(import.meta.dir, '../..')
 const git = (...args: string[]) => Bun.spawnSync(['git', '-C', root, ...args], { stderr: 'ignore' })
-const isThere = git('cat-file', '-e', `${olderCommit}^{commit}`).exitCode === 0
-if (!isThere)
-  console.warn(`SKIPPED: the commit ${olderCommit} is not in this clone, so no older executable can be built`)
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-older-'))
 const older = join(folder, 'postern')
@@ -39,7 +43,7 @@ const status = async (server: Server, credential: string, path = '/connect/ada')
 const storeOf = (place: Workplace) => readFileSync(join(place.data, 'store', 'data.mdb'))
 const options = { program: older }
 
-describe.if(isThere)('an older store', () => {
+describe.if(isHere('the history of the source'))('an older store (needs the history of the source)', () => {
   beforeAll(buildOlder, 60_000)
 
   test('commands of ours change nothing beneath an older server, and say what to do', async () => {

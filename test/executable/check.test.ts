@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { run, sampleFolder, workplace } from '../../support/executable.ts'
+import { run, sampleFolder, workplace } from '../support/executable.ts'
 
 const key = 'a-key-of-at-least-32-characters-0'
 const server = (tool: object) => ({

@@ -1,21 +1,11 @@
 /** The executable on machines that are not as they should be: full disks, wrong clocks, files of other people, no network. */
 
 import { describe, expect, test } from 'bun:test'
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freeBytesMin } from '../src/limits.ts'
-import { freeBytes } from '../src/storage/lmdb/free-space.ts'
-import { mintToken } from './api/cases.ts'
+import { freeBytesMin } from '../../src/limits.ts'
+import { freeBytes } from '../../src/storage/lmdb/free-space.ts'
+import { mintToken } from '../api/cases.ts'
 import {
   executable,
   run,
@@ -26,10 +16,10 @@ import {
   type Workplace,
   withoutMemoryFiles,
   workplace,
-} from './support/executable.ts'
-import { sampleKeys } from './support/sample.ts'
+} from '../support/executable.ts'
+import { faketime, isHere } from '../support/needs.ts'
+import { sampleKeys } from '../support/sample.ts'
 
-const isRoot = process.getuid?.() === 0
 const status = async (server: Server, path: string, credential: string) =>
   (await fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${credential}` } })).status
 const withMetrics = ['--fixtures', sampleFolder, '--metrics-listen', '127.0.0.1:0']
@@ -42,9 +32,8 @@ function smallDisk(place: Workplace, megabytes: number): Disposable {
   if (mounted.exitCode !== 0) throw new Error(mounted.stderr.toString())
   return { [Symbol.dispose]: () => void Bun.spawnSync(['umount', '-l', place.data]) }
 }
-const canMount = isRoot && Bun.spawnSync(['unshare', '-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).exitCode === 0
 
-describe.if(canMount)('a disk that is nearly full', () => {
+describe.if(isHere('root that may mount'))('a disk that is nearly full (needs root that may mount)', () => {
   test('writes are refused with a line that says so, reads go on, and it is well again when there is room', async () => {
     using place = workplace()
     using _disk = smallDisk(place, 64)
@@ -128,9 +117,7 @@ describe.if(canMount)('a disk that is nearly full', () => {
   })
 })
 
-const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
-
-describe.if(existsSync(faketime))('a clock that jumps', () => {
+describe.if(isHere('libfaketime'))('a clock that jumps (needs libfaketime)', () => {
   test('ahead: tokens are over; back: they are not yet, and a revocation is not forgotten', async () => {
     using place = workplace()
     const clock = join(place.folder, 'clock')
@@ -160,7 +147,7 @@ describe.if(existsSync(faketime))('a clock that jumps', () => {
 })
 
 describe('files of other people', () => {
-  test.if(isRoot)('a secret that belongs to another user is refused', async () => {
+  test.if(isHere('root'))('a secret that belongs to another user is refused (needs root)', async () => {
     using place = workplace()
     await (await startServer(place)).kill('SIGTERM')
     chownSync(join(place.data, 'instance-secret'), 65_534, 65_534)
@@ -213,19 +200,22 @@ describe('the native addon', () => {
     expect(statSync(file).mode & 0o777).toBe(0o500)
   })
 
-  test.if(canMount)('on a disk that runs nothing, or is full: one line that says so', async () => {
-    using place = workplace()
-    using _disk = smallDisk(place, 2)
-    const full = await run(place, createKey(place), {}, withoutMemoryFiles)
-    expect(full).toMatchObject({ code: 1, stdout: '' })
-    expect(full.stderr).toMatch(/^cannot open the store in .*: LMDB's library cannot be unpacked to .*ENOSPC.*\n$/)
-    Bun.spawnSync(['mount', '-o', 'remount,noexec,size=64m', place.data])
-    const noexec = await run(place, createKey(place), {}, withoutMemoryFiles)
-    expect(noexec).toMatchObject({ code: 1, stdout: '' })
-    expect(noexec.stderr).toMatch(/ its file system is mounted noexec: choose another folder with --data\n$/)
-    // From memory it can.
-    expect((await run(place, createKey(place))).code).toBe(0)
-  })
+  test.if(isHere('root that may mount'))(
+    'on a disk that runs nothing, or is full: one line that says so (needs root that may mount)',
+    async () => {
+      using place = workplace()
+      using _disk = smallDisk(place, 2)
+      const full = await run(place, createKey(place), {}, withoutMemoryFiles)
+      expect(full).toMatchObject({ code: 1, stdout: '' })
+      expect(full.stderr).toMatch(/^cannot open the store in .*: LMDB's library cannot be unpacked to .*ENOSPC.*\n$/)
+      Bun.spawnSync(['mount', '-o', 'remount,noexec,size=64m', place.data])
+      const noexec = await run(place, createKey(place), {}, withoutMemoryFiles)
+      expect(noexec).toMatchObject({ code: 1, stdout: '' })
+      expect(noexec.stderr).toMatch(/ its file system is mounted noexec: choose another folder with --data\n$/)
+      // From memory it can.
+      expect((await run(place, createKey(place))).code).toBe(0)
+    },
+  )
 })
 
 describe('secrets', () => {
@@ -263,22 +253,23 @@ describe('secrets', () => {
   })
 })
 
-const canUnshare = isRoot && Bun.spawnSync(['unshare', '-n', 'ip', 'link', 'set', 'lo', 'up']).exitCode === 0
-
-test.if(canUnshare)('with no network but loopback, the main job works', async () => {
-  using place = workplace()
-  const script = `
+test.if(isHere('root that may leave the network'))(
+  'with no network but loopback, the main job works (needs root that may leave the network)',
+  async () => {
+    using place = workplace()
+    const script = `
     ip link set lo up
     ${executable} serve --data ${place.data} --fixtures ${sampleFolder} --port 8787 >out 2>err &
     while ! grep -q listening out; do read -t 0.05 <> <(:) || :; done
     curl -s http://127.0.0.1:8787/connect/ada?limit=1 -H 'Authorization: Bearer ${sampleKeys.ada}'
     curl -s http://127.0.0.1:8787/docs | head -c 15
     kill %1; wait`
-  const child = Bun.spawn(['unshare', '-n', 'bash', '-c', script], {
-    cwd: place.folder,
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const text = await new Response(child.stdout).text()
-  expect(text).toMatch(/^\{"connections":\[\{.*\}<!doctype html>/i)
-})
+    const child = Bun.spawn(['unshare', '-n', 'bash', '-c', script], {
+      cwd: place.folder,
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const text = await new Response(child.stdout).text()
+    expect(text).toMatch(/^\{"connections":\[\{.*\}<!doctype html>/i)
+  },
+)

@@ -3,11 +3,11 @@
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { sha256 } from '../src/tools/build.ts'
-import { carriedPackages } from '../src/tools/packages.ts'
-import { sbom } from '../src/tools/sbom.ts'
+import { sha256 } from '../../src/tools/build.ts'
+import { carriedPackages } from '../../src/tools/packages.ts'
+import { sbom } from '../../src/tools/sbom.ts'
 
-const root = resolve(import.meta.dir, '..')
+const root = resolve(import.meta.dir, '../..')
 
 test('built in another folder, under another name, the executable has the same bytes', async () => {
   // On the same disk, so that what is installed need not be copied.

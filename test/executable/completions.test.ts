@@ -4,9 +4,10 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { run, workplace } from '../support/executable.ts'
+import { isHere } from '../support/needs.ts'
 
 /** Asks a shell what may follow these words, the last of which is being typed. The script is in the file `script`. */
-const asking: Readonly<Record<string, (words: readonly string[]) => string>> = {
+const asking: Readonly<Record<'bash' | 'zsh' | 'fish', (words: readonly string[]) => string>> = {
   bash: (words) => `source ./script; COMP_WORDS=(${listed(words)}); COMP_CWORD=${words.length - 1}; _postern
     printf '%s\\n' "\${COMPREPLY[@]}"`,
   // What zsh itself would bring is stood in for: the lists are given to it by name.
@@ -24,9 +25,10 @@ function inHelp(page: string, heading: string): string[] {
   )
 }
 
-for (const [shell, ask] of Object.entries(asking)) {
-  test.if(Bun.which(shell) !== null)(
-    `${shell} offers every command and every flag that the help shows`,
+for (const shell of ['bash', 'zsh', 'fish'] as const) {
+  const ask = asking[shell]
+  test.if(isHere(shell))(
+    `${shell} offers every command and every flag that the help shows (needs ${shell})`,
     async () => {
       using place = workplace()
       const script = await run(place, ['completions', shell])

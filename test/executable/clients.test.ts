@@ -8,11 +8,11 @@ import { join, resolve } from 'node:path'
 import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client'
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { mintToken } from '../../api/cases.ts'
-import { type Server, sendTo, startServer, unlimited, type Workplace, workplace } from '../../support/executable.ts'
-import { sampleKeys } from '../../support/sample.ts'
+import { mintToken } from '../api/cases.ts'
+import { type Server, sendTo, startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
+import { sampleKeys } from '../support/sample.ts'
 
-const packages = resolve(import.meta.dir, '../../../node_modules/@modelcontextprotocol')
+const packages = resolve(import.meta.dir, '../../node_modules/@modelcontextprotocol')
 let place: Workplace
 let server: Server
 let everything: { readonly url: string; stop(): void }
@@ -98,7 +98,9 @@ for (const [name, connect] of clients) {
       expect(await client.callTool({ name: 'get-sum', arguments: { a: 2, b: 40 } })).toMatchObject({
         content: [{ type: 'text', text: 'The sum of 2 and 40 is 42.' }],
       })
-      expect(client.callTool({ name: 'get-env', arguments: {} })).rejects.toThrow('policy[0].rpcReqMatch.params.name')
+      await expect(client.callTool({ name: 'get-env', arguments: {} })).rejects.toThrow(
+        'policy[0].rpcReqMatch.params.name',
+      )
       await client.close()
     })
 

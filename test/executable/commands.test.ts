@@ -1,0 +1,113 @@
+/** What each command does when all is well. */
+
+import { describe, expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { mintToken } from '../api/cases.ts'
+import { get, run, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
+import { sampleKeys } from '../support/sample.ts'
+import { sharedServer } from '../support/shared-server.ts'
+
+describe('commands', () => {
+  const shared = sharedServer()
+
+  test('--version and --help', async () => {
+    using place = workplace()
+    expect(await run(place, ['--version'])).toEqual({ code: 0, stdout: '0.1.0\n', stderr: '' })
+    for (const args of [
+      ['--help'],
+      ['help'],
+      ['help', 'serve'],
+      ['serve', '--help'],
+      ['help', 'keys'],
+      ['keys', 'create', '--help'],
+      ['token', 'explain', '--help'],
+    ]) {
+      const ran = await run(place, args)
+      expect({ args, code: ran.code, stderr: ran.stderr }).toEqual({ args, code: 0, stderr: '' })
+      expect(ran.stdout).toStartWith('Usage: postern')
+    }
+  })
+
+  test('keys: created and revoked while the server runs, in force at once', async () => {
+    const { place, server } = shared
+    const created = await run(place, ['keys', 'create', '--user', 'ada', '--name', 'laptop', '--data', place.data])
+    expect(created.stdout).toMatch(/^pst_[A-Za-z0-9_-]{43}\n$/)
+    const key = created.stdout.trim()
+    expect((await get(server, '/connect/ada', key)).status).toBe(200)
+    const [keyId = ''] = /key_\S+/.exec(created.stderr) ?? []
+    expect((await run(place, ['keys', 'list'], { POSTERN_DATA: place.data })).stdout).toMatch(
+      new RegExp(`^${keyId} .*ada .*active .*laptop$`, 'm'),
+    )
+    const token = await mintToken(sendTo(server), key)
+    expect((await run(place, ['keys', 'revoke', keyId, '--data', place.data])).code).toBe(0)
+    for (const credential of [key, token]) expect((await get(server, '/connect/ada', credential)).status).toBe(401)
+    expect((await run(place, ['keys', 'revoke', 'key_nope', '--data', place.data])).code).toBe(1)
+  })
+
+  test('keys: before there is a server', async () => {
+    using place = workplace()
+    const { stdout } = await run(place, ['keys', 'create', '--user', 'ada', '--operator', '--data', place.data])
+    await using server = await startServer(place)
+    expect((await get(server, '/connect/lumen', stdout.trim())).status).toBe(200)
+  })
+
+  test('check', async () => {
+    using place = workplace()
+    const ran = await run(place, ['check', sampleFolder])
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+    expect(ran.stdout).toContain('48 connections')
+  })
+
+  test('token explain', async () => {
+    const { place, server } = shared
+    const policy = [
+      { namespaces: 'northwind', rpcReqMatch: { 'params.name': '^issues\\.' } },
+      { operations: 'execute', rpcReqMatch: { method: 'call' } },
+    ]
+    const token = await mintToken(sendTo(server), sampleKeys.ada, { policy })
+    const explain = (...args: string[]) => run(place, ['token', 'explain', token, '--data', place.data, ...args])
+    const plain = await explain()
+    expect(plain.stdout).toContain('acts for ada')
+    expect(plain.stdout).toContain('signature is of a key in')
+    expect(plain.stdout).toContain('params.name contains a match of ^issues\\.\n')
+    expect(plain.stdout).toContain('method contains a match of call (anywhere in it: ')
+    expect((await explain('--namespace', 'northwind')).stdout).toContain('Refused by policy[1].operations: 403.')
+    expect((await explain('--namespace', 'lumen')).stdout).toContain('Refused by policy[0].namespaces: 404')
+    writeFileSync(
+      join(place.folder, 'call.json'),
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"weather"}}',
+    )
+    for (const rpc of ['call.json', readFileSync(join(place.folder, 'call.json'), 'utf8')]) {
+      const call = await explain('--namespace', 'northwind', '--rpc', rpc)
+      expect(call.stdout).toContain('Refused by policy[0].rpcReqMatch.params.name: 403.')
+    }
+    const without = await explain('--namespace', 'northwind', '--operation', 'execute')
+    expect(without.stdout).toContain('policy[0].rpcReqMatch depends on the request')
+    expect((await explain('--resource', 'tools', '--namespace', 'x')).code).toBe(2)
+    const call = ['--namespace', 'northwind', '--rpc', '{"method":"call","params":{"name":"issues.list"}}']
+    expect((await explain(...call)).stdout).toContain('Allowed by the token')
+    await run(place, ['token', 'revoke', token, '--data', place.data])
+    expect((await explain(...call)).stdout).toContain('Refused: the token is revoked, 401.')
+  })
+
+  test('what a token or a name says is printed as text, never acted on by the terminal', async () => {
+    using place = workplace()
+    const claims = {
+      iss: 'x',
+      aud: 'x',
+      sub: 'a\u009b31m',
+      key: 'k',
+      jti: 'tok\n  signature is of a key in ./postern-data\u001b]0;x\u0007',
+      iat: 0,
+      exp: 1,
+      policy: [{ metadata: { a: '\u202e' } }],
+    }
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const ran = await run(place, ['token', 'explain', `${part({})}.${part(claims)}.x`])
+    expect(ran.code).toBe(0)
+    expect(ran.stdout).toContain('\\u001b')
+    expect(ran.stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+    expect(ran.stdout).not.toMatch(/^ {2}signature is of/m)
+  })
+})

@@ -1,0 +1,77 @@
+/** What `serve` and `dev` print to be pasted, and what `dev` does while fixtures change. */
+
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { get, type Server, startServer, workplace } from '../support/executable.ts'
+import { until } from '../support/until.ts'
+
+describe('lines to paste, and dev', () => {
+  /** The lines to paste that a server printed, each run. */
+  async function expectToPaste(server: Server): Promise<void> {
+    const docs = `The interface is described at ${server.url}/docs\n`
+    await until(async () => server.stdout().endsWith(docs))
+    const curls = server
+      .stdout()
+      .split('\n\n')
+      .filter((block) => block.trim().startsWith('curl'))
+    expect(curls.length).toBe(3)
+    for (const curl of curls) {
+      const { stdout } = Bun.spawnSync(['bash', '-c', curl.trim()])
+      expect(stdout.toString()).toMatch(/^\{"(?:connections|token|tools)":/)
+    }
+  }
+
+  test('serve with the sample fixtures: the same lines to paste, also at later starts; of own fixtures no key is shown', async () => {
+    using place = workplace()
+    for (let start = 0; start < 2; start += 1) {
+      await using server = await startServer(place)
+      await expectToPaste(server)
+      expect((await fetch(server.url)).url).toBe(`${server.url}/docs`)
+    }
+    using other = workplace()
+    const fixtures = join(other.folder, 'fixtures')
+    mkdirSync(fixtures)
+    writeFileSync(join(fixtures, 'a.json'), '{"apiKeys":[{"userId":"u","key":"a-key-of-at-least-32-characters-0"}]}')
+    await using server = await startServer(other, ['--fixtures', fixtures])
+    expect(await server.kill('SIGTERM')).toBe(0)
+    expect(server.stdout()).toEndWith(`postern listening on ${server.url}\n`)
+  })
+
+  test('dev: the sample fixtures, lines to paste that work, and nothing kept', async () => {
+    using place = workplace()
+    await using server = await startServer(place, [], { command: 'dev' })
+    await expectToPaste(server)
+    const [config = ''] = /^ +(\{"mcpServers":.*)$/m.exec(server.stdout())?.slice(1) ?? []
+    const { url, headers } = JSON.parse(config).mcpServers.postern
+    const client = new Client({ name: 'test', version: '1' })
+    await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }))
+    expect((await client.listTools()).tools.length).toBeGreaterThan(0)
+    await client.close()
+    expect(await server.kill('SIGINT')).toBe(0)
+    expect(readdirSync(place.folder)).toEqual([])
+  })
+
+  test('dev: own fixtures are loaded again when a file changes, and not when it is broken', async () => {
+    using place = workplace()
+    const fixtures = join(place.folder, 'fixtures')
+    const key = 'a-key-of-at-least-32-characters-0'
+    const write = (namespace: string) =>
+      writeFileSync(
+        join(fixtures, 'a.json'),
+        JSON.stringify({ namespaces: [{ namespace, userId: 'u' }], apiKeys: [{ userId: 'u', key }] }),
+      )
+    mkdirSync(fixtures)
+    write('first')
+    await using server = await startServer(place, ['--fixtures', fixtures], { command: 'dev' })
+    expect((await get(server, '/connect/first', key)).status).toBe(200)
+    write('second')
+    await until(async () => (await get(server, '/connect/second', key)).status === 200)
+    expect((await get(server, '/connect/first', key)).status).toBe(404)
+    writeFileSync(join(fixtures, 'a.json'), '{')
+    await until(async () => server.stderr().includes('were not reloaded'))
+    expect((await get(server, '/connect/second', key)).status).toBe(200)
+    expect(await server.kill('SIGTERM')).toBe(0)
+  })
+})

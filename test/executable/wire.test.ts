@@ -1,0 +1,161 @@
+/** Requests as bytes, which no client of ours would send. */
+
+import { describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { type Server, startServer, unlimited, workplace } from '../support/executable.ts'
+import { sampleKeys } from '../support/sample.ts'
+import { sharedServer } from '../support/shared-server.ts'
+
+describe('on the wire', () => {
+  const raw: [what: string, request: string, status: RegExp][] = [
+    [
+      'two Authorization headers',
+      'GET /connect/ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 401/,
+    ],
+    [
+      'two Host headers',
+      'GET /connect/ada HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 4/,
+    ],
+    ['no Host header', 'GET /health HTTP/1.1\r\n\r\n', /^HTTP\/1\.1 4/],
+    [
+      'a backslash in the target',
+      'GET /connect/ada\\x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404/,
+    ],
+    [
+      'backslashes that would lead to a name',
+      'GET /connect/x\\..\\ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404[^]*"not_found"/,
+    ],
+    [
+      'backslashes that would lead to a tool',
+      'GET /connect/ada/x\\..\\weather-cabin/.tools HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404/,
+    ],
+    [
+      'backslashes in a server',
+      'GET /servers/x\\..\\lumen HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404[^]*"Server not found"/,
+    ],
+    [
+      'a backslash in a call',
+      'POST /connect/ada/a\\b/mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Length: 0\r\n\r\n',
+      /^HTTP\/1\.1 404[^]*"jsonrpc":"2\.0"[^]*-32000/,
+    ],
+    [
+      'an encoded backslash in a call without a credential',
+      'POST /connect/ada/a%5Cb/mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n',
+      /^HTTP\/1\.1 401[^]*-32001/,
+    ],
+    [
+      'a backslash in a connection that is to be written',
+      'PUT /connect/ada/a\\b HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Length: 0\r\n\r\n',
+      /^HTTP\/1\.1 404[^]*"not_found"/,
+    ],
+    [
+      'a backslash, and dots that would lead away from it',
+      'GET /connect/x\\y/../ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404/,
+    ],
+    [
+      'a server, and a Host that no URL can have',
+      'GET /servers/northwind%2Fcalendar HTTP/1.1\r\nHost: a b\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 403[^]*\r\n\r\n\{"error":"[^"]*"\}$/,
+    ],
+    [
+      'backslashes without a credential',
+      'GET /connect/x\\..\\ada HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      /^HTTP\/1\.1 401/,
+    ],
+    [
+      'a backslash, and a Host that no URL can have',
+      'GET /connect/x\\y HTTP/1.1\r\nHost: a b\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 403[^]*"forbidden"/,
+    ],
+    [
+      'parameters behind a hash',
+      'GET /connect/ada?#limit=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 400/,
+    ],
+    // The runtime resolves dots as URLs do, before anything of ours sees the path: one path, for routing and deciding.
+    [
+      'dots in the target',
+      'GET /connect/lumen/../ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /"connectionId":"weather-cabin"/,
+    ],
+    [
+      'encoded dots in the target',
+      'GET /connect/%2e%2e/lumen HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 404/,
+    ],
+    [
+      'a fragment in the target',
+      'GET /connect/ada#x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\n\r\n',
+      /^HTTP\/1\.1 4/,
+    ],
+    [
+      'a body cut short',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{"policy":',
+      /^(?:HTTP\/1\.1 4|$)/,
+    ],
+    [
+      'a length and chunks',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      /^HTTP\/1\.1 4/,
+    ],
+    [
+      'a chunked policy that is broken',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"pol\r\n0\r\n\r\n',
+      /^HTTP\/1\.1 400/,
+    ],
+    [
+      'a length beyond all bounds',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 999999999\r\n\r\n{',
+      /^HTTP\/1\.1 4\d\d[^]*"invalid_request"/,
+    ],
+    [
+      'a HEAD of a list',
+      'HEAD /connect/ada HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nConnection: close\r\n\r\n',
+      /^HTTP\/1\.1 200[^]*\r\n\r\n$/,
+    ],
+  ]
+  test('a base URL of a short name, without a port, routes like any other', async () => {
+    using place = workplace()
+    await using server = await startServer(place, ['--base-url', 'http://pi'])
+    const answer = await exchange(server, 'GET /health HTTP/1.1\r\nHost: pi\r\nConnection: close\r\n\r\n')
+    expect(answer).toMatch(/^HTTP\/1\.1 200/)
+  })
+
+  test('bad credentials count for their address, backslashes or not', async () => {
+    using place = workplace()
+    await using server = await startServer(place, ['--failure-rate', '0.05'])
+    const guess = (path: string) =>
+      exchange(server, `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer nope\r\n\r\n`)
+    expect(await guess('/connect/x')).toStartWith('HTTP/1.1 401')
+    expect(await guess('/connect/a\\b')).toStartWith('HTTP/1.1 429')
+  })
+
+  const shared = sharedServer(unlimited)
+  for (const [what, request, status] of raw) {
+    test(what, async () => {
+      const answer = await exchange(shared.server, request.replaceAll('KEY', sampleKeys.ada))
+      expect(answer).toMatch(status)
+      expect((await fetch(`${shared.server.url}/health`)).status).toBe(200)
+    })
+  }
+})
+
+/** Sends bytes and half-closes; resolves with all that comes back. */
+function exchange(server: Server, request: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let answer = ''
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1', () => socket.end(request))
+  socket.on('data', (chunk) => {
+    answer += chunk.toString('latin1')
+  })
+  socket.on('error', () => resolve(answer))
+  socket.on('close', () => resolve(answer))
+  return promise
+}

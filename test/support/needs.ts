@@ -1,0 +1,51 @@
+/**
+ * What some tests need of the machine. Their titles end in `(needs …)`; where it is not here they are skipped, and the
+ * end of `make test` says which and why (`test/results/`).
+ */
+
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+/** The last commit whose stores were of an older version. */
+export const olderCommit = '6a1c69d'
+export const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
+const root = resolve(import.meta.dir, '../..')
+/** Of Wycheproof: not part of the repository. */
+export const vectors = process.env['POSTERN_VECTORS'] ?? resolve(root, '../shared/vectors')
+
+const isRoot = () => process.getuid?.() === 0
+const succeeds = (...command: string[]) =>
+  Bun.which(command[0] as string) !== null &&
+  Bun.spawnSync(command, { stdout: 'ignore', stderr: 'ignore' }).exitCode === 0
+const mount = ['mount', '-t', 'tmpfs', 'tmpfs', '/mnt']
+
+const needs = {
+  root: isRoot,
+  'root that may mount': () => isRoot() && succeeds('unshare', '-m', ...mount),
+  'root that may isolate': () => isRoot() && succeeds('unshare', '-mp', '-f', '--mount-proc', ...mount),
+  'root that may leave the network': () => isRoot() && succeeds('unshare', '-n', 'ip', 'link', 'set', 'lo', 'up'),
+  'the history of the source': () => succeeds('git', '-C', root, 'cat-file', '-e', `${olderCommit}^{commit}`),
+  'the vectors of Wycheproof': () => existsSync(vectors),
+  glibc: () => process.platform === 'linux' && !existsSync('/etc/alpine-release'),
+  libfaketime: () => existsSync(faketime),
+  nginx: () => Bun.which('nginx') !== null,
+  caddy: () => Bun.which('caddy') !== null,
+  'systemd-analyze': () => Bun.which('systemd-analyze') !== null,
+  /** With `--json`. */
+  'curl 7.82': () => succeeds('curl', '--json', '', '--version'),
+  bash: () => Bun.which('bash') !== null,
+  zsh: () => Bun.which('zsh') !== null,
+  fish: () => Bun.which('fish') !== null,
+} as const satisfies Record<string, () => boolean>
+
+export type Need = keyof typeof needs
+
+export function isHere(need: Need): boolean {
+  return needs[need]()
+}
+
+/** What a title says that its test needs; undefined where it says nothing that is known. */
+export function needOf(title: string): Need | undefined {
+  const need = /\(needs ([^()]+)\)/.exec(title)?.[1]
+  return need !== undefined && Object.hasOwn(needs, need) ? (need as Need) : undefined
+}
