@@ -83,6 +83,10 @@ generated: install ## Write the generated files again: tables of the documents, 
 torture: install build ## Put every promise to the test for about half an hour; `make test` does so for one minute
 	$(BUN) test/torture/run.ts
 
+.PHONY: mutants
+mutants: install ## Change 300 things in the core, one at a time, and ask whether a fast test notices (15 minutes)
+	$(BUN) test/mutants/run.ts $(COUNT) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT))
+
 .PHONY: bench
 bench: install build ## Measure speed against peers in the same run (several minutes)
 	cd test/bench && npm install --no-save --no-audit --no-fund --ignore-scripts --loglevel=error

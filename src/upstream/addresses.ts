@@ -147,7 +147,8 @@ function isPublic(address: Address): boolean {
  * (::/96).
  */
 function embeddedIpv4(address: Address): ipaddr.IPv4 | undefined {
-  if (address.kind() === 'ipv4') return undefined
+  // `::1` has the form of a compatible one, and is this machine.
+  if (address.kind() === 'ipv4' || address.range() === 'loopback') return undefined
   const bytes = address.toByteArray()
   const at = (start: number) => new ipaddr.IPv4(bytes.slice(start, start + 4))
   const begins = (...prefix: number[]) => prefix.every((byte, index) => bytes[index] === byte)
@@ -166,8 +167,9 @@ function matchesAllowed(one: AllowedUpstream, address: Address, host: string, po
 export function readAllowedUpstream(text: string): AllowedUpstream | undefined {
   const [, bracketed, plain, portText] =
     /^(?:\[([0-9A-Fa-f:.]+(?:\/\d+)?)\]|([^[\]]+?))(?::(\d{1,5}))?$/.exec(text) ?? []
+  const isIPv6 = ipaddr.IPv6.isValid(text) || ipaddr.IPv6.isValidCIDR(text)
   // `1` would be 0.0.0.1 to some readers.
-  if (/^[\d.]+(?:[/:]|$)/.test(text) && !/^\d+(?:\.\d+){3}(?:[/:]|$)/.test(text)) return undefined
+  if (!isIPv6 && /^[\d.]+(?:[/:]|$)/.test(text) && !/^\d+(?:\.\d+){3}(?:[/:]|$)/.test(text)) return undefined
   const bare = ipaddr.isValid(text) || ipaddr.isValidCIDR(text) ? text : undefined
   const target = (bare ?? bracketed ?? plain)?.toLowerCase()
   const port = bare !== undefined || portText === undefined ? undefined : Number(portText)

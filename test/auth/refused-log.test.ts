@@ -6,7 +6,7 @@ import { createRefusedLog } from '../../src/auth/refused-log.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { signToken, unverifiedClaims } from '../../src/auth/service-token.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'
-import { refusalLogIntervalMs } from '../../src/limits.ts'
+import { burstSeconds, refusalLogIntervalMs } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
 import { memberKey, registryVersionKey } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
@@ -100,8 +100,9 @@ test('a token whose user leads its organization no more, and one of a foreign si
 })
 
 test('past the limit of an address', async () => {
-  platform = await createTestPlatform({ rates: { mints: 0, failures: 0.05 } })
+  platform = await createTestPlatform({ rates: { mints: 0, failures: 1 } })
   await logged('Bearer wrong')
+  for (let i = 1; i < burstSeconds; i += 1) await logged('Bearer wrong')
   platform.logged.length = 0
   await platform.fetch('/connect/ada', { headers: { authorization: 'Bearer wrong' } })
   expect(platform.logged.map((line) => JSON.parse(line))).toEqual(refused('limit'))

@@ -98,6 +98,22 @@ describe('a token', () => {
       expect({ i, ok: 'claims' in check(token) }).toEqual({ i, ok: verifiedByOthers(token) })
     }
   })
+  test('is as long as a token may be, and no longer', () => {
+    const ofLength = (extra: number) =>
+      resign(rightHeader, {
+        ...claims,
+        policy: Array.from({ length: 55 }, () => ({ namespaces: 'n'.repeat(58) })),
+        key: 'k'.repeat(extra),
+      })
+    const lengths: number[] = []
+    for (let extra = 1; extra < 500; extra += 1) {
+      const token = ofLength(extra)
+      lengths.push(token.length)
+      expect('claims' in check(token)).toBe(token.length <= tokenCharsMax)
+    }
+    expect(lengths).toContain(tokenCharsMax)
+    expect(Math.max(...lengths)).toBeGreaterThan(tokenCharsMax)
+  })
   test('the runtime and tweetnacl make the same signature', () => expect(resign(rightHeader, claims)).toBe(good))
 })
 

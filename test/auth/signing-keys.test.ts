@@ -2,16 +2,19 @@ import { describe, expect, test } from 'bun:test'
 import { openSealed, seal } from '../../src/auth/secrets.ts'
 import { signToken, verifyToken } from '../../src/auth/service-token.ts'
 import {
+  changeSigningKeys,
   type KeyRing,
   keyRing,
   newSigningKeys,
   publishedKeys,
+  readKeyRing,
   readSigningKeys,
   removeKey,
   rotateKeys,
   type SigningKeyRecord,
 } from '../../src/auth/signing-keys.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../../src/limits.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
 import { seed } from '../support/platform.ts'
 
 const start = 1_800_000_000
@@ -111,4 +114,15 @@ test('what is sealed opens with its key alone, whole', () => {
     expect(openSealed(key, sealed.subarray(0, at))).toBeUndefined()
   }
   expect(() => readSigningKeys(sealed, seed('other'))).toThrow(/instance secret/)
+})
+
+test('a store has no keys before its first start, and then those that it was given', async () => {
+  const store = openMemoryStore()
+  expect(await readKeyRing(store, seed('sealing'))).toBeUndefined()
+  const records = newSigningKeys(start)
+  await changeSigningKeys(store, seed('sealing'), (before) => (before === undefined ? records : undefined))
+  expect((await readKeyRing(store, seed('sealing')))?.active.kid).toBe(keyRing(records).active.kid)
+  // Whoever comes second changes nothing.
+  expect(await changeSigningKeys(store, seed('sealing'), (before) => before && undefined)).toEqual(records)
+  await expect(readKeyRing(store, seed('another secret'))).rejects.toThrow('restore both from the same backup')
 })

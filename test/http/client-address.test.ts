@@ -30,6 +30,7 @@ describe('the address of a client', () => {
     ],
     ['of IPv6 is its network', '10.1.1.1', { forwarded: 'for="[2001:db8:1:2:3:4:5:6]:4711"' }, '2001:db8:1:2::/64'],
     ['of IPv6 in brackets', '10.1.1.1', { 'x-forwarded-for': '[2001:db8:1:2::9]' }, '2001:db8:1:2::/64'],
+    ['of IPv6, to the bit', '2001:db8:1:ffff:ffff:4:5:6', {}, '2001:db8:1:ffff::/64'],
     ['of a connection over IPv6 is its network', '2001:db8:1:2:3:4:5:6', {}, '2001:db8:1:2::/64'],
     ['of hidden ones is the proxy’s', '10.1.1.1', { forwarded: 'for=_hidden, for=unknown' }, '10.1.1.1'],
     [

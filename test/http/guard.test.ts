@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createGuard } from '../../src/http/guard.ts'
-import { createTestPlatform } from '../support/platform.ts'
+import { createTestPlatform, issuer } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 
 const guard = (host: string, baseUrl = 'https://mcp.example.com') =>
@@ -75,6 +75,15 @@ describe('CORS', () => {
     }
     const without = await platform.fetch('/connect/ada', { headers: { authorization } })
     expect(without.headers.get('access-control-allow-origin')).toBeNull()
+  })
+
+  test('our own origin is no other one: it is answered, and told of no other', async () => {
+    const platform = await createTestPlatform({ corsOrigins: [origin] })
+    const own = { origin: issuer, 'access-control-request-method': 'POST' }
+    const response = await platform.fetch('/tokens', { method: 'OPTIONS', headers: own })
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([204, null])
+    const answer = await platform.fetch('/connect/ada', { headers: { origin: issuer, authorization } })
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, null])
   })
 
   test('a preflight allows the headers of the contract and no others', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createRateLimit } from '../../src/http/rate-limit.ts'
+import { unavailableLogIntervalMs } from '../../src/limits.ts'
 import { registryVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
@@ -105,29 +105,17 @@ describe('request ids', () => {
       error: 'StoreError: no room (Error: ENOSPC)',
       in: undefined,
     })
+    // One line in ten seconds: whoever cannot be answered asks again.
+    const lines = async (after: number) => {
+      platform.now += after
+      await platform.fetch('/connect/ada', bearer(sampleKeys.ada))
+      return platform.logged.filter((text) => text.includes('request failed')).length
+    }
+    expect([await lines(0), await lines(unavailableLogIntervalMs - 1), await lines(1)]).toEqual([1, 1, 2])
   })
 })
 
 describe('rate limits', () => {
-  test('a bucket holds twenty seconds of its rate, and fills at it', () => {
-    let now = 0
-    const limit = createRateLimit({ perSecond: 0.5, now: () => now })
-    const took = () => limit.take('a')
-    expect(Array.from({ length: 11 }, took)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2])
-    expect([limit.take('b'), limit.wait('a'), limit.wait('a')]).toEqual([0, 2, 2])
-    now = 1999
-    expect(took()).toBe(1)
-    now = 2000
-    expect([took(), took()]).toEqual([0, 2])
-    now = 1_000_000
-    expect(Array.from({ length: 11 }, took)).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2])
-  })
-
-  test('0 is no limit', () => {
-    const limit = createRateLimit({ perSecond: 0, now: () => 0 })
-    expect(new Set(Array.from({ length: 1000 }, () => limit.take('a')))).toEqual(new Set([0]))
-  })
-
   test('minting: by API key, its tokens included, and nobody else', async () => {
     const platform = await createTestPlatform({ rates: { mints: 0.25, failures: 0 } })
     const post = (credential: string) => platform.fetch('/tokens', { method: 'POST', ...bearer(credential) })
@@ -185,7 +173,7 @@ describe('who forges tokens from an address', () => {
     const tokens = [await mintToken(before.fetch, sampleKeys.ada), await mintToken(before.fetch, sampleKeys.grace)]
     const platform = await createTestPlatform({ store: before.store, rates: { mints: 0, failures: 1 } })
     const list = async (credential: string) => (await platform.fetch('/connect/northwind', bearer(credential))).status
-    return { tokens, list, logged: platform.logged }
+    return { tokens, list, logged: platform.logged, fetch: platform.fetch, store: platform.store }
   }
 
   test('without knowing a key’s id, costs no signature and holds nobody up', async () => {
@@ -197,10 +185,21 @@ describe('who forges tokens from an address', () => {
   })
 
   test('with the id of a key it knows, holds up that key’s unseen tokens from there and no others', async () => {
-    const { tokens, list } = await restarted()
+    const { tokens, list, fetch } = await restarted()
     const [ada = '', grace = ''] = tokens
     for (let i = 0; i < 100; i += 1) expect([401, 429]).toContain(await list(forge(ada, { jti: `tok_${i}` })))
     expect([await list(ada), await list(grace), await list(sampleKeys.ada)]).toEqual([429, 200, 200])
+    // Nor one that is made here meanwhile.
+    expect(await list(await mintToken(fetch, sampleKeys.ada))).toBe(200)
+  })
+
+  test('holds up no token that was accepted before, whatever is written meanwhile', async () => {
+    const { tokens, list, store } = await restarted()
+    const [ada = ''] = tokens
+    expect(await list(ada)).toBe(200)
+    for (let i = 0; i < 100; i += 1) expect([401, 429]).toContain(await list(forge(ada, { jti: `tok_${i}` })))
+    await store.commit({ puts: [{ key: registryVersionKey, value: Buffer.from('another') }] })
+    expect(await list(ada)).toBe(200)
   })
 })
 

@@ -11,6 +11,9 @@ test('parseWithin() builds nothing of what has more in it', () => {
     ['[1,2,3,4,5,6,7]', false],
     ['[[],[],[]]', true],
     ['[[[[]]]]', false],
+    // What was closed before counts for nothing.
+    ['[[],[[[]]]]', false],
+    ['[[],[[]]]', true],
     ['{"a":{"b":[[1]]}}', false],
   ]
   for (const [text, isWithin] of rows) {
@@ -55,6 +58,8 @@ describe('readJson()', () => {
     ['1e-400', false],
     ['0e999', true],
     ['1e21', true],
+    ['-12345678901234567890', false],
+    ['-0', true],
     ['100000000000000000000000', true],
   ]
   for (const [text, isExact] of numbers) {

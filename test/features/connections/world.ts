@@ -25,6 +25,19 @@ const metadataKeys = ['team', 'env', 'a.b', 'connectionId', '__proto__']
 const metadataValues = ['x', 'y', '', '5', 'true', 'ü', 5, true, null, { x: 1 }]
 const urls = ['https://a.example.com/mcp', 'https://b.example.com/mcp', null]
 
+/** One like any other. */
+export function connection(connectionId: string): Connection {
+  return {
+    connectionId,
+    name: connectionId,
+    mcpUrl: 'https://a.example.com/mcp',
+    metadata: { team: 'x' },
+    transport: 'http',
+    createdAt: '2026-03-02T09:00:00.000Z',
+    status: { state: 'connected' },
+  }
+}
+
 export function pickConnection(chance: Random, connectionId: string): Connection {
   const metadata: Record<string, unknown> = {}
   for (const metadataKey of metadataKeys) {
@@ -32,13 +45,10 @@ export function pickConnection(chance: Random, connectionId: string): Connection
       Object.defineProperty(metadata, metadataKey, { value: chance.pick(metadataValues), enumerable: true })
   }
   return {
-    connectionId,
+    ...connection(connectionId),
     name: chance.pick(['one', 'two', connectionId]),
     mcpUrl: chance.pick(urls),
     metadata: chance.chance(0.1) ? null : metadata,
-    transport: 'http',
-    createdAt: '2026-03-02T09:00:00.000Z',
-    status: { state: 'connected' },
   }
 }
 

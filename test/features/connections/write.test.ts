@@ -2,9 +2,9 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { bytesOf, findConnection } from '../../../src/storage/connections.ts'
 import { usageKey } from '../../../src/storage/keys.ts'
 import { createAddresses } from '../../../src/upstream/addresses.ts'
-import { createUpstream } from '../../../src/upstream/upstream.ts'
+import { createUpstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
-import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, source, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 let platform: TestPlatform
@@ -288,6 +288,60 @@ describe('what cannot be written is told, and nothing is', () => {
       expect(await idsOf('')).toEqual(before)
     })
   }
+})
+
+describe('a server that has nothing to connect to', () => {
+  const key = 'a-key-for-the-tests-of-servers-00000001'
+  const stdio = { type: 'stdio', bundleUrl: 'https://a.example.com/x', runtime: 'node', configSchema: {} }
+  beforeEach(async () => {
+    const local = {
+      qualifiedName: 'acme/local',
+      displayName: 'Local',
+      description: '',
+      remote: false,
+      connections: [stdio],
+    }
+    const sources = [
+      source('acme.json', {
+        namespaces: [{ namespace: 'acme', userId: 'eve' }],
+        apiKeys: [{ userId: 'eve', key }],
+        servers: [{ ...local, tools: [{ name: 't', inputSchema: { type: 'object' } }] }],
+      }),
+    ]
+    platform = await createTestPlatform({ sources })
+  })
+  test('is refused', async () => {
+    const made = await send('POST', '/connect/acme', { server: 'acme/local' }, key)
+    expect([made.status, made.body['message']]).toEqual([400, 'server: offers no HTTP connection'])
+  })
+  test('can be mocked', async () => {
+    const made = await send('POST', '/connect/acme', { server: 'acme/local', mock: { enabled: true } }, key)
+    expect([made.status, made.body['mcpUrl']]).toEqual([201, null])
+  })
+})
+
+test('a server is greeted again where something changed that it may answer otherwise for', async () => {
+  let asked = 0
+  platform = await createTestPlatform({
+    upstream: {
+      send() {
+        asked += 1
+        return Promise.reject(new UpstreamError('down', 'no one is there'))
+      },
+    },
+  })
+  const put = async (body: object) => {
+    asked = 0
+    const { status, body: stored } = await send('PUT', '/connect/ada/one', body)
+    expect([200, 201]).toContain(status)
+    return { isGreeted: asked > 0, state: (stored['status'] as { state: string }).state }
+  }
+  const down = { isGreeted: true, state: 'error' }
+  expect(await put({ mcpUrl: 'https://a.example.com/mcp' })).toEqual(down)
+  expect(await put({ headers: { 'x-key': '1' } })).toEqual(down)
+  expect(await put({ headers: null })).toEqual(down)
+  for (const same of [{ name: 'Mine' }, { metadata: { team: 'x' } }, { mcpUrl: 'https://a.example.com/mcp' }, {}])
+    expect(await put(same)).toEqual({ isGreeted: false, state: 'error' })
 })
 
 const usage = async (namespace: string) => Buffer.from((await platform.store.get(usageKey(namespace))) ?? '').toString()

@@ -1,7 +1,133 @@
-/** Headers that repeat arguments, where a rule speaks of arguments. */
+/** What is a message, what is none, and which headers may go with it. */
 
-import { expect, test } from 'bun:test'
-import { messageOf, withoutRenamedParams } from '../../../src/features/gateway/message.ts'
+import { describe, expect, test } from 'bun:test'
+import { PlatformError } from '../../../src/errors.ts'
+import { messageOf, protocolEra, readMessage, withoutRenamedParams } from '../../../src/features/gateway/message.ts'
+
+const encoded = (body: unknown) => new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
+
+describe('a message', () => {
+  const rpc = (more: object) => ({ jsonrpc: '2.0', ...more })
+  const taken: [what: string, body: object, method: string | undefined, id: string | number | null][] = [
+    ['is a request', rpc({ id: 1, method: 'ping' }), 'ping', 1],
+    ['has a text as its id, an empty one too', rpc({ id: '', method: 'ping', params: {} }), 'ping', ''],
+    ['has the id 0', rpc({ id: 0, method: 'ping' }), 'ping', 0],
+    ['is a notification', rpc({ method: 'notifications/initialized' }), 'notifications/initialized', null],
+    ['is a reply with a result, whatever it is', rpc({ id: 1, result: null }), undefined, 1],
+    ['is a reply with an error', rpc({ id: 'a', error: { code: 1, message: '' } }), undefined, 'a'],
+    ['has parameters in a list', rpc({ id: 1, method: 'ping', params: [] }), 'ping', 1],
+  ]
+  for (const [what, body, method, id] of taken) {
+    test(what, () => {
+      const bytes = encoded(body)
+      expect(messageOf(bytes)).toEqual({ bytes, body: body as never, method, id, era: 'handshake' })
+    })
+  }
+
+  const neither = 'not a JSON-RPC request, notification or response'
+  const refused: [what: string, body: unknown, message: string, id: string | number | null][] = [
+    ['a list', [rpc({ id: 1, method: 'ping' })], 'batches are not supported', null],
+    ['null', 'null', 'the body must be a JSON-RPC object', null],
+    ['a text', '"ping"', 'the body must be a JSON-RPC object', null],
+    ['of no version', { id: 1, method: 'ping' }, 'jsonrpc: must be "2.0"', 1],
+    ['of another version', { jsonrpc: 2, id: 1, method: 'ping' }, 'jsonrpc: must be "2.0"', 1],
+    ['a request without a method', rpc({ id: 1 }), neither, 1],
+    ['a reply with nothing', rpc({ id: 1, params: {} }), neither, 1],
+    ['a reply with both', rpc({ id: 1, result: {}, error: {} }), neither, 1],
+    ['a reply to nothing', rpc({ result: {} }), neither, null],
+    ['a request that replies', rpc({ id: 1, method: 'ping', result: {} }), 'carries no result and no error', 1],
+    ['a request that fails', rpc({ id: 'a', method: 'ping', error: {} }), 'carries no result and no error', 'a'],
+    ['a method that is no text', rpc({ id: 1, method: null }), 'method: must be a string', 1],
+    ['a method that is a list', rpc({ id: 1, method: ['ping'] }), 'method: must be a string', 1],
+    ['an id of null', rpc({ id: null, method: 'ping' }), 'id: must be a string or a number', null],
+    ['an id of true', rpc({ id: true, method: 'ping' }), 'id: must be a string or a number', null],
+    ['parameters of null', rpc({ id: 1, method: 'ping', params: null }), 'params: must be an object', 1],
+    ['parameters that are a text', rpc({ id: 1, method: 'ping', params: 'a' }), 'params: must be an object', 1],
+  ]
+  for (const [what, body, message, id] of refused) {
+    test(`is not ${what}`, () => {
+      const read = () => messageOf(encoded(body))
+      expect(read).toThrow(message)
+      expect(thrownBy(read)).toMatchObject({ code: 'invalid_request', id })
+    })
+  }
+
+  test('is not what has no JSON, or says that it is none', async () => {
+    expect(thrownBy(() => messageOf(encoded('{')))).toMatchObject({ code: 'parse_error' })
+    const read = (type: string) => {
+      const headers = { 'content-type': type }
+      const request = new Request('http://a/', { method: 'POST', headers, body: '{"jsonrpc":"2.0","method":"a"}' })
+      return readMessage(request, async (work) => {
+        for (;;) {
+          const step = work.next()
+          if (step.done) return step.value
+        }
+      })
+    }
+    expect((await read('Application/JSON; charset=utf-8')).method).toBe('a')
+    for (const type of ['text/plain', 'application/jsonp', 'text/event-stream'])
+      await expect(read(type)).rejects.toThrow('content-type: must be application/json')
+  })
+})
+
+function thrownBy(act: () => unknown): unknown {
+  try {
+    return act()
+  } catch (error) {
+    expect(error).toBeInstanceOf(PlatformError)
+    return error
+  }
+}
+
+describe('headers of the newer revision', () => {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const asked = async (method: string, params: object, headers: Record<string, string>) => {
+    const message = messageOf(encoded({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta } }))
+    const era = await protocolEra(message, new Headers({ 'mcp-protocol-version': '2026-07-28', ...headers }))
+    if (!(era instanceof Response)) return era
+    const { id, error } = (await era.json()) as { id: unknown; error: { code: number; message: string } }
+    expect({ status: era.status, id, code: error.code }).toEqual({ status: 400, id: 1, code: -32_020 })
+    return error.message
+  }
+  const call = { 'mcp-method': 'tools/call', 'mcp-name': 'a' }
+  test('say what the body says', async () => {
+    expect(await asked('tools/call', { name: 'a' }, call)).toBe('stateless')
+    expect(await asked('tools/list', {}, { 'mcp-method': 'tools/list' })).toBe('stateless')
+    const resource = { 'mcp-method': 'resources/read', 'mcp-name': 'file:a' }
+    expect(await asked('resources/read', { uri: 'file:a' }, resource)).toBe('stateless')
+    const spelt = { 'mcp-method': 'tools/call', 'mcp-name': '=?base64?w6k=?=' }
+    expect(await asked('tools/call', { name: 'é' }, spelt)).toBe('stateless')
+  })
+  test('are refused where they are missing, or say something else', async () => {
+    expect(await asked('tools/call', { name: 'a' }, { 'mcp-name': 'a' })).toContain('Mcp-Method')
+    expect(await asked('tools/call', { name: 'a' }, { 'mcp-method': 'tools/call' })).toContain('Mcp-Name')
+    expect(await asked('tools/call', { name: 'b' }, call)).toContain('Mcp-Name')
+    expect(await asked('tools/call', {}, call)).toContain('Mcp-Name')
+    expect(await asked('tools/list', {}, { 'mcp-method': 'tools/list', 'mcp-name': 'a' })).toContain('Mcp-Name')
+    expect(await asked('tools/call', { name: 'a' }, { ...call, 'mcp-method': 'tools/list' })).toBeString()
+  })
+  test('repeat arguments that are there', async () => {
+    const params = { name: 'a', arguments: { at: { region: 'us' }, list: ['x', 5, null] } }
+    for (const value of ['us', 'x', '5', 'null', '=?base64?dXM=?='])
+      expect(await asked('tools/call', params, { ...call, 'mcp-param-region': value })).toBe('stateless')
+    for (const value of ['eu', 'region', '', '=?base64?ZXU=?='])
+      expect(await asked('tools/call', params, { ...call, 'mcp-param-region': value })).toContain('mcp-param-region')
+  })
+  test('are not looked for where nothing speaks of it', async () => {
+    const message = messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'ping' }))
+    for (const headers of [{}, { 'mcp-protocol-version': '2025-06-18' }])
+      expect(protocolEra(message, new Headers(headers))).toBe('handshake')
+    // What is looked at may be of the handshake all the same.
+    const progress = messageOf(
+      encoded({ jsonrpc: '2.0', id: 1, method: 'ping', params: { _meta: { progressToken: 1 } } }),
+    )
+    expect(await protocolEra(progress, new Headers({ 'mcp-protocol-version': '2025-06-18' }))).toBe('handshake')
+  })
+})
 
 function keptOf(given: object, headers: Record<string, string>): string[] {
   const params = { name: 'echo', arguments: given }
@@ -16,6 +142,7 @@ test('only those go on that bear the name of the argument they repeat', () => {
   const good = { 'Tenant-Id': 'me', region: 'eu', list: 'x', count: '5' }
   expect(keptOf(given, good).sort()).toEqual(['count', 'list', 'region', 'tenant-id'])
   expect(keptOf(given, { 'Tenant-Id': 'evil', note: 'me', region: 'x' })).toEqual([])
+  expect(keptOf(given, { note: 'me' })).toEqual([])
 })
 
 test('a hundred thousand texts below a long key are looked at with it once', () => {

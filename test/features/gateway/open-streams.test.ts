@@ -1,6 +1,6 @@
 /** Streams that are open when what they stand on ends. */
 
-import { beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { listApiKeys, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { createOpenStreams } from '../../../src/features/gateway/open-streams.ts'
@@ -166,4 +166,24 @@ test('thousands are looked at in turns with others, each once in a round', async
   expect(looks).toBe(10 * streamsCheckedPerTurn)
   act()
   expect(looks).toBe(11 * streamsCheckedPerTurn)
+})
+
+test('a round that has looked at all takes no more turns', () => {
+  let tick = () => {}
+  const streams = createOpenStreams((_, act) => {
+    tick = act
+    return () => {}
+  })
+  const later = spyOn(globalThis, 'setImmediate')
+  try {
+    for (let i = 0; i < streamsCheckedPerTurn; i += 1)
+      streams.watch(
+        async () => {},
+        () => {},
+      )
+    tick()
+    expect(later).toHaveBeenCalledTimes(0)
+  } finally {
+    later.mockRestore()
+  }
 })

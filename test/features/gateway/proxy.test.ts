@@ -1,12 +1,20 @@
 /** Calls that wait for one another at an upstream that is told what to do. */
 
-import { expect, test } from 'bun:test'
-import { concurrentCallsMax } from '../../../src/limits.ts'
-import { UpstreamError, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
+import { describe, expect, test } from 'bun:test'
+import { messageOf } from '../../../src/features/gateway/message.ts'
+import { createProxy } from '../../../src/features/gateway/proxy.ts'
+import { createSessions } from '../../../src/features/gateway/sessions.ts'
+import type { UpstreamCall } from '../../../src/features/gateway/upstream-call.ts'
+import { createShares } from '../../../src/http/shares.ts'
+import { createTurns } from '../../../src/http/turns.ts'
+import { concurrentCallsMax, responseInOnePieceBytesMax } from '../../../src/limits.ts'
+import type { ConnectionStatus } from '../../../src/model/connection.ts'
+import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
-import { createTestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, seed } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { until } from '../../support/until.ts'
+import { connection } from '../connections/world.ts'
 
 test('two who waited for one session that failed are told of it, each under its own id', async () => {
   const waiting = Promise.withResolvers<never>()
@@ -83,4 +91,225 @@ test('one token takes a part of a connection’s places, and leaves some to othe
   expect((await Promise.all([...all, ...others])).every(({ status }) => status === 200)).toBe(true)
   const again = await Promise.all(Array.from({ length: concurrentCallsMax / 4 }, (_, id) => ask(token, id)))
   expect(again.every(({ status }) => status === 200)).toBe(true)
+})
+
+const jsonType = { 'content-type': 'application/json' }
+const bytesOf = (text: string) => new TextEncoder().encode(text)
+
+/** A proxy by itself; `answer` is the upstream. */
+function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryBytes = 1e9) {
+  const seen = { statuses: [] as ConnectionStatus[], done: 0, sent: [] as UpstreamRequest[] }
+  const proxy = createProxy({
+    upstream: {
+      async send(request) {
+        seen.sent.push(request)
+        return answer(request)
+      },
+    },
+    sessions: createSessions(seed('session key')),
+    memory: createShares(memoryBytes),
+    turns: createTurns(),
+    timeoutMs: 1000,
+    onStatus: (_, status) => void seen.statuses.push(status),
+  })
+  const send = (body: object, more: Partial<UpstreamCall> = {}) =>
+    proxy.send({
+      ref: { namespace: 'acme', connectionId: 'one' },
+      connection: connection('one'),
+      ownHeaders: {},
+      sessionKey: 'one',
+      holder: { keyId: 'key', family: 'key' },
+      message: messageOf(bytesOf(JSON.stringify({ jsonrpc: '2.0', id: 7, ...body }))),
+      headers: new Headers(),
+      via: undefined,
+      signal: undefined,
+      rewrite: undefined,
+      watch: () => () => {},
+      onResponse: () => {
+        seen.done += 1
+      },
+      ...more,
+    })
+  return { seen, send }
+}
+const initialize = { method: 'initialize', params: {} }
+const failing = (error: Error) => () => {
+  throw error
+}
+const answering =
+  (status: number, headers: Record<string, string> = jsonType, body = '{"jsonrpc":"2.0","id":7,"result":{}}') =>
+  (): UpstreamResponse => ({ status, headers, body: bytesOf(body) })
+
+describe('an upstream that does not answer as it should is told, and what it says of the connection', () => {
+  const late = new UpstreamError('late', 'no answer')
+  const unauthorized = { state: 'auth_required', authorizationUrl: 'https://a.example.com/go' } as const
+  const rows: [
+    what: string,
+    answer: () => UpstreamResponse,
+    code: string,
+    message: string,
+    state: string | undefined,
+  ][] = [
+    [
+      'it is down',
+      failing(new UpstreamError('down', 'no one')),
+      'upstream_error',
+      'cannot be reached: no one',
+      'error',
+    ],
+    ['it is late', failing(late), 'upstream_timeout', 'The upstream: no answer', undefined],
+    ['there is no room', failing(new UpstreamError('busy', 'full')), 'rate_limited', 'full: try again', undefined],
+    [
+      'the client left',
+      failing(new UpstreamError('gone', 'x')),
+      'upstream_error',
+      'The client disconnected',
+      undefined,
+    ],
+    ['it wants authorization', answering(401), 'upstream_unauthorized', 'requires authorization', 'auth_required'],
+    [
+      'it compresses',
+      answering(200, { ...jsonType, 'content-encoding': 'gzip' }),
+      'upstream_error',
+      'compressed',
+      undefined,
+    ],
+    ['it redirects', answering(300), 'upstream_error', 'a redirect (300)', undefined],
+    ['it redirects elsewhere', answering(399), 'upstream_error', 'a redirect (399)', undefined],
+    ['it is broken', answering(500), 'upstream_error', 'answered 500', undefined],
+    ['it knows no such page', answering(404, {}, 'no'), 'upstream_error', 'answered 404 and no JSON-RPC', undefined],
+    ['it refuses without an error', answering(400), 'upstream_error', 'answered 400 and no JSON-RPC', undefined],
+    [
+      'it speaks HTML',
+      answering(200, { 'content-type': 'text/html' }),
+      'upstream_error',
+      'does not speak MCP',
+      undefined,
+    ],
+    ['it answers a list', answering(200, jsonType, '[{"id":7}]'), 'upstream_error', 'does not speak MCP', undefined],
+    ['it answers nothing', answering(200, jsonType, ''), 'upstream_error', 'does not speak MCP', undefined],
+  ]
+  for (const [what, answer, code, message, state] of rows) {
+    test(what, async () => {
+      const { seen, send } = proxyTo(answer)
+      const sent = send(initialize)
+      await expect(sent).rejects.toThrow(message)
+      await expect(sent).rejects.toMatchObject({ code, id: 7 })
+      expect([seen.statuses.map((one) => one.state), seen.done]).toEqual([
+        state === undefined ? [] : [state as never],
+        1,
+      ])
+    })
+  }
+
+  test('what authorizes it is kept, and told', async () => {
+    const { seen, send } = proxyTo(answering(401))
+    const sent = send(initialize, { connection: { ...connection('one'), status: unauthorized } })
+    await expect(sent).rejects.toMatchObject({ data: { authorizationUrl: unauthorized.authorizationUrl } })
+    expect(seen.statuses).toEqual([unauthorized])
+  })
+
+  test('a bug is not hidden behind it', async () => {
+    await expect(proxyTo(failing(new TypeError('a bug'))).send(initialize)).rejects.toThrow(TypeError)
+  })
+})
+
+test('a connection that answers again is connected again, and one that is connected is left alone', async () => {
+  const { seen, send } = proxyTo(answering(200))
+  await send(initialize)
+  expect(seen.statuses).toEqual([])
+  const status = { state: 'error', message: 'it was down' } as const
+  await send(initialize, { connection: { ...connection('one'), status } })
+  expect(seen.statuses).toEqual([{ state: 'connected' }])
+  const refusing = proxyTo(answering(400, jsonType, '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}'))
+  expect((await refusing.send(initialize, { connection: { ...connection('one'), status } })).status).toBe(400)
+  expect(refusing.seen.statuses).toEqual([])
+})
+
+test('an answer without a body is one, and what came with it is let go', async () => {
+  for (const status of [202, 204]) {
+    let isLetGo = false
+    const body = new ReadableStream<Uint8Array>({
+      cancel() {
+        isLetGo = true
+      },
+    })
+    const { seen, send } = proxyTo(() => ({ status, headers: {}, body }))
+    const response = await send(initialize)
+    expect([response.status, isLetGo, seen.done]).toEqual([202, true, 1])
+  }
+})
+
+describe('what is answered counts until it was read', () => {
+  test('a stream: until it is over', async () => {
+    let upstream: ReadableStreamDefaultController<Uint8Array> | undefined
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        upstream = controller
+      },
+    })
+    const { seen, send } = proxyTo(() => ({ status: 200, headers: { 'content-type': 'text/event-stream' }, body }))
+    const reading = (await send(initialize)).text()
+    expect(seen.done).toBe(0)
+    upstream?.enqueue(bytesOf('data: {}\n\n'))
+    upstream?.close()
+    expect([await reading, seen.done]).toEqual(['data: {}\n\n', 1])
+  })
+
+  test('a large answer: its memory until the last piece, and its client has only so long', async () => {
+    const text = JSON.stringify({ jsonrpc: '2.0', id: 7, result: { a: 'x'.repeat(responseInOnePieceBytesMax) } })
+    // A quarter of it is one token's share.
+    const { seen, send } = proxyTo(answering(200, jsonType, text), text.length * 4)
+    const first = await send(initialize)
+    expect(seen.done).toBe(1)
+    await expect(send(initialize)).rejects.toThrow('Too many responses to this caller wait to be read')
+    expect(await first.text()).toBe(text)
+    const left = await send(initialize)
+    await left.body?.cancel()
+    expect(await (await send(initialize)).text()).toBe(text)
+  })
+
+  test('a small one takes nothing', async () => {
+    const { seen, send } = proxyTo(answering(200), 0)
+    expect([(await send(initialize)).status, seen.done]).toEqual([200, 1])
+  })
+})
+
+describe('a session of our own', () => {
+  const opening = (opened: UpstreamResponse) => {
+    const { seen, send } = proxyTo(({ body }) =>
+      String(body instanceof Uint8Array ? Buffer.from(body) : body).includes('"postern"') ? opened : answering(200)(),
+    )
+    const headersOf = async () => {
+      await send({ method: 'ping' })
+      const { 'mcp-session-id': id, 'mcp-protocol-version': version } = seen.sent.at(-1)?.headers ?? {}
+      return { id, version, count: seen.sent.length }
+    }
+    return headersOf
+  }
+  const greeting = (status: number, protocolVersion: unknown, id?: string): UpstreamResponse => ({
+    status,
+    headers: { ...jsonType, ...(id !== undefined && { 'mcp-session-id': id }) },
+    body: bytesOf(JSON.stringify({ jsonrpc: '2.0', id: 'postern', result: { protocolVersion } })),
+  })
+
+  test('speaks the revision that the upstream chose, and says that it is there', async () => {
+    expect(await opening(greeting(200, '2025-06-18', 's'))()).toEqual({ id: 's', version: '2025-06-18', count: 3 })
+  })
+  test('is none where the upstream keeps none, in the revision it chose', async () => {
+    expect(await opening(greeting(200, '2025-03-26'))()).toEqual({ id: undefined, version: '2025-03-26', count: 2 })
+  })
+  test('is none where the upstream does not take the greeting', async () => {
+    for (const status of [300, 400])
+      expect(await opening(greeting(status, '2025-06-18', 's'))()).toEqual({
+        id: undefined,
+        version: '2025-11-25',
+        count: 2,
+      })
+  })
+  test('speaks our revision where the upstream’s is none', async () => {
+    for (const revision of [5, null, 'x'.repeat(33)])
+      expect((await opening(greeting(200, revision, 's'))()).version).toBe('2025-11-25')
+    expect((await opening(greeting(200, 'x'.repeat(32), 's'))()).version).toBe('x'.repeat(32))
+  })
 })

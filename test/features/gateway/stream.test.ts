@@ -1,7 +1,15 @@
 /** Streams of events, looked into: whole events out, whatever pieces they came in. */
 
 import { expect, test } from 'bun:test'
-import { relayStream } from '../../../src/features/gateway/stream.ts'
+import { PlatformError } from '../../../src/errors.ts'
+import {
+  messagesOf,
+  streamInPieces as piecesOf,
+  relayStream,
+  rewriteEvents,
+  rewriteResponse,
+} from '../../../src/features/gateway/stream.ts'
+import { streamBytesMax } from '../../../src/limits.ts'
 import { random } from '../../support/random.ts'
 
 function streamInPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array> {
@@ -60,4 +68,100 @@ test('a long event in many small pieces is looked through once', async () => {
   const line = 'x'.repeat(3 * 2 ** 20)
   const { result, ended } = await read(`data: ${line}\n\n`, () => 64)
   expect([result.length, ended]).toEqual([line.length + 8, 1])
+})
+
+const responseOf = (type: string, text: string) =>
+  new Response(text, { status: 201, headers: { 'content-type': type } })
+
+test('an answer of our own is rewritten whole, or event by event, and is otherwise the same', async () => {
+  for (const [type, text, rewritten] of [
+    ['application/json', '{"a":1}', '{"A":1}'],
+    ['text/event-stream; charset=utf-8', 'data: {"a":1}\n\ndata: b\n\n', 'data: {"A":1}\n\ndata: B\n\n'],
+  ] as const) {
+    const response = await rewriteResponse(responseOf(type, text), async (data) => data.toUpperCase())
+    expect([response.status, response.headers.get('content-type'), await response.text()]).toEqual([
+      201,
+      type,
+      rewritten,
+    ])
+  }
+})
+
+test('what cannot be rewritten is an error for the request that asked, and a bug is none', async () => {
+  const refusing = rewriteEvents(async () => {
+    throw new PlatformError('upstream_error', 'too much')
+  }, 'mine')
+  expect(JSON.parse(await refusing('x'))).toMatchObject({ id: 'mine', error: { message: 'too much' } })
+  const broken = rewriteEvents(() => Promise.reject(new TypeError('a bug')), 1)
+  await expect(broken('x')).rejects.toThrow(TypeError)
+})
+
+test('bytes in pieces are all the bytes, and their end is told once they were taken', async () => {
+  for (const length of [0, 1, 65_535, 65_536, 65_537, 200_000]) {
+    const bytes = new Uint8Array(length).map((_, i) => i)
+    let ended = 0
+    const taken = await new Response(piecesOf(bytes, () => (ended += 1))).bytes()
+    expect([Buffer.compare(taken, bytes), ended]).toEqual([0, 1])
+  }
+  let ended = 0
+  await piecesOf(new Uint8Array(200_000), () => (ended += 1)).cancel()
+  expect(ended).toBe(1)
+})
+
+test('messages are taken one by one until there are enough, and their characters counted', async () => {
+  const taken: unknown[] = []
+  const messages = (response: Response, enough = Infinity) => {
+    taken.length = 0
+    return messagesOf(
+      response,
+      1,
+      (message) => taken.push(message) >= enough,
+      async (text) => JSON.parse(text),
+    )
+  }
+  expect(await messages(responseOf('application/json', '{"a":1}'))).toBe(7)
+  expect(taken).toEqual([{ a: 1 }])
+  const three = 'id: 1\ndata: \n\ndata: 1\n\ndata: 22\n\ndata: 3\n\n'
+  expect(await messages(responseOf('text/event-stream', three))).toBe(4)
+  expect(taken).toEqual([1, 22, 3])
+  await messages(responseOf('text/event-stream', three), 2)
+  expect(taken).toEqual([1, 22])
+  expect(await messages(new Response(null))).toBe(0)
+  await expect(messages(responseOf('application/json', 'no'))).rejects.toThrow('The upstream does not speak MCP')
+  // A stream ends there.
+  await messages(responseOf('text/event-stream', 'data: 1\n\ndata: no\n\ndata: 2\n\n'))
+  expect(taken).toEqual([1])
+})
+
+test('whoever has the message that it wants lets the stream go', async () => {
+  let isLetGo = false
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue(Buffer.from('data: 1\n\n')),
+    cancel() {
+      isLetGo = true
+    },
+  })
+  const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+  await messagesOf(
+    response,
+    1,
+    () => true,
+    async (text) => text,
+  )
+  expect(isLetGo).toBe(true)
+})
+
+test('a stream goes on for so many bytes, and then both sides of it end', async () => {
+  const chunk = new Uint8Array(2 ** 20)
+  let isLetGo = false
+  let ended = 0
+  const body = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(chunk),
+    cancel() {
+      isLetGo = true
+    },
+  })
+  let bytes = 0
+  for await (const piece of relayStream(body, { onEnd: () => (ended += 1) })) bytes += piece.length
+  expect([bytes, isLetGo, ended]).toEqual([streamBytesMax, true, 1])
 })

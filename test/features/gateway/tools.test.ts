@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import { toolPagesMax } from '../../../src/limits.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
@@ -97,6 +98,7 @@ describe('.tools', () => {
     expect(wrong).toMatchObject({ status: 200, body: { isError: true } })
     const rows: [unknown, number, string][] = [
       ['[]', 400, 'the body must be an object'],
+      ['"id"', 400, 'the body must be an object'],
       ['{"id":"a","id":"b"}', 400, 'id: is given twice'],
       ['{', 400, 'is not JSON'],
       ['{"id":12345678901234567890}', 400, 'id: is a number that cannot be kept as it is written'],
@@ -231,6 +233,14 @@ describe('.tools of a real upstream', () => {
       'upstream_error',
     ],
     [
+      'answers an error without words',
+      ({ id }) => Response.json({ jsonrpc: '2.0', id, error: { code: -32_000 } }),
+      502,
+      'upstream_error',
+    ],
+    ['answers a text', ({ id }) => Response.json({ jsonrpc: '2.0', id, result: 'x' }), 502, 'upstream_error'],
+    ['answers null', ({ id }) => Response.json({ jsonrpc: '2.0', id, result: null }), 502, 'upstream_error'],
+    [
       'nests too deep',
       ({ id }) =>
         new Response(
@@ -266,6 +276,31 @@ describe('.tools of a real upstream', () => {
     const path = await connected()
     manner = ({ id }) => answer(id, { tools: Array.from({ length: 300 }, () => ({ name: 'a' })), nextCursor: 'more' })
     expect(await send(path)).toMatchObject({ status: 502, body: { message: 'The upstream has more than 20000 tools' } })
+  })
+
+  test('whose list is none does not speak MCP', async () => {
+    const path = await connected()
+    for (const tools of [undefined, null, 'a', {}]) {
+      manner = ({ id }) => answer(id, { tools })
+      expect(await send(path)).toMatchObject({ status: 502, body: { message: 'The upstream does not speak MCP' } })
+    }
+  })
+
+  test('that lists what has no name lists the rest', async () => {
+    const path = await connected()
+    manner = ({ id }) => answer(id, { tools: [null, 5, {}, { name: 5 }, { name: 'a' }], nextCursor: 5 })
+    expect((await send(path)).body).toEqual({ tools: [{ name: 'a' }] })
+  })
+
+  test('that has pages without end is listed for a hundred of them', async () => {
+    const path = await connected()
+    let pages = 0
+    manner = ({ id, method }) => {
+      if (method === 'tools/list') pages += 1
+      return answer(id, { tools: [{ name: `t${pages}` }], nextCursor: String(pages) })
+    }
+    expect((await send(path)).body.tools).toHaveLength(toolPagesMax)
+    expect(pages).toBe(toolPagesMax)
   })
 
   test('that gives null for "no error" is understood', async () => {

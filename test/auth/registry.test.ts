@@ -1,0 +1,72 @@
+/** The registry as requests see it: in one version, each record read once. */
+
+import { expect, test } from 'bun:test'
+import { createRegistry } from '../../src/auth/registry.ts'
+import { memberKey, namespaceKey, organizationKey, registryVersionKey } from '../../src/storage/keys.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
+import type { Key, Store } from '../../src/storage/store.ts'
+import { newVersion } from '../../src/storage/versions.ts'
+
+/** A registry, and the keys that it asked the store for since it was last asked itself. */
+async function counted() {
+  const store = openMemoryStore()
+  let asked: string[] = []
+  const counting: Store = {
+    ...store,
+    async get(key) {
+      asked.push(Buffer.from(key).toString('latin1'))
+      return store.get(key)
+    },
+  }
+  const put = (key: Key, text: string) =>
+    store.commit({ puts: [{ key, value: Buffer.from(text) }, newVersion(registryVersionKey)] })
+  await put(memberKey('o', 'ada'), 'member')
+  return {
+    registry: createRegistry(counting),
+    put,
+    reads: (key: Key) => asked.filter((one) => one === Buffer.from(key).toString('latin1')).length,
+    forget: () => {
+      asked = []
+    },
+  }
+}
+
+test('a record is read once in a version, and again in the next', async () => {
+  const { registry, put, reads } = await counted()
+  const role = async () => (await registry.current()).role('o', 'ada')
+  expect([await role(), await role(), await role()]).toEqual(['member', 'member', 'member'])
+  expect(reads(memberKey('o', 'ada'))).toBe(1)
+  await put(memberKey('o', 'ada'), 'owner')
+  expect([await role(), await role()]).toEqual(['owner', 'owner'])
+  expect(reads(memberKey('o', 'ada'))).toBe(2)
+})
+
+test('what is not there is looked for each time: made-up names push nothing out', async () => {
+  const { registry, reads } = await counted()
+  const snapshot = await registry.current()
+  expect([await snapshot.namespace('none'), await snapshot.namespace('none')]).toEqual([undefined, undefined])
+  expect(await snapshot.hasOrganization('none')).toBe(false)
+  expect(await snapshot.isRevoked('none')).toBe(false)
+  expect(reads(namespaceKey('none'))).toBe(2)
+})
+
+test('an earlier request keeps what it has seen', async () => {
+  const { registry, put } = await counted()
+  const before = await registry.current()
+  expect(await registry.current()).toBe(before)
+  expect(await before.role('o', 'ada')).toBe('member')
+  await put(memberKey('o', 'ada'), 'owner')
+  expect(await before.role('o', 'ada')).toBe('member')
+  expect(await registry.current()).not.toBe(before)
+})
+
+test('of a registry that was never written nothing is kept', async () => {
+  const store = openMemoryStore()
+  const registry = createRegistry(store)
+  const first = await registry.current()
+  expect(first.version).toBe('')
+  expect(await first.hasOrganization('o')).toBe(false)
+  await store.commit({ puts: [{ key: organizationKey('o'), value: Buffer.from('{}') }] })
+  expect(await registry.current()).not.toBe(first)
+  expect(await (await registry.current()).hasOrganization('o')).toBe(true)
+})

@@ -1,0 +1,89 @@
+/** The state of a connection, as its traffic tells it. */
+
+import { expect, test } from 'bun:test'
+import { createStatusRecorder } from '../../../src/features/gateway/connection-status.ts'
+import { statusWriteIntervalMs } from '../../../src/limits.ts'
+import type { ConnectionStatus } from '../../../src/model/connection.ts'
+import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
+import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { type Store, StoreError } from '../../../src/storage/store.ts'
+import { connection } from '../connections/world.ts'
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+const broken: ConnectionStatus = { state: 'error', message: 'it is gone' }
+
+async function recording(more: Partial<Store> = {}) {
+  const memory = openMemoryStore()
+  let commits = 0
+  const store: Store = {
+    ...memory,
+    commit: (write) => {
+      commits += 1
+      return memory.commit(write)
+    },
+    ...more,
+  }
+  for (const id of ['a', 'b'])
+    await memory.commit(
+      connectionChange('acme', id, undefined, { connection: connection(id), privatePart: { server: 's' } }),
+    )
+  const clock = { now: 0 }
+  const warnings: string[] = []
+  const recorder = createStatusRecorder({
+    store,
+    now: () => clock.now,
+    log: { info() {}, error() {}, warn: (event) => void warnings.push(event) },
+  })
+  return {
+    clock,
+    warnings,
+    commits: () => commits,
+    record: async (id: string, status: ConnectionStatus) => {
+      recorder.record({ namespace: 'acme', connectionId: id }, status)
+      await settled()
+    },
+    stored: async (id: string) => findConnection(memory, 'acme', id),
+  }
+}
+
+test('a state that is another is written, and nothing else of the connection changes', async () => {
+  const { record, stored } = await recording()
+  const before = await stored('a')
+  await record('a', broken)
+  const after = await stored('a')
+  expect(after?.connection).toEqual({ ...(before?.connection as object), status: broken } as never)
+  expect(after?.privatePart).toEqual({ server: 's' })
+})
+
+test('a state that is the same is not written again', async () => {
+  const { record, commits } = await recording()
+  await record('a', { state: 'connected' })
+  expect(commits()).toBe(0)
+})
+
+test('of one connection it is written once in ten seconds, whatever happens to others', async () => {
+  const { clock, record, stored, commits } = await recording()
+  await record('a', broken)
+  clock.now = statusWriteIntervalMs - 1
+  await record('a', { state: 'connected' })
+  expect([commits(), (await stored('a'))?.connection.status.state]).toEqual([1, 'error'])
+  await record('b', broken)
+  expect((await stored('b'))?.connection.status.state).toBe('error')
+  clock.now = statusWriteIntervalMs
+  await record('a', { state: 'connected' })
+  expect((await stored('a'))?.connection.status.state).toBe('connected')
+})
+
+test('a connection that is gone is not made again', async () => {
+  const { record, stored, commits, warnings } = await recording()
+  await record('none', broken)
+  expect([await stored('none'), commits(), warnings.length]).toEqual([undefined, 0, 0])
+})
+
+test('what cannot be written is said in the log, and harms nobody', async () => {
+  const { record, warnings } = await recording({
+    commit: () => Promise.reject(new StoreError('unavailable', 'the disk is full')),
+  })
+  await record('a', broken)
+  expect(warnings).toEqual(['the status of a connection could not be written'])
+})

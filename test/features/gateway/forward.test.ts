@@ -1,0 +1,97 @@
+/** The walk of a message through a connection: what is asked again, and what a connection cannot do. */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import type { ConnectionStatus } from '../../../src/model/connection.ts'
+import { connectionChange } from '../../../src/storage/connections.ts'
+import type { UpstreamRequest, UpstreamResponse } from '../../../src/upstream/upstream.ts'
+import { mintToken } from '../../api/cases.ts'
+import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import { connection } from '../connections/world.ts'
+
+let platform: TestPlatform
+let answer: (request: UpstreamRequest) => UpstreamResponse
+let sent = 0
+
+beforeEach(async () => {
+  sent = 0
+  platform = await createTestPlatform({
+    upstream: {
+      async send(request) {
+        sent += 1
+        return answer(request)
+      },
+    },
+  })
+})
+
+async function connect(status: ConnectionStatus, more: object = {}): Promise<void> {
+  const made = { ...connection('one'), status, ...more }
+  await platform.store.commit(connectionChange('ada', 'one', undefined, { connection: made, privatePart: {} }))
+}
+async function send(credential: string, more: Record<string, string> = {}) {
+  const response = await platform.fetch('/connect/ada/one/mcp', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json', ...more },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'initialize', params: {} }),
+  })
+  return { status: response.status, text: await response.text() }
+}
+
+test('a credential that ends while the upstream answers is told nothing of the answer', async () => {
+  await connect({ state: 'connected' })
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
+  let isLetGo = false
+  let later = 9000
+  answer = () => {
+    platform.now += later
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(Buffer.from('data: {"secret":1}\n\n')),
+      pull: (controller) => controller.close(),
+      cancel() {
+        isLetGo = true
+      },
+    })
+    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
+  }
+  expect(await send(token)).toEqual({ status: 200, text: 'data: {"secret":1}\n\n' })
+  later = 2000
+  const ended = await send(token)
+  expect([ended.status, ended.text.includes('secret'), isLetGo]).toEqual([401, false, true])
+})
+
+describe('nothing is sent', () => {
+  const http = { headers: { 'X-Key': { label: 'Key' } } }
+  const missing = { headers: ['X-Key'], query: [] }
+  const rows: [what: string, status: ConnectionStatus, more: object, answered: number, error: object][] = [
+    [
+      'where the connection waits for input, and what it waits for is told',
+      { state: 'input_required', http, missing },
+      {},
+      409,
+      { code: -32_002, message: 'The connection requires input', data: { http, missing } },
+    ],
+    ['where it is disconnected', { state: 'disconnected' }, {}, 502, { code: -32_000 }],
+    ['through an uplink', { state: 'connected' }, { transport: 'uplink' }, 502, { code: -32_000 }],
+    ['to no URL', { state: 'connected' }, { mcpUrl: null }, 502, { code: -32_000 }],
+    ['for a mock of no server', { state: 'connected' }, { mock: { enabled: true } }, 502, { code: -32_000 }],
+  ]
+  for (const [what, status, more, answered, error] of rows) {
+    test(what, async () => {
+      await connect(status, more)
+      const given = await send(sampleKeys.ada)
+      expect(given.status).toBe(answered)
+      expect(JSON.parse(given.text)).toMatchObject({ id: 3, error })
+      expect(sent).toBe(0)
+    })
+  }
+
+  test('that came through us before', async () => {
+    await connect({ state: 'connected' })
+    answer = () => ({ status: 202, headers: {}, body: undefined })
+    expect((await send(sampleKeys.ada, { via: '1.1 other, 1.1 postern-test' })).status).toBe(508)
+    expect(sent).toBe(0)
+    expect((await send(sampleKeys.ada, { via: '1.1 other' })).status).toBe(202)
+    expect(sent).toBe(1)
+  })
+})

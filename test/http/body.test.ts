@@ -1,0 +1,97 @@
+/** Bodies, read strictly and never past their bound. */
+
+import { expect, test } from 'bun:test'
+import { isJson, mediaType, readBytes, readJsonBody } from '../../src/http/body.ts'
+import { requestBodyBytesMax } from '../../src/limits.ts'
+
+const json = { 'content-type': 'application/json' }
+const post = (body: RequestInit['body'], headers: Record<string, string> = json) =>
+  new Request('http://a/', { method: 'POST', headers, body: body ?? null })
+const tooLarge = () => new Error('too large')
+
+/** In pieces, so that no length is announced. */
+function inPieces(pieces: readonly string[], isCut = false) {
+  let taken = 0
+  const body = new ReadableStream({
+    pull(controller) {
+      const piece = pieces[taken]
+      if (piece !== undefined) {
+        taken += 1
+        controller.enqueue(Buffer.from(piece))
+      } else if (isCut) controller.error(new Error('the client is gone'))
+      else controller.close()
+    },
+  })
+  return { body, taken: () => taken }
+}
+
+test('as many bytes as are allowed are read, announced or not, and not one more', async () => {
+  const read = async (body: RequestInit['body'], headers = {}) =>
+    Buffer.from(await readBytes(post(body, headers), 5, tooLarge)).toString()
+  expect([await read('12345'), await read(null), await read(inPieces(['12', '345']).body)]).toEqual([
+    '12345',
+    '',
+    '12345',
+  ])
+  await expect(read(inPieces(['123', '456']).body)).rejects.toThrow('too large')
+  await expect(read('12345', { 'content-length': '6' })).rejects.toThrow('too large')
+  expect(await read('12345', { 'content-length': '5' })).toBe('12345')
+})
+
+test('what comes without end is not waited for', async () => {
+  const endless = inPieces(Array(1000).fill('12345'))
+  await expect(readBytes(post(endless.body), 12, tooLarge)).rejects.toThrow('too large')
+  expect(endless.taken()).toBeLessThan(10)
+})
+
+test('a client that breaks off has made a mistake of its own', async () => {
+  const message = 'the request body ended before its announced length'
+  await expect(readBytes(post(inPieces(['12'], true).body), 5, tooLarge)).rejects.toMatchObject({
+    code: 'invalid_request',
+    message,
+  })
+  const announced = post(inPieces(['12'], true).body, { 'content-length': '5' })
+  await expect(readBytes(announced, 5, tooLarge)).rejects.toMatchObject({ code: 'invalid_request', message })
+})
+
+test('a body is JSON that says so, or nothing at all', async () => {
+  expect(await readJsonBody(post('{"a":1}'))).toEqual({ a: 1 })
+  expect(await readJsonBody(post('{"a":1}', { 'content-type': 'Application/JSON ; charset=x' }))).toEqual({ a: 1 })
+  expect(await readJsonBody(post(null, {}))).toBeUndefined()
+  expect(await readJsonBody(post('', { 'content-type': 'text/plain' }))).toBeUndefined()
+  for (const type of ['text/plain', 'application/json2', ''])
+    await expect(readJsonBody(post('{}', { 'content-type': type }))).rejects.toThrow(
+      'content-type: must be application/json',
+    )
+  for (const [text, message] of [
+    ['{', 'is not JSON'],
+    ['{"a":1,"a":2}', 'a: is given twice'],
+    ['{"a":12345678901234567890}', 'a: is a number that cannot be kept'],
+    [`${'['.repeat(33)}${']'.repeat(33)}`, 'is nested deeper than 32 levels'],
+    [`"${'x'.repeat(requestBodyBytesMax)}"`, `the body is too large: at most ${requestBodyBytesMax} bytes are read`],
+  ] as const)
+    await expect(readJsonBody(post(text))).rejects.toThrow(message)
+})
+
+test('a large one is read when it is its turn', async () => {
+  let turns = 0
+  const inTurns = async <T>(work: Generator<number, T>): Promise<T> => {
+    for (;;) {
+      const step = work.next()
+      if (step.done) return step.value
+      turns += 1
+    }
+  }
+  const bounds = { bytesMax: 1e6, depthMax: 5, tooLarge, inTurns }
+  expect(await readJsonBody(post(JSON.stringify('x'.repeat(500_000))), bounds)).toHaveLength(500_000)
+  expect(turns).toBeGreaterThan(0)
+})
+
+test('a media type is what stands before its parameters', () => {
+  expect([mediaType('Text/HTML; a=b'), mediaType(null), mediaType(undefined)]).toEqual([
+    'text/html',
+    undefined,
+    undefined,
+  ])
+  expect([isJson('application/json;a'), isJson('application/jsonp'), isJson(null)]).toEqual([true, false, false])
+})

@@ -1,0 +1,58 @@
+/** Buckets that fill with a clock that is told what to do. */
+
+import { expect, test } from 'bun:test'
+import { createRateLimit } from '../../src/http/rate-limit.ts'
+import { burstSeconds } from '../../src/limits.ts'
+
+function limitOf(perSecond: number) {
+  const clock = { now: 0 }
+  return { clock, limit: createRateLimit({ perSecond, now: () => clock.now }) }
+}
+
+test('twenty seconds’ worth at once, then one for each that comes back', () => {
+  const { clock, limit } = limitOf(2)
+  for (let i = 0; i < 2 * burstSeconds; i += 1) expect(limit.take('a')).toBe(0)
+  expect(limit.take('a')).toBe(1)
+  clock.now = 499
+  expect(limit.take('a')).toBe(1)
+  clock.now = 500
+  expect([limit.take('a'), limit.take('a')]).toEqual([0, 1])
+})
+
+test('a wait is said in whole seconds, and after it there is one', () => {
+  const { clock, limit } = limitOf(0.1)
+  expect([limit.take('a'), limit.take('a'), limit.take('a')]).toEqual([0, 0, 10])
+  clock.now = 3500
+  expect(limit.take('a')).toBe(7)
+  clock.now = 9999
+  expect(limit.take('a')).toBe(1)
+  clock.now = 10_000
+  expect(limit.take('a')).toBe(0)
+})
+
+test('asking takes nothing, and being refused costs nothing', () => {
+  const { clock, limit } = limitOf(1)
+  for (let i = 0; i < 100; i += 1) expect(limit.wait('a')).toBe(0)
+  for (let i = 0; i < burstSeconds; i += 1) limit.take('a')
+  for (let i = 0; i < 100; i += 1) expect([limit.wait('a'), limit.take('a')]).toEqual([1, 1])
+  clock.now = 1000
+  expect([limit.wait('a'), limit.take('a'), limit.wait('a')]).toEqual([0, 0, 1])
+})
+
+test('a bucket holds no more than it did at first, however long nobody came', () => {
+  const { clock, limit } = limitOf(1)
+  limit.take('a')
+  clock.now = 1e9
+  for (let i = 0; i < burstSeconds; i += 1) expect(limit.take('a')).toBe(0)
+  expect(limit.take('a')).toBe(1)
+})
+
+test('each name has its own', () => {
+  const { limit } = limitOf(0.05)
+  expect([limit.take('a'), limit.take('a'), limit.take('b')]).toEqual([0, 20, 0])
+})
+
+test('0 is no limit', () => {
+  const { limit } = limitOf(0)
+  for (let i = 0; i < 1000; i += 1) expect([limit.take('a'), limit.wait('a')]).toEqual([0, 0])
+})

@@ -1,0 +1,142 @@
+/** The layout of keys: what is put together is taken apart again, and nothing runs into anything else. */
+
+import { expect, test } from 'bun:test'
+import {
+  aheadKey,
+  apiKeyDigestKey,
+  apiKeyKey,
+  baseUrlKey,
+  connectionKey,
+  connectionLatin1Key,
+  connectionPrivateKey,
+  connectionsOf,
+  connectionsVersionKey,
+  fixturesDigestKey,
+  idOfKey,
+  latin1Key,
+  leftKey,
+  manifestKey,
+  memberKey,
+  mockKey,
+  mocksOf,
+  namespaceIn,
+  namespaceKey,
+  organizationKey,
+  type ParsedKey,
+  parseKey,
+  prefixRange,
+  recordName,
+  registryVersionKey,
+  revocationKey,
+  serverKey,
+  signingKeysKey,
+  startedKey,
+  termDigest,
+  termEntries,
+  termKey,
+  termKeyWriter,
+  usageKey,
+} from '../../src/storage/keys.ts'
+import type { Key } from '../../src/storage/store.ts'
+
+/** A term may hold any byte. */
+const term = Buffer.from('00ff2f0061000000ff6178000a0d0063', 'hex')
+
+const rows: [key: Key, parsed: ParsedKey, name: string][] = [
+  [organizationKey('org'), { kind: 'organization', organizationId: 'org' }, 'organization org'],
+  [memberKey('org', 'änne'), { kind: 'member', organizationId: 'org', userId: 'änne' }, 'member org/änne'],
+  [namespaceKey('acme'), { kind: 'namespace', namespace: 'acme' }, 'namespace acme'],
+  [leftKey('acme'), { kind: 'leftNamespace', namespace: 'acme' }, 'mark of the removed namespace acme'],
+  [apiKeyKey('key_1'), { kind: 'apiKey', keyId: 'key_1' }, 'API key key_1'],
+  [apiKeyDigestKey('ab12'), { kind: 'apiKeyDigest', digest: 'ab12' }, 'hash of an API key ab12'],
+  [serverKey('acme/notes'), { kind: 'server', qualifiedName: 'acme/notes' }, 'server acme/notes'],
+  [mockKey('acme/notes', '01'), { kind: 'mock', server: 'acme/notes', position: '01' }, 'mock acme/notes/01'],
+  [
+    connectionKey('acme', 'notes'),
+    { kind: 'connection', namespace: 'acme', connectionId: 'notes' },
+    'connection acme/notes',
+  ],
+  [
+    connectionPrivateKey('acme', 'notes'),
+    { kind: 'connectionPrivate', namespace: 'acme', connectionId: 'notes' },
+    'private part of connection acme/notes',
+  ],
+  [
+    termKey('acme', term, 'notes'),
+    { kind: 'indexEntry', namespace: 'acme', connectionId: 'notes' },
+    'index entry of connection acme/notes',
+  ],
+  [
+    connectionsVersionKey('acme'),
+    { kind: 'connectionsVersion', namespace: 'acme' },
+    'version of the connections of acme',
+  ],
+  [usageKey('acme'), { kind: 'usage', namespace: 'acme' }, 'usage of namespace acme'],
+  [revocationKey('tok_1'), { kind: 'revocation', jti: 'tok_1' }, 'revocation of token tok_1'],
+  [signingKeysKey, { kind: 'signingKeys' }, 'signing keys'],
+  [registryVersionKey, { kind: 'registryVersion' }, 'version of the registry'],
+  [startedKey, { kind: 'started' }, 'time of the first start'],
+  [baseUrlKey, { kind: 'baseUrl' }, 'base URL'],
+  [fixturesDigestKey, { kind: 'fixturesDigest' }, 'list of the loaded fixtures'],
+  [manifestKey(12), { kind: 'fixturesManifest' }, 'list of the loaded fixtures'],
+  [aheadKey, { kind: 'ahead' }, 'list of namespaces that are being loaded'],
+]
+for (const [key, parsed, name] of rows) {
+  test(`${parsed.kind}: read as it was written, and called ${name}`, () => {
+    expect(parseKey(key)).toEqual(parsed)
+    expect(recordName(key)).toBe(name)
+  })
+}
+
+test('each kind of record has its own letter', () => {
+  const letters = rows.map(([key]) => String.fromCharCode(key[0] ?? 0))
+  expect(new Set(letters).size).toBe(rows.length)
+})
+
+test('a key of a later version is read by nobody, and named as it is', () => {
+  expect(parseKey(Buffer.from('?a\0b'))).toBeUndefined()
+  expect(recordName(Buffer.from('?a\0b'))).toBe('record ?a/b')
+})
+
+test('all keys with a prefix, and no others, are in its range', () => {
+  const { gte, lt } = prefixRange(connectionsOf('acme'))
+  const isIn = (key: Key) => Buffer.compare(key, gte) >= 0 && Buffer.compare(key, lt) < 0
+  for (const id of ['a', 'zzz', '\xff'])
+    expect(isIn(Buffer.concat([connectionsOf('acme'), Buffer.from(id, 'latin1')]))).toBe(true)
+  for (const other of ['acm', 'acme-2', 'acmf']) expect(isIn(connectionKey(other, 'a'))).toBe(false)
+  expect([...prefixRange(Buffer.of(1, 0xff, 0xff)).lt]).toEqual([2])
+  expect(() => prefixRange(Buffer.of(0xff))).toThrow('has no end')
+  expect(isIn(mocksOf('acme'))).toBe(false)
+})
+
+test('parts of a key are found again without taking all of it apart', () => {
+  const key = connectionKey('acme', 'notes')
+  expect([namespaceIn(key), idOfKey(connectionsOf('acme'), key)]).toEqual(['acme', 'notes'])
+  expect(connectionLatin1Key('acme', 'notes')).toBe(latin1Key(key))
+  expect(idOfKey(termEntries('acme', term), termKey('acme', term, 'notes'))).toBe('notes')
+})
+
+test('many index entries are written as each is by itself', () => {
+  const { lengthOf, write } = termKeyWriter('acme')
+  const target = Buffer.alloc(100)
+  const end = write(target, 3, Buffer.concat([Buffer.of(1, 2), term]), 2, 'notes')
+  expect(end).toBe(3 + lengthOf('notes'))
+  expect(target.subarray(3, end).equals(termKey('acme', term, 'notes'))).toBe(true)
+})
+
+test('facts that are not the same have other terms', () => {
+  const facts: Parameters<typeof termDigest>[] = [
+    ['name', '', 'x'],
+    ['mcpUrl', '', 'x'],
+    ['string', '', 'x'],
+    ['json', '', 'x'],
+    ['string', 'x', ''],
+    ['string', 'a', 'bc'],
+    ['string', 'ab', 'c'],
+  ]
+  const terms = facts.map((fact) => Buffer.from(termDigest(...fact)).toString('hex'))
+  expect(new Set(terms).size).toBe(facts.length)
+  for (const one of terms) expect(one).toHaveLength(32)
+  // They are on disk.
+  expect(terms[0]).toBe('473caaa229424ae05e1b015cb954f3ec')
+})

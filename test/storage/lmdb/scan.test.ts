@@ -1,0 +1,91 @@
+/** The store looked at as it lies, for `postern verify`. */
+
+import { expect, test } from 'bun:test'
+import { indexEntries } from '../../../src/storage/connections.ts'
+import { aheadKey, connectionKey, indexKind, latin1Key, namespaceKey, prefixRange } from '../../../src/storage/keys.ts'
+import { openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
+import { replaceIndex, scanStore } from '../../../src/storage/lmdb/scan.ts'
+import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
+import type { Entry } from '../../../src/storage/store.ts'
+import { connection } from '../../features/connections/world.ts'
+import { workplace } from '../../support/executable.ts'
+
+const record = (namespace: string, id: string): Entry => ({ key: connectionKey(namespace, id), value: Buffer.from(id) })
+const indexOf = (id: string) => [...indexEntries('acme', connection(id))]
+const byKey = (a: Entry, b: Entry) => Buffer.compare(a.key, b.key)
+
+async function filled(folder: string, entries: readonly Entry[]): Promise<void> {
+  const store = openLmdbStore(folder)
+  await store.commit({ puts: entries })
+  await store.close()
+}
+async function seen(folder: string) {
+  const entries: string[] = []
+  const damaged: string[] = []
+  await scanStore(folder, {
+    entry: ({ key }) => void entries.push(latin1Key(key)),
+    damaged: (key) => void damaged.push(latin1Key(key)),
+  })
+  return { entries, damaged }
+}
+
+test('every record is shown once, in segments or beside them', async () => {
+  using place = workplace()
+  const entries = [
+    { key: namespaceKey('acme'), value: Buffer.from('{}') },
+    ...Array.from({ length: 300 }, (_, i) => record('acme', `c${1000 + i}`)),
+    ...indexOf('c1000'),
+  ]
+  await filled(place.folder, entries)
+  const { entries: shown, damaged } = await seen(place.folder)
+  expect(damaged).toEqual([])
+  expect(shown.sort()).toEqual(entries.map(({ key }) => latin1Key(key)).sort())
+})
+
+test('what is only written ahead is none', async () => {
+  using place = workplace()
+  const ahead = [record('new', 'a'), record('new', 'b')]
+  const note = { key: aheadKey, value: Buffer.from('new') }
+  await filled(place.folder, [...ahead, record('acme', 'a'), note])
+  expect((await seen(place.folder)).entries.sort()).toEqual([
+    latin1Key(aheadKey),
+    latin1Key(connectionKey('acme', 'a')),
+  ])
+})
+
+test('a damaged segment is told by its last key, and the rest is shown', async () => {
+  using place = workplace()
+  await filled(place.folder, [
+    record('acme', 'a'),
+    record('acme', 'b'),
+    { key: namespaceKey('acme'), value: Buffer.from('{}') },
+  ])
+  const root = openRoot(place.folder)
+  const segments = openBytes(root, 'runs')
+  const [segment] = [...segments.getRange({})]
+  if (segment === undefined) throw new Error('there is no segment')
+  const bytes = Buffer.from(segment.value)
+  bytes[10] = (bytes[10] as number) ^ 1
+  segments.putSync(segment.key, bytes)
+  await root.close()
+  expect(await seen(place.folder)).toEqual({
+    entries: [latin1Key(namespaceKey('acme'))],
+    damaged: [latin1Key(connectionKey('acme', 'b'))],
+  })
+})
+
+test('an index is written anew, whatever the old one was, and nothing else changes', async () => {
+  using place = workplace()
+  await filled(place.folder, [record('acme', 'a'), ...indexOf('old'), ...indexOf('a')])
+  const more = { key: namespaceKey('more'), value: Buffer.from('{}') }
+  const index = [...indexOf('a'), ...Array.from({ length: 200 }, (_, i) => indexOf(`c${1000 + i}`)).flat()].sort(byKey)
+  await replaceIndex(place.folder, index, [more])
+  const { entries, damaged } = await seen(place.folder)
+  expect(damaged).toEqual([])
+  const others = [connectionKey('acme', 'a'), more.key].map(latin1Key)
+  expect(entries.filter((key) => !key.startsWith('x')).sort()).toEqual(others.sort())
+  const store = openLmdbStore(place.folder)
+  const { keys } = await store.keys({ ...prefixRange(indexKind), limit: 10_000 })
+  expect(keys.map(latin1Key)).toEqual(index.map(({ key }) => latin1Key(key)))
+  await store.close()
+})

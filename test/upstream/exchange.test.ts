@@ -1,0 +1,221 @@
+/** What is made of an exchange whose other side is told, step by step, what to say. */
+
+import { describe, expect, test } from 'bun:test'
+import { createShares } from '../../src/http/shares.ts'
+import { upstreamResponseBytesMax } from '../../src/limits.ts'
+import { createAddresses } from '../../src/upstream/addresses.ts'
+import { CertificateError } from '../../src/upstream/certificate-error.ts'
+import type { Endpoint, HttpRequest, ResponseHandler } from '../../src/upstream/http-connection.ts'
+import { createUpstream, type UpstreamOptions, type UpstreamRequest } from '../../src/upstream/upstream.ts'
+
+const json = { 'content-type': 'application/json' }
+const events = { 'content-type': 'text/event-stream' }
+const bytes = (text: string | number): Buffer<ArrayBuffer> =>
+  typeof text === 'string' ? Buffer.from(text) : Buffer.alloc(text)
+
+/** One request under way, and what its other side says. */
+async function exchange(more: Partial<UpstreamRequest> = {}, options: UpstreamOptions = {}) {
+  const observed: string[] = []
+  const opened: { origin: Endpoint; request: HttpRequest; aborts: number }[] = []
+  let receiver: ResponseHandler | undefined
+  const addresses = createAddresses({
+    allowed: [],
+    isPublicAllowed: true,
+    isSelf: () => false,
+    resolve: async () => ['93.184.215.14'],
+  })
+  const upstream = createUpstream(addresses, {
+    observe: (outcome) => void observed.push(outcome),
+    open: (origin) => ({
+      start(request, given) {
+        const one = { origin, request, aborts: 0 }
+        opened.push(one)
+        receiver = given
+        return () => {
+          one.aborts += 1
+        }
+      },
+      close() {},
+    }),
+    ...options,
+  })
+  const holder = { keyId: 'key', family: 'key' }
+  const answer = upstream.send({
+    url: 'https://a.example.com/mcp?x=1',
+    headers: {},
+    timeoutMs: 60_000,
+    holder,
+    ...more,
+  })
+  answer.catch(() => {})
+  for (let i = 0; receiver === undefined && i < 100; i += 1) await new Promise(setImmediate)
+  if (receiver === undefined) throw new Error('nothing was sent')
+  return { answer, receiver, observed, one: () => opened[0] }
+}
+
+test('a request goes to the address of the name, under that name', async () => {
+  const { one, receiver } = await exchange({ method: 'GET', headers: { 'x-a': '1' }, via: '1.1 proxy' })
+  expect(one()?.origin).toMatchObject({ address: '93.184.215.14', port: 443, certified: 'a.example.com' })
+  expect(one()?.request).toMatchObject({ method: 'GET', path: '/mcp?x=1' })
+  expect(one()?.request.fields).toEqual([
+    ...['host', 'a.example.com', 'accept-encoding', 'identity', 'x-a', '1', 'via', '1.1 proxy, 1.1 postern'],
+  ])
+  receiver.onError(new Error('enough'))
+  const plain = await exchange({ url: 'http://a.example.com:8080/' })
+  expect(plain.one()?.origin).toMatchObject({ port: 8080, certified: undefined })
+  plain.receiver.onError(new Error('enough'))
+  const usual = await exchange({ url: 'http://a.example.com/', body: '{}' })
+  expect([usual.one()?.origin.port, usual.one()?.request.method]).toEqual([80, 'POST'])
+  usual.receiver.onError(new Error('enough'))
+})
+
+test('an answer is given whole, in the order it came, and observed once', async () => {
+  const { answer, receiver, observed, one } = await exchange()
+  receiver.onHead(200, json)
+  receiver.onData(bytes('{"a":'))
+  receiver.onData(bytes('1}'))
+  expect(observed).toEqual([])
+  receiver.onEnd()
+  const { status, headers, body } = await answer
+  expect([status, headers, Buffer.from(body as Uint8Array).toString()]).toEqual([200, json, '{"a":1}'])
+  expect([observed, one()?.aborts]).toEqual([['200'], 0])
+})
+
+describe('the body', () => {
+  const rows: [status: number, headers: Record<string, string>, isRead: boolean][] = [
+    [200, json, true],
+    [299, json, true],
+    [300, json, false],
+    [307, json, false],
+    [399, json, false],
+    [400, json, true],
+    [401, json, false],
+    [404, json, true],
+    [499, json, true],
+    [500, json, false],
+    [599, json, false],
+    [200, { ...json, 'content-encoding': 'gzip' }, false],
+    [200, { ...json, 'content-encoding': 'identity' }, true],
+    // Of what is refused, a stream is read whole.
+    [400, events, true],
+  ]
+  for (const [status, headers, isRead] of rows) {
+    test(`of ${status} ${JSON.stringify(headers)} is ${isRead ? 'read' : 'left alone, and the exchange with it'}`, async () => {
+      const { answer, receiver, one } = await exchange()
+      receiver.onHead(status, headers)
+      if (isRead) {
+        receiver.onData(bytes('{}'))
+        receiver.onEnd()
+      }
+      const { body } = await answer
+      expect([body !== undefined, one()?.aborts]).toEqual([isRead, isRead ? 0 : 1])
+    })
+  }
+})
+
+test('a stream is given as it comes, and ends as it ends', async () => {
+  const { answer, receiver } = await exchange()
+  receiver.onHead(200, { 'content-type': 'Text/Event-Stream; charset=utf-8' })
+  const { body } = await answer
+  expect(body).toBeInstanceOf(ReadableStream)
+  const reader = (body as ReadableStream<Uint8Array>).getReader()
+  const first = reader.read()
+  receiver.onData(bytes('data: 1\n\n'))
+  expect(Buffer.from((await first).value ?? []).toString()).toBe('data: 1\n\n')
+  receiver.onData(bytes('data: 2\n\n'))
+  receiver.onEnd()
+  expect(Buffer.from((await reader.read()).value ?? []).toString()).toBe('data: 2\n\n')
+  expect((await reader.read()).done).toBe(true)
+})
+
+test('a stream that its reader leaves, or that breaks off, ends on the other side too', async () => {
+  const left = await exchange()
+  left.receiver.onHead(200, events)
+  await ((await left.answer).body as ReadableStream).cancel()
+  expect(left.one()?.aborts).toBe(1)
+  const broken = await exchange()
+  broken.receiver.onHead(200, events)
+  const reading = new Response((await broken.answer).body as ReadableStream).text()
+  broken.receiver.onError(new Error('reset'))
+  await expect(reading).rejects.toThrow('connection refused or reset')
+})
+
+describe('an answer that cannot be used is', () => {
+  const rows: [what: string, act: (receiver: ResponseHandler) => void, kind: string, message: string][] = [
+    ['an exchange that broke', (one) => one.onError(new Error('x')), 'down', 'connection refused or reset'],
+    ['a certificate', (one) => one.onError(new CertificateError(null)), 'down', 'its certificate was not accepted'],
+    ['a status that is none', (one) => one.onHead(600, json), 'down', 'it answered 600'],
+    [
+      'more than is read of one',
+      (one) => {
+        one.onHead(200, json)
+        one.onData(bytes(upstreamResponseBytesMax))
+        one.onData(bytes(1))
+      },
+      'down',
+      `its response is larger than ${upstreamResponseBytesMax} bytes`,
+    ],
+  ]
+  for (const [what, act, kind, message] of rows) {
+    test(what, async () => {
+      const { answer, receiver, observed, one } = await exchange()
+      act(receiver)
+      await expect(answer).rejects.toMatchObject({ kind, message: expect.stringContaining(message) })
+      expect([observed, one()?.aborts]).toEqual([[kind], 1])
+    })
+  }
+
+  test('not one of exactly as much as is read', async () => {
+    const { answer, receiver } = await exchange()
+    receiver.onHead(200, json)
+    receiver.onData(bytes(upstreamResponseBytesMax))
+    receiver.onEnd()
+    expect((await answer).body).toHaveLength(upstreamResponseBytesMax)
+  })
+})
+
+test('what one caller’s answers take of memory is bounded, and given back', async () => {
+  // A quarter is one token's share.
+  const memory = createShares(400)
+  const full = await exchange({}, { memory })
+  full.receiver.onHead(200, json)
+  full.receiver.onData(bytes(100))
+  const refused = await exchange({}, { memory })
+  refused.receiver.onHead(200, json)
+  refused.receiver.onData(bytes(1))
+  await expect(refused.answer).rejects.toMatchObject({ kind: 'busy' })
+  full.receiver.onEnd()
+  await full.answer
+  const next = await exchange({}, { memory })
+  next.receiver.onHead(200, json)
+  next.receiver.onData(bytes(100))
+  next.receiver.onError(new Error('x'))
+  await expect(next.answer).rejects.toMatchObject({ kind: 'down' })
+  const last = await exchange({}, { memory })
+  last.receiver.onHead(200, json)
+  last.receiver.onData(bytes(100))
+  last.receiver.onEnd()
+  expect((await last.answer).body).toHaveLength(100)
+})
+
+test('an answer that takes too long is late, and a client that left is gone', async () => {
+  const late = await exchange({ timeoutMs: 1 })
+  await expect(late.answer).rejects.toMatchObject({ kind: 'late', message: 'no response within 1 s' })
+  expect([late.observed, late.one()?.aborts]).toEqual([['late'], 1])
+  const client = new AbortController()
+  const gone = await exchange({ signal: () => client.signal })
+  client.abort()
+  await expect(gone.answer).rejects.toMatchObject({ kind: 'gone' })
+  expect([gone.observed, gone.one()?.aborts]).toEqual([['gone'], 1])
+})
+
+test('what cannot be sent is told at once', async () => {
+  const addresses = createAddresses({ allowed: [], isPublicAllowed: true, isSelf: () => false })
+  const upstream = createUpstream(addresses)
+  const send = (url: string, headers: Record<string, string> = {}) => upstream.send({ url, headers, timeoutMs: 1000 })
+  await expect(send('http://93.184.215.14/', { 'x-a': 'a\nb' })).rejects.toMatchObject({ kind: 'down' })
+  await expect(send('http://10.0.0.1/')).rejects.toMatchObject({
+    kind: 'refused',
+    message: expect.stringMatching(/^10\.0\.0\.1 is not a public address/),
+  })
+})
