@@ -14,7 +14,7 @@ const animals =
   )
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Not guaranteed to be unused: about 10^11 combinations, so the caller tries again on a conflict. */
+/** Not guaranteed to be unused: there are 80 billion combinations, so the caller tries again on a conflict. */
 export function newConnectionId(): string {
   const pick = (words: readonly string[] | string) => words[randomInt(words.length)] as string
   const tail = Array.from({ length: 4 }, () => pick(base62)).join('')
