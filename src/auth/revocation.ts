@@ -1,6 +1,6 @@
 /**
- * Revoked tokens. A token is its own proof, so revoking one writes its id down; whoever presents it or a child
- * of it is asked for (`authenticate.ts`) until the last of them has expired by itself.
+ * Revoked tokens. Tokens are self-contained, so revoking one stores its id. authenticate.ts looks the id up for the
+ * token and its children, until all of them have expired.
  */
 
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
@@ -8,7 +8,10 @@ import { latin1Key, prefixRange, registryVersionKey, revocationKey, revocations 
 import type { Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
-/** `exp`, Unix seconds, where it is known: no child outlives its parent. Resolves when durable, and in force. */
+/**
+ * Revokes a token and its children. `exp`: the token's expiry in Unix seconds, if known; no child outlives it. Resolves
+ * once the revocation is durable and effective. Also deletes some revocations that are no longer needed.
+ */
 export async function revokeToken(
   store: Store,
   jti: string,
@@ -22,12 +25,14 @@ export async function revokeToken(
   })
 }
 
-/** Until when it counts, Unix seconds; 0 for none. */
+/** When the last affected token expires, in Unix seconds; 0 for no revocation. */
 export function readRevocation(stored: Uint8Array | undefined): number {
   return stored === undefined ? 0 : Number(latin1Key(stored))
 }
 
-/** Some of the revocations of tokens that are long over. */
+/**
+ * Revocations of tokens that expired more than `revocationRetentionSeconds` ago, among the first 1,000 in the store.
+ */
 async function forgettable(store: Store, nowSeconds: number): Promise<Key[]> {
   const { entries } = await store.range({ ...prefixRange(revocations), limit: 1000 })
   return entries

@@ -50,7 +50,7 @@ function openHttpConnection(
 
   const parser = new HTTPParser()
   parser.initialize(HTTPParser.RESPONSE, {}, upstreamHeadBytesMax)
-  // Another message begins after the response that was asked for.
+  // A second message begins after the response.
   parser[HTTPParser.kOnMessageBegin] = () => {
     if (isWhole) isReusable = false
   }

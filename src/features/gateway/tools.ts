@@ -29,7 +29,12 @@ interface Tool {
   readonly name: string
 }
 
-/** `getTool` answers a group, `{tools}`, if the name is a prefix of dotted names, and 404 if nothing matches. */
+/**
+ * `getTool` returns the tool of this name, or else the group of tools below it as `{tools}`, or else 404. Listing stops
+ * silently after `toolPagesMax` pages or `upstreamBodyTimeoutMs`: then later pages are missing. It throws
+ * `upstream_error` past `toolsCharsMax` or `toolsListedMax`, and `rate_limited` if the caller's share of memory is used
+ * up.
+ */
 export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'getTool' | 'callTool'> {
   return {
     async listTools(request) {
@@ -70,11 +75,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     },
   }
 
-  /**
-   * The wanted tools of all pages; the others are not kept in memory. Stops silently after `toolPagesMax` pages or
-   * `upstreamBodyTimeoutMs`: then later pages are missing. Throws `upstream_error` past `toolsCharsMax` or
-   * `toolsListedMax`, and `rate_limited` if the caller's share of memory is used up.
-   */
+  /** The wanted tools of all pages; the others are not kept in memory. */
   async function list(call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
     const { caller } = call.context
     const tools: Tool[] = []
