@@ -63,7 +63,7 @@ export interface UpstreamResponse {
 }
 
 export interface Upstream {
-  /** Resolves with any HTTP response, whatever its status. Rejects with UpstreamError. */
+  /** Resolves with any HTTP response, up to status 599. Rejects with UpstreamError. */
   send(request: UpstreamRequest): Promise<UpstreamResponse>
 }
 

@@ -28,8 +28,8 @@ export interface Sessions {
   open(sessionKey: string, given: string): { readonly id: string } | 'expired' | 'foreign'
   /**
    * The own session for this session key; `open` is called if there is none. Concurrent calls share one promise, and
-   * reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's sessions do not evict
-   * another's.
+   * reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's many sessions do not
+   * evict another's; beyond `holdersWithSessionsMax` keys, all sessions of the key unused longest are dropped.
    */
   own(keyId: string, sessionKey: string, open: () => Promise<OwnSession>): Promise<OwnSession>
   /** Drops an own session that the upstream no longer knows. */
