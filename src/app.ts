@@ -1,6 +1,6 @@
 /**
- * The application: every route, behind one guard and one error boundary. It does not listen and opens
- * nothing; what varies comes in, so tests run it on a store in memory and a clock that stands still.
+ * Assembles the application: all routes, behind one guard and one error boundary. It neither listens nor opens files.
+ * All dependencies are passed in, so tests run it on a store in memory with a fixed clock.
  */
 
 import { createAuthenticator } from './auth/authenticate.ts'
@@ -48,42 +48,43 @@ export interface AppDeps {
   readonly guard: Guard
   readonly audit: Audit
   readonly rates: Rates
-  /** What a namespace may hold before nothing more is made in it. */
+  /** What a namespace may contain; then creating connections is refused. */
   readonly quota: Quota
   /** Signs tokens. */
   readonly signers: Pick<Signers, 'sign'>
   /** Reaches MCP servers. */
   readonly upstream: Upstream
-  /** Bytes of answers under way that callers share. */
+  /** The bytes that responses in progress may take, divided among callers. */
   readonly memory: Shares
-  /** Milliseconds that one has for the head of its answer. */
+  /** Milliseconds until the head of an upstream's response must have arrived. */
   readonly upstreamTimeoutMs: number
-  /** Lets a request take longer than a silent connection may, until what it gives is called. */
+  /** Suspends the idle timeout for a request. Returns a function that restores it. */
   readonly disableIdleTimeout: (request: Request) => () => void
-  /** Holds a request for so many milliseconds, or until the client disconnects. */
+  /** Resolves after `milliseconds`, or when the client disconnects. */
   readonly wait: (milliseconds: number, request: Request) => Promise<void>
   /** Milliseconds since 1970. */
   readonly now: () => number
-  /** Milliseconds that never go back. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
-  /** Does something every so often; by the runtime's own timers where it is left out. */
+  /** Repeats an action; by the runtime's timers if left out. */
   readonly every?: Every
-  /** Where a request comes from. */
+  /** The client's address of a request, for limits. */
   readonly addressOf: (request: Request) => string
   readonly log: Log
-  /** Told what happens, where somebody counts. */
+  /** Receives events for metrics. */
   readonly observer?: Observer
-  /** Answers what was decided before without waiting. Left out: where the store has local reads. */
+  /** Whether to use the fast lane, which needs a store with local reads. True by default. */
   readonly fastLane?: boolean
 }
 
-/** A second, each; 0 for no limit. */
+/** Rates per second: tokens and writes per API key, failures per address. 0: no limit. */
 export interface Rates {
   readonly mints: number
   readonly failures: number
   readonly writes: number
 }
 
+/** Counts events for metrics. `seconds` is the duration. */
 export interface Observer {
   answered(operation: string, status: number, seconds: number): void
   minted(): void
@@ -147,10 +148,10 @@ export function createApp(deps: AppDeps): App {
     monotonic,
   }
 
-  /** The answer to whatever was thrown on the way. */
+  /** The response for anything thrown while handling a request. */
   function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
     const error = storeIsAway(thrown) ?? asPlatformError(thrown)
-    // A fault of an upstream is nobody's here to mend.
+    // Only our own failures are logged; an upstream's show in the connection's state.
     if (error.code === 'internal' || error.code === 'unavailable') middleware.noteError(request, thrown)
     return errorResponse(error, shape)
   }
@@ -196,13 +197,13 @@ export function createApp(deps: AppDeps): App {
 
 function forgotten(): void {}
 
-/** Of an error that came before any operation. A stranger's request is not answered as JSON-RPC. */
+/** The error format before an operation was chosen. Never JSON-RPC: the request may not be from an MCP client. */
 function shapeOutsideOf(request: Request): ErrorShape {
   const shape = errorsOf(pathOf(request.url))
   return shape === 'server' ? shape : undefined
 }
 
-/** A damaged record is no passing trouble: it is answered as a fault of ours, and the log says which. */
+/** 503 for a failing store. Except for a damaged record: that is permanent, so it is a 500, with details in the log. */
 function storeIsAway(thrown: unknown): PlatformError | undefined {
   if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
   return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })

@@ -1,11 +1,11 @@
 /**
- * What a caller can be told. A `PlatformError` is an answer: its message is written for the person
- * who sent the request. Every other throw is a bug: it is logged and answered with a fixed text.
+ * The errors that callers receive. The message of a `PlatformError` is written for the person who sent the request. Any
+ * other exception, except a StoreError (app.ts), is a bug: it is logged, and the response is a 500 with a fixed text.
  */
 
 /**
- * Every error that a client is told of: its status, its code in JSON-RPC, and, where an operation that answers
- * `{error, message}` knows no such error, the one that it answers instead.
+ * Every error that a client can receive: its HTTP status and its JSON-RPC code. `rest` is the error sent in its place
+ * by operations whose errors are `{error, message}`, if those do not have it.
  */
 export const errorTable = {
   /** JSON-RPC 2.0, 5.1: Invalid Request. */
@@ -14,11 +14,11 @@ export const errorTable = {
   parse_error: { status: 400, rpcCode: -32_700, rest: 'invalid_request' },
   policy_too_large: { status: 400, rpcCode: -32_600 },
   unauthorized: { status: 401, rpcCode: -32_001 },
-  /** The upstream a connection wants authorization. */
+  /** The connection's upstream requires authorization. */
   upstream_unauthorized: { status: 401, rpcCode: -32_001 },
   forbidden: { status: 403, rpcCode: -32_003 },
   not_found: { status: 404, rpcCode: -32_000 },
-  /** An MCP client begins a new session when it is answered 404. */
+  /** An MCP client opens a new session on a 404. */
   session_not_found: { status: 404, rpcCode: -32_001, rest: 'upstream_error' },
   method_not_allowed: { status: 405, rpcCode: -32_000 },
   conflict: { status: 409, rpcCode: -32_600 },
@@ -36,22 +36,23 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
-/** The id of a JSON-RPC request; null for a notification, and where it could not be read. */
+/** The id of a JSON-RPC request; null for a notification, or if the id could not be read. */
 export type RpcId = string | number | null
 
 export interface PlatformErrorOptions extends ErrorOptions {
-  /** Seconds until it may be tried again. */
+  /** Seconds after which the client may retry; sent as `Retry-After`. */
   readonly retryAfter?: number
-  /** Of the answer, besides those that every answer of its kind has. */
+  /** Response headers, in addition to those that every error has. */
   readonly headers?: Readonly<Record<string, string>>
-  /** The same, where it is answered as JSON-RPC. */
+  /** Response headers of a JSON-RPC error only. */
   readonly rpcHeaders?: Readonly<Record<string, string>>
-  /** Of the JSON-RPC request that failed. */
+  /** The id of the JSON-RPC request that failed. */
   readonly id?: RpcId
   /** `error.data` of JSON-RPC. */
   readonly data?: unknown
 }
 
+/** An error that becomes the response. */
 export class PlatformError extends Error {
   override readonly name = 'PlatformError'
   readonly code: ErrorCode
@@ -71,7 +72,7 @@ export class PlatformError extends Error {
     this.data = options.data
   }
 
-  /** The same error, as the answer to the request of this id. */
+  /** The same error for another JSON-RPC request. */
   withId(id: RpcId): PlatformError {
     if (this.id === id) return this
     const { code, message, retryAfter, headers, rpcHeaders, data, cause } = this
@@ -84,37 +85,35 @@ export function rateLimited(what: string, retryAfter: number): PlatformError {
   return new PlatformError('rate_limited', `${what}; try again in ${retryAfter} s`, { retryAfter })
 }
 
-/** One wording for all of them: which of the many ways a credential failed is nobody's business. */
+/** One message for all reasons, so that it does not reveal why a credential was refused. */
 export function unauthorized(): PlatformError {
   return new PlatformError('unauthorized', 'The API key or token is missing or invalid')
 }
 
-/** The same bytes for what does not exist and for what the caller may not see (contract 4). */
+/** The same response for what does not exist and for what the caller may not see (contract 4). */
 export function notFound(): PlatformError {
   return new PlatformError('not_found', 'The resource was not found')
 }
 
-/**
- * What may be asked again when there is less in the namespace, and not before: no conflict, which clients try again
- * at once.
- */
+/** 403 and not 409: clients retry a conflict at once, which cannot help until connections have been deleted. */
 export function namespaceFull(namespace: string): PlatformError {
   const message = `The namespace ${namespace} is full: delete connections, or ask the operator for more room`
   return new PlatformError('forbidden', message)
 }
 
+/** The constraint that denied an access: the index of the block, its field, and the path for `rpcReqMatch`. */
 export interface Refusal {
   readonly block: number
   readonly field: string
   readonly path?: string
 }
 
-/** Where in the policy: `policy[1].rpcReqMatch.params.name`. */
+/** The place in the policy, such as `policy[1].rpcReqMatch.params.name`. */
 export function constraintOf({ block, field, path }: Refusal): string {
   return `policy[${block}].${field}${path === undefined ? '' : `.${path}`}`
 }
 
-/** For something that the caller can see: says which constraint refused, so that its owner can tell why. */
+/** For something that the caller can see. Names the constraint, so that the token's owner can find the reason. */
 export function forbidden(refusal: Refusal): PlatformError {
   return new PlatformError('forbidden', `The token does not allow this: ${constraintOf(refusal)}`)
 }
@@ -123,12 +122,12 @@ export function invalidRequest(message: string): PlatformError {
   return new PlatformError('invalid_request', message)
 }
 
-/** What is there contradicts the request, and will the next time too. */
+/** The request contradicts the stored state; repeating it does not help. */
 export function conflict(message: string): PlatformError {
   return new PlatformError('conflict', message)
 }
 
-/** A command could not do its work: one line for the person at the terminal, and an exit code. */
+/** A command failed: a message for the person at the terminal, and an exit code. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   /** 1: the work failed. 2: wrong usage. */

@@ -1,4 +1,4 @@
-/** The command line: runs a command and says how it ended. Exit codes: 0 fine, 1 the work failed, 2 wrong usage. */
+/** The entry point of the command line. Exit codes: 0 success, 1 the command failed, 2 wrong usage. */
 
 import { type Command, CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
@@ -6,7 +6,7 @@ import { drained, write } from './cli/standard-output.ts'
 import { CommandError } from './errors.ts'
 import { escapeControlCharactersInLines } from './ops/escape-control.ts'
 
-/** All that commands say goes through here, and no terminal acts on what names, files and arguments have in them. */
+/** All output of commands. Control characters are escaped, since names, files and arguments may contain them. */
 const terminal = {
   stdout: (text: string) => write('stdout', escapeControlCharactersInLines(text)),
   stderr: (text: string) => write('stderr', escapeControlCharactersInLines(text)),
@@ -37,7 +37,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Other programs take flags before the command. Throws CommandError that says where they go here. */
+/** Throws CommandError for a flag of a command that was given before it, and says where it belongs. */
 function requireCommandFirst(argv: readonly string[], { commands, options }: Command): void {
   const [flag = ''] = argv
   const name = flag.replace(/=.*/, '')
@@ -48,7 +48,7 @@ function requireCommandFirst(argv: readonly string[], { commands, options }: Com
   throw new CommandError(`flags come after the command: \`postern ${command} ${flag} …\``, 2)
 }
 
-/** Help that was asked for is fine; help that is shown because no command was given is wrong usage. */
+/** Help that was requested is a success; help that is shown because the command is missing is wrong usage. */
 function helpCode(error: CommanderError): number {
   return error.code === 'commander.help' && error.exitCode !== 0 ? 2 : 0
 }
@@ -57,8 +57,8 @@ const argv = process.argv.slice(2)
 const isServer = ['serve', 'dev'].includes(argv[0] ?? '')
 process.exitCode = 0
 const code = await main(argv)
-// Who reads the log of a server may have stopped, or closed the terminal; a command waits for as long as its reader
-// takes.
+// The reader of a server's log may be stuck or gone, so a server waits for one second only. A command waits until its
+// output has been read.
 const problem = await drained(isServer ? 1000 : 2 ** 31 - 1)
 if (problem === undefined || isServer) process.exit(code)
 process.stderr.write(`cannot write: ${problem}\n`)

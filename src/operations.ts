@@ -1,15 +1,15 @@
 /**
- * Every operation of the platform, once: method and path. What a path answers to, the names in metrics, the paths
- * that are checked as they came, and the paths of the OpenAPI document are derived from this table (`http/router.ts`,
- * `http/route.ts`, `features/reference/document.ts`). A handler that is missing does not compile.
+ * The table of all operations, with method and path. The routes, the `Allow` header, the names in metrics and the raw
+ * path checks are derived from it (`http/router.ts`, `http/route.ts`, `http/raw-path.ts`). The types require a handler
+ * for each.
  */
 
 export interface Operation {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** A URI template (RFC 6570): `{name}` is one part of a path, `{+name}` the rest of it, slashes included. */
+  /** A URI template (RFC 6570): `{name}` is one segment of a path, `{+name}` the rest of it, slashes included. */
   readonly path: string
   /**
-   * How errors are answered. `server`: `{error}` with a text (specification 7.2). `rpc`: a JSON-RPC error. Otherwise
+   * The format of errors. `server`: `{error}` with a text (specification 7.2). `rpc`: a JSON-RPC error. Left out:
    * `{error, message}`.
    */
   readonly errors?: 'server' | 'rpc'

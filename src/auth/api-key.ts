@@ -1,4 +1,4 @@
-/** API keys: 256 bits of randomness, of which only a keyed hash is stored (contract 2). */
+/** API keys: 256 random bits; the store has only their keyed hash (contract 2). */
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../limits.ts'
@@ -8,11 +8,12 @@ import { apiKeyDigestEntry, apiKeyEntry, readApiKey } from '../storage/registry-
 import type { Entry, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
+/** A new random key, with the prefix `pst_`. */
 export function newApiKey(): string {
   return `pst_${randomBytes(32).toString('base64url')}`
 }
 
-/** What is wrong with a key that somebody chose, or undefined. Its characters are those a header can carry. */
+/** Why a key that a user chose is not acceptable, or undefined. Only the characters of a bearer token are allowed. */
 export function chosenKeyProblem(key: string): string | undefined {
   if (key.length < apiKeyCharsMin) return `must have at least ${apiKeyCharsMin} characters`
   if (key.length > apiKeyCharsMax) return `must have at most ${apiKeyCharsMax} characters`
@@ -20,12 +21,12 @@ export function chosenKeyProblem(key: string): string | undefined {
   return undefined
 }
 
-/** Hex. Looked up as a storage key: an attacker cannot steer it, so the look-up's time tells nothing. */
+/** The keyed hash in hex, which is a storage key. Attackers cannot predict it, so look-up times reveal nothing. */
 export function apiKeyDigest(pepper: Buffer, key: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex')
 }
 
-/** The two entries of a key: its record by id, and its id by digest. */
+/** The two store entries of an API key: its record by id, and its id by digest. */
 export function apiKeyEntries(record: ApiKey, digest: string): Entry[] {
   return [apiKeyEntry(record), apiKeyDigestEntry(digest, record.keyId)]
 }
@@ -34,12 +35,12 @@ export interface NewApiKey {
   readonly userId: string
   readonly name: string | null
   readonly operator: boolean
-  /** A key of the user's own choice; made up when absent. */
+  /** A key chosen by the user; generated if absent. */
   readonly key?: string
   readonly now: Date
 }
 
-/** Stores a new key and gives it back: the only time it is seen. */
+/** Creates a key. The result is the only place where it is available in the clear. */
 export async function createApiKey(
   store: Store,
   pepper: Buffer,
@@ -59,7 +60,7 @@ export async function createApiKey(
   return { key, record }
 }
 
-/** All keys, oldest first, the revoked ones too. */
+/** All keys, revoked ones included, oldest first. */
 export async function listApiKeys(store: Store): Promise<ApiKey[]> {
   const records: ApiKey[] = []
   let { gte, lt } = prefixRange(apiKeys)
@@ -73,7 +74,7 @@ export async function listApiKeys(store: Store): Promise<ApiKey[]> {
   return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 
-/** Revokes a key, and with it every token minted with it. False when there is no such key. */
+/** Revokes a key, and thereby all tokens minted with it. Resolves with false if there is no such key. */
 export async function revokeApiKey(store: Store, keyId: string, now: Date): Promise<boolean> {
   for (;;) {
     const stored = await store.get(apiKeyKey(keyId))

@@ -1,7 +1,7 @@
 /**
- * From a credential to a caller. Roles, memberships and the key's status are looked up at every use, in
- * the registry's current version: a demoted admin's organization token and every token of a revoked key
- * stop working at once (contract 2).
+ * Authenticates a credential as a caller. Roles, memberships and the key's status are looked up in the current version
+ * of the registry at every use. So a demoted admin's organization token, and every token of a revoked key, stop working
+ * at once (contract 2).
  */
 
 import { LRUCache } from 'lru-cache'
@@ -21,29 +21,29 @@ import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 export interface Caller {
   readonly userId: string
   readonly keyId: string
-  /** The token that all its relatives were minted from, or the key itself: what tells holders of one key apart. */
+  /** The id of the first token of its family, or of the key if used directly. Distinguishes holders within a key. */
   readonly family: string
-  /** An operator key reaches everything; so does a plain token that one minted. */
+  /** Whether the API key is an operator key, which reaches every namespace; so do its tokens without organization. */
   readonly operator: boolean
-  /** Of a token minted with organization context: it reaches that organization's namespaces and no others. */
+  /** The organization of a token that was minted for one: it reaches only that organization's namespaces. */
   readonly organizationId: string | undefined
   /** The token's policy; empty for an API key and for a token without one. */
   readonly blocks: readonly Block[]
-  /** What the metadata constraints say, as text: two callers with the same text see the same rows. */
+  /** The metadata constraints as text: callers with the same text see the same rows. */
   readonly metadataFingerprint: string
-  /** Present when the credential is a service token. */
+  /** The claims, if the credential is a service token. */
   readonly token: ServiceTokenClaims | undefined
 }
 
 export interface Authenticator {
   /**
-   * Whose credential the request brings. Throws `unauthorized`, always with the same words; `rate_limited` after too
-   * many of them from one address.
+   * The caller of a request. Throws `unauthorized`, always with the same message, and `rate_limited` after too many
+   * failures from one address.
    */
   authenticate(request: Request): Promise<Authenticated>
-  /** The keys that sign and verify tokens now. */
+  /** The current signing keys. */
   keys(): Promise<KeyRing>
-  /** This token was made here: nobody's failures hold it up. */
+  /** Marks a new token as known, so that it is exempt from the failure limit of its key (see `callerOf`). */
   minted(token: string): void
 }
 
@@ -57,17 +57,18 @@ export interface AuthenticatorOptions {
   readonly pepper: Buffer
   /** Opens the signing keys. */
   readonly sealingKey: Buffer
+  /** The base URL: `iss` and `aud` of tokens. */
   readonly issuer: string
   /** Milliseconds since 1970. */
   readonly now: () => number
-  /** Credentials that were not accepted, by address. */
+  /** Limits refused credentials, by address or by address and key. */
   readonly failures: FailureLimit
   readonly addressOf: (request: Request) => string
-  /** Told why a credential was not accepted: whoever sent it is not. */
+  /** Called with the reason when a credential is refused. The client never receives it. */
   readonly onRefused?: OnRefused
 }
 
-/** Seconds to wait, 0 for none. */
+/** A rate limit (http/rate-limit.ts): `take` counts a failure. Both return the seconds to wait, or 0. */
 export interface FailureLimit {
   take(address: string): number
   wait(address: string): number
@@ -75,8 +76,8 @@ export interface FailureLimit {
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   /**
-   * Credentials that were accepted or made here, whatever has been written since: they are looked at again and not
-   * held up.
+   * Credentials that were accepted or minted here, under any version of the registry. They are verified at every use
+   * like all others, but failures of their key do not block them.
    */
   const accepted = new LRUCache<string, true>({
     max: callersCachedMax,
@@ -84,7 +85,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     sizeCalculation: (_, credential) => credential.length + 100,
   })
 
-  /** Throws `unauthorized`. */
+  /** The credential in the header. Throws `unauthorized`. */
   function credentialIn(header: string, address: string): string {
     try {
       return readCredential(header)
@@ -118,7 +119,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   }
 }
 
-/** Does the caller's user or organization reach this namespace at all? Its blocks are asked afterwards. */
+/** Whether the caller's user or organization reaches this namespace; its blocks are evaluated separately. */
 export async function canReachNamespace(
   caller: Caller,
   namespace: Namespace,
@@ -132,7 +133,7 @@ export async function canReachNamespace(
   return (await registry.role(namespace.organizationId, caller.userId)) !== undefined
 }
 
-/** Admin or owner; an operator leads every organization that exists (spec 2.1; contract 2). */
+/** Whether the user is an admin or owner; an operator is one of every organization (specification 2.1; contract 2). */
 export async function isOrganizationAdmin(
   { userId, operator }: Pick<Caller, 'userId' | 'operator'>,
   organizationId: string,
@@ -143,7 +144,7 @@ export async function isOrganizationAdmin(
   return role === 'owner' || role === 'admin'
 }
 
-/** Opened once for each snapshot. */
+/** Key rings by snapshot, so that each is opened once. */
 const keyRings = new WeakMap<RegistrySnapshot, KeyRing>()
 
 async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<KeyRing> {
@@ -156,24 +157,25 @@ async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<K
   return keys
 }
 
-/** A credential that is not accepted, and why. */
+/** A refused credential, with the reason for the log. */
 interface Refused {
   readonly refused: RefusalReason
   readonly details?: LogFields
-  /** Whose failure it is, where that is narrower than the address. */
+  /** The bucket in which the failure is counted; the address if left out. */
   readonly bucket?: string
 }
 
 interface Sent {
   readonly address: string
-  /** It was accepted before, or made here. */
+  /** Whether the credential was accepted before, or minted here. */
   readonly isKnown: boolean
 }
 
 /**
- * What costs a microsecond or two to know is always looked up, however many failures an address has: strangers hold
- * nobody up. A signature costs more than sending one. It is looked at where the token names a live key of ours, which
- * strangers do not know; and who knows one has a limit of their own, for their address and that key.
+ * Refusing all credentials of an address after too many failures would let strangers block others behind the same
+ * address. So look-ups, which cost a microsecond or two, are always done. Verifying a signature costs more than sending
+ * one; it is done only if the token names an existing API key, which strangers do not know. A client that does know one
+ * has its own failure limit, for its address and that key.
  */
 async function callerOf(
   credential: string,
@@ -186,7 +188,7 @@ async function callerOf(
     ? await tokenCaller(credential, sent, nowSeconds, registry, options)
     : undefined
   if (byToken !== undefined && !('refused' in byToken)) return byToken
-  // A key that somebody chose may have dots too.
+  // A key that a user chose may contain dots too.
   const byKey = await keyCaller(credential, registry, options)
   return 'refused' in byKey && byKey.refused === 'unknown' ? (byToken ?? byKey) : byKey
 }
@@ -227,14 +229,14 @@ async function tokenCaller(
   if ('refused' in verified) return { ...whyNot(credential, verified.refused, issuer), bucket }
   const { claims } = verified
   const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
-  // A child dies with its parent.
+  // Revoking a token revokes its children.
   for (const jti of [...(claims.par ?? []), claims.jti]) if (await registry.isRevoked(jti)) return refused('revoked')
   if (!isLive(key) || key.userId !== claims.sub) return refused('revoked')
   if (claims.org !== undefined && !(await isOrganizationAdmin(key, claims.org, registry))) return refused('membership')
   const blocks: Block[] = []
   for (const constraint of claims.policy) {
     const read = readConstraint(constraint)
-    // A constraint that is no longer understood restricts to nothing.
+    // A constraint that this version cannot parse must not be ignored, so the token is refused.
     if ('problem' in read) return refused('policy')
     blocks.push(read.block)
   }
@@ -251,7 +253,7 @@ async function tokenCaller(
   }
 }
 
-/** Of a token that does not verify. What it claims is told where its signature is ours: that is looked at first. */
+/** The reason for a token that does not verify. Its claims are logged only if its signature was valid. */
 function whyNot(token: string, why: TokenRefusal, expected: string): Refused {
   if (why !== 'issuer' && why !== 'expired' && why !== 'not_yet') return { refused: 'unknown', details: { token: why } }
   const claims = unverifiedClaims(token)
@@ -259,12 +261,12 @@ function whyNot(token: string, why: TokenRefusal, expected: string): Refused {
   return { refused: why, details: { ...issuers, ...aboutToken(claims) } }
 }
 
-/** What the log may say of a token: never the token itself. */
+/** The claims of a token that may be logged. */
 function aboutToken(claims: ServiceTokenClaims | undefined): LogFields {
   return { jti: claims?.jti, userId: claims?.sub, keyId: claims?.key }
 }
 
-/** Is there such a key, and was it not revoked? */
+/** Whether the key exists and is not revoked. */
 export function isLive(key: ApiKey | undefined): key is ApiKey {
   return key !== undefined && key.revokedAt === null
 }

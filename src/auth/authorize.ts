@@ -1,4 +1,4 @@
-/** What a caller may reach: what is the same for every operation on a namespace and its connections. */
+/** Authorizes access to namespaces and connections. 404 always precedes 403, so that hidden things look absent. */
 
 import { forbidden, notFound } from '../errors.ts'
 import { pathSegments } from '../http/path.ts'
@@ -10,7 +10,7 @@ import { type Authenticator, type Caller, canReachNamespace } from './authentica
 import type { Denials } from './denials.ts'
 import type { RegistrySnapshot } from './registry.ts'
 
-/** A request whose caller is known. */
+/** An authenticated request. */
 export interface RequestContext {
   readonly caller: Caller
   readonly registry: RegistrySnapshot
@@ -23,30 +23,30 @@ export interface ConnectionRef {
 }
 
 export interface AuthorizedConnection extends ConnectionRef {
-  /** Shared by everyone who asks: not to be changed. */
+  /** Shared with other requests; must not be modified. */
   readonly stored: StoredConnection
 }
 
 export interface Authorizer {
-  /** Throws 401 and 429. */
+  /** Authenticates the request. Throws 401 and 429. */
   authenticate(request: Request): Promise<RequestContext>
-  /** May the caller do this in the namespace, whichever connection it is about? Throws 404 and 403. */
+  /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   namespace(context: RequestContext, namespace: string | undefined, operation: Access['operation']): Promise<string>
   /**
-   * The connection of the request's path, where the caller sees it and may do this to it. Throws 404 for one that is
-   * not there or not visible, always the same; then 403.
+   * The connection in the request's path, if the caller may perform the operation on it. Throws the same 404 for one
+   * that does not exist and for one that the caller does not see; then 403.
    */
   connection(context: RequestContext, operation: Access['operation']): Promise<AuthorizedConnection>
-  /** May the caller do this to the connection that is there? Throws 404 for one that it does not see; then 403. */
+  /** Checks a connection that was read already. Throws 404 if the caller does not see it; then 403. */
   stored(context: RequestContext, ref: ConnectionRef, stored: StoredConnection, operation: Access['operation']): void
-  /** Throws what the decision answers: 404 for what must look like absence, and 403. */
+  /** Throws the error for a denying decision, and records it: 404 if the thing must look absent, otherwise 403. */
   allow(context: RequestContext, access: Access, decision: Decision): void
 }
 
 export interface AuthorizerDeps {
   readonly authenticator: Pick<Authenticator, 'authenticate'>
   readonly store: Pick<Store, 'getMany'>
-  /** Told of every denial. */
+  /** Records every denial. */
   readonly denials: Pick<Denials, 'policy'>
 }
 
@@ -93,7 +93,7 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
   }
 }
 
-/** Throws 404 unless there is such a namespace and the caller's user or organization reaches it. */
+/** Throws 404 unless the namespace exists and the caller's user or organization reaches it. */
 async function reachableNamespace({ caller, registry }: RequestContext, name: string | undefined): Promise<string> {
   if (name === undefined || !isSlug(name)) throw notFound()
   const namespace = await registry.namespace(name)
@@ -101,7 +101,7 @@ async function reachableNamespace({ caller, registry }: RequestContext, name: st
   return name
 }
 
-/** Does the caller see the connection that is there? */
+/** Whether the caller sees an existing connection. */
 export function sees(
   { caller }: RequestContext,
   { namespace, connectionId }: ConnectionRef,

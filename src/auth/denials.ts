@@ -1,4 +1,4 @@
-/** Denials by a token's policy, as lines of the audit log: who was refused what, and by which constraint. */
+/** Writes denials to the audit log: the caller, the access that was denied, and the constraint or reason. */
 
 import { constraintOf } from '../errors.ts'
 import { auditNameCharsMax } from '../limits.ts'
@@ -8,14 +8,15 @@ import type { Access, Decision } from '../policy/decide.ts'
 import type { Caller } from './authenticate.ts'
 
 export interface Denials {
-  /** A decision that was no. What the caller is told may be less. */
+  /** An access that the policy denied. The caller's error may contain less. */
   policy(request: Request, caller: Caller, access: Access, decision: Extract<Decision, { allowed: false }>): void
-  /** A token that was not minted. */
+  /** A refused request for a token. */
   mint(request: Request, caller: Caller, reason: string): void
-  /** A connection that was not written for a reason that is not the policy's. */
+  /** A write that was refused for a reason other than the policy: a rate limit, or a full namespace. */
   write(request: Request, caller: Caller, namespace: string | undefined, reason: string): void
 }
 
+/** Best effort: a denial is not delayed, nor turned into another error, if the audit log cannot be written. */
 export function createDenials(audit: Audit, requestId: (request: Request) => string): Denials {
   const about = (request: Request, { token }: Caller) => ({ requestId: requestId(request), jti: token?.jti })
   return {
@@ -33,9 +34,7 @@ export function createDenials(audit: Audit, requestId: (request: Request) => str
   }
 }
 
-/**
- * The method of an MCP request, and the tool, prompt or resource that it names. Its arguments are nobody's business.
- */
+/** The method of an MCP request, and the tool, prompt or resource that it names; never its arguments. */
 function describeCall(rpc: unknown): AuditFields {
   const { method, params } = (rpc ?? {}) as { method?: unknown; params?: unknown }
   if (typeof method !== 'string') return {}

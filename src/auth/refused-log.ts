@@ -1,6 +1,6 @@
 /**
- * Why credentials are refused, for whoever reads the log: the answer itself never says. Of each reason one line in ten
- * seconds, so that a flood of bad credentials is no flood of lines. No line holds a credential.
+ * Logs why credentials are refused; the response never contains the reason. At most one line per reason and
+ * `refusalLogIntervalMs`, so that a flood of bad credentials does not flood the log. No line contains a credential.
  */
 
 import { refusalLogIntervalMs } from '../limits.ts'
@@ -22,7 +22,7 @@ const words = {
 export type RefusalReason = keyof typeof words
 export type OnRefused = (reason: RefusalReason, details: LogFields) => void
 
-/** `now`: milliseconds that never go back. */
+/** `now`: a monotonic clock, in milliseconds. A line's `unwritten` is the number of refusals suppressed before it. */
 export function createRefusedLog(log: Pick<Log, 'warn'>, now: () => number): OnRefused {
   const written = new Map<RefusalReason, { at: number; unwritten: number }>()
   return (reason, details) => {

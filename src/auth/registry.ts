@@ -1,8 +1,8 @@
 /**
- * The registry: organizations, members, namespaces, API keys, servers, signing keys and revocations. They change
- * rarely and every request asks for some, so what was read is kept, all of it valid for one version: a value in the
- * store that every write to the registry replaces in its own commit. A request reads the version first, so a
- * revocation, a demotion or a new server counts from the next request on, by whichever process.
+ * The registry: organizations, members, namespaces, API keys, servers, signing keys and revocations. They change rarely
+ * and every request needs some, so records are cached for one version: a value in the store that every write to the
+ * registry replaces in the same commit. Each request reads the version first, so a revocation, a demotion or a new
+ * server takes effect with the next request, whichever process wrote it.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -27,10 +27,11 @@ import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
 
 export interface Registry {
-  /** The registry as it is now; ask once a request and use it for that request. */
+  /** The current snapshot. A request gets it once, and uses it throughout. */
   current(): Promise<RegistrySnapshot>
 }
 
+/** Each look-up resolves with undefined, false or an empty list if there is no such record. */
 export interface RegistrySnapshot {
   /** '' for a registry that was never written. */
   readonly version: string
@@ -39,13 +40,13 @@ export interface RegistrySnapshot {
   hasOrganization(organizationId: string): Promise<boolean>
   role(organizationId: string, userId: string): Promise<Role | undefined>
   namespace(namespace: string): Promise<Namespace | undefined>
-  /** The signing keys' record, sealed. */
+  /** The sealed record of the signing keys. */
   signingKeys(): Promise<Uint8Array | undefined>
-  /** Was the token of this id revoked? */
+  /** Whether the token with this id was revoked. */
   isRevoked(jti: string): Promise<boolean>
-  /** The server's details as JSON, ready to be answered. */
+  /** The server's details as JSON: the body of a response. */
   serverJson(qualifiedName: string): Promise<Uint8Array | undefined>
-  /** What was recorded for mocks of the server, in the order of the fixtures. */
+  /** The recorded answers for mocks of the server, in fixture order; at most `recordedAnswersMax`. Not cached. */
   recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]>
 }
 
@@ -54,26 +55,28 @@ export function createRegistry(store: Pick<Store, 'get' | 'range'>): Registry {
   return {
     async current() {
       const version = await readVersion(store, registryVersionKey)
-      // What an earlier request still holds stays as it was for that request; nothing is shared with it.
+      // A new object, so that requests in progress keep their own snapshot. Version '' is never cached.
       if (version !== snapshot.version || version === '') snapshot = createSnapshot(store, version)
       return snapshot
     },
   }
 }
 
-/** Each record is read at most once a version: an entry can be newer than the version, never older. */
+/** Caches records for one version. A record is read after the version, so it may be newer, but never older. */
 function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): RegistrySnapshot {
   const records = new LRUCache<string, { value: unknown }>({
     maxSize: registryCacheBytesMax,
     sizeCalculation: ({ value }) => (value instanceof Uint8Array ? value.length + 256 : 512),
   })
 
-  /** `name` is the record's in this map: names hold no NUL, so kinds and parts cannot run into each other. */
+  /**
+   * `name`: the key in the cache. Its parts are separated by NUL, which no part can contain, so names are unambiguous.
+   */
   async function read<T>(name: string, key: () => Key, decode: (bytes: Uint8Array) => T): Promise<T | undefined> {
     const kept = records.get(name)
     if (kept !== undefined) return kept.value as T
     const bytes = await store.get(key())
-    // Absence is not remembered: made-up names would push out what is real.
+    // Absence is not cached, or requests for invented names would evict existing records.
     if (bytes === undefined) return undefined
     const value = decode(bytes)
     records.set(name, { value })

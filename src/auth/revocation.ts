@@ -1,6 +1,6 @@
 /**
- * Revoked tokens. A token is its own proof, so revoking one writes its id down; whoever presents it or a child
- * of it is asked for (`authenticate.ts`) until the last of them has expired by itself.
+ * Revoked tokens. Tokens are self-contained, so revoking one stores its id. authenticate.ts looks the id up for the
+ * token and its children, until all of them have expired.
  */
 
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
@@ -9,7 +9,10 @@ import { readRevocation, revocationEntry } from '../storage/registry-records.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
-/** `exp`, Unix seconds, where it is known: no child outlives its parent. Resolves when durable, and in force. */
+/**
+ * Revokes a token and its children. `exp`: the token's expiry in Unix seconds, if known; no child outlives it. Resolves
+ * once the revocation is durable and effective. Also deletes some revocations that are no longer needed.
+ */
 export async function revokeToken(
   store: Store,
   jti: string,
@@ -23,7 +26,9 @@ export async function revokeToken(
   })
 }
 
-/** Some of the revocations of tokens that are long over. */
+/**
+ * Revocations of tokens that expired more than `revocationRetentionSeconds` ago, among the first 1,000 in the store.
+ */
 async function forgettable(store: Store, nowSeconds: number): Promise<Key[]> {
   const { entries } = await store.range({ ...prefixRange(revocations), limit: 1000 })
   return entries

@@ -1,4 +1,4 @@
-/** The headers of a connection, sealed for it alone: moved to another one, they do not open. */
+/** A connection's own headers, sealed with its namespace and id: copied to another connection, they do not open. */
 
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import { openSealed, seal } from './secrets.ts'
@@ -10,6 +10,7 @@ export interface SealedFor {
 
 const textOf = ({ namespace, connectionId }: SealedFor) => `${namespace}/${connectionId}`
 
+/** The part of the private record that has the headers; empty for no headers. */
 export function sealHeaders(
   headers: Readonly<Record<string, string>>,
   associatedData: SealedFor,
@@ -19,7 +20,7 @@ export function sealHeaders(
   return { headers: seal(key, JSON.stringify(headers), textOf(associatedData)).toString('base64url') }
 }
 
-/** As they go upstream. Throws where they were sealed with another secret. */
+/** The headers in the clear. Throws Error if they were sealed with another secret or for another connection. */
 export function openHeaders(
   { headers }: ConnectionPrivate,
   associatedData: SealedFor,

@@ -1,6 +1,6 @@
 /**
- * The instance secret: 32 random bytes in the data folder, from which the keys for other purposes are
- * derived (HKDF-SHA256), so that one file is all there is to keep safe. It never leaves the process.
+ * The instance secret: 32 random bytes in a file of the data folder. All other keys are derived from it (HKDF-SHA256),
+ * so that only this file needs protection. Also sealing: authenticated encryption with such a key.
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
@@ -10,26 +10,27 @@ import { CommandError } from '../errors.ts'
 import { requirePrivate } from '../storage/private-file.ts'
 
 export interface Secrets {
-  /** Keys the hash of an API key that the store keeps. */
+  /** The HMAC key for the API key hashes in the store. */
   readonly apiKeyPepper: Buffer
   /** Seals list cursors. */
   readonly cursorKey: Buffer
-  /** Seals the signing keys that the store keeps. */
+  /** Seals the signing keys in the store. */
   readonly sealingKey: Buffer
-  /** Seals the headers of connections. */
+  /** Seals the own headers of connections. */
   readonly headersKey: Buffer
-  /** Seals the ids of MCP sessions that clients get. */
+  /** Seals the MCP session ids that clients receive. */
   readonly sessionKey: Buffer
-  /** Who we are to other HTTP intermediaries (RFC 9110, 7.6.3); the same for all that share the secret. */
+  /** Our name in `Via` headers (RFC 9110, 7.6.3); the same for all processes with this secret. */
   readonly pseudonym: string
 }
 
-/** Reads the secret of a data folder, making one when there is none. Throws CommandError. */
+/** Reads the secret of a data folder; creates one if there is none. Throws CommandError. */
 export function openSecrets(folder: string): Secrets {
   const secret = readOrCreate(join(folder, 'instance-secret'), () => randomBytes(32).toString('base64url'))
   const bytes = Buffer.from(secret, 'base64url')
   if (bytes.length !== 32)
     throw new CommandError(`${join(folder, 'instance-secret')} is damaged: restore it from a backup`)
+  // A purpose must never be renamed or reused: everything sealed with its key would be lost.
   const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', bytes, '', `postern ${purpose}`, 32))
   return {
     apiKeyPepper: derive('api-key pepper'),
@@ -45,8 +46,8 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /**
- * AES-256-GCM: nonce, sealed text, tag. `associatedData` is where it belongs: sealed for one, it does not open at
- * another.
+ * AES-256-GCM with a random nonce; the result is nonce, ciphertext and tag. `associatedData` identifies the place that
+ * it belongs to: it does not open with any other.
  */
 export function seal(key: Buffer, text: string, associatedData = ''): Buffer {
   const nonce = randomBytes(nonceBytes)
@@ -54,7 +55,7 @@ export function seal(key: Buffer, text: string, associatedData = ''): Buffer {
   return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
 }
 
-/** The text, or undefined for what was not sealed with this key for this place. */
+/** The text; undefined if it was not sealed with this key and associated data, or was altered. */
 export function openSealed(key: Buffer, sealed: Buffer, associatedData = ''): string | undefined {
   if (sealed.length < nonceBytes + tagBytes) return undefined
   try {
@@ -69,8 +70,8 @@ export function openSealed(key: Buffer, sealed: Buffer, associatedData = ''): st
 }
 
 /**
- * A private file's text; `create` makes it when it is missing. Only its owner may read it: anything
- * looser is refused, because nobody knows who has read it already.
+ * The text of a private file, without surrounding white space; `create` makes it if the file is missing. Throws
+ * CommandError if anyone but its owner may read it, because it may have been read already.
  */
 export function readOrCreate(path: string, create: () => string): string {
   if (!existsSync(path)) createWhole(path, `${create()}\n`)
@@ -82,7 +83,7 @@ export function readOrCreate(path: string, create: () => string): string {
   }
 }
 
-/** The file appears whole and on disk, or not at all; whoever comes second keeps what the first wrote. */
+/** Creates the file atomically and durably. If another process creates it first, that file is kept. */
 function createWhole(path: string, text: string): void {
   const draft = `${path}.${process.pid}.new`
   try {

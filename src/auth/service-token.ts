@@ -1,7 +1,7 @@
 /**
- * Service tokens as bytes: a compact JWS that says who may do what until when (contract 3). No I/O, no
- * clock. `verify` answers what the bytes are worth; whether the key behind them still stands is asked
- * afterwards (`authenticate.ts`), at every use.
+ * Encodes and verifies service tokens: compact JWS with the caller, the policy and the expiry (contract 3). No I/O, no
+ * clock. `verifyToken` checks the token itself; authenticate.ts then checks, at every use, that neither it nor its API
+ * key was revoked.
  */
 
 import { sign, timingSafeEqual } from 'node:crypto'
@@ -11,12 +11,12 @@ import { validatorOf } from '../schema/check.ts'
 import { signatureOf } from './signature.ts'
 import { isAccepted, type KeyRing, type SigningKey } from './signing-keys.ts'
 
-/** What is signed: the token without its signature. */
+/** The signing input of JWS: the encoded header and payload. */
 export function signingInput(claims: ServiceTokenClaims, { header }: Pick<SigningKey, 'header'>): string {
   return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
 }
 
-/** The whole token, signed on this thread; the server has others for it (`features/tokens/signers.ts`). */
+/** A complete token, signed on this thread. The server signs on others (`features/tokens/signers.ts`). */
 export function signToken(claims: ServiceTokenClaims, key: SigningKey): string {
   const text = signingInput(claims, key)
   return `${text}.${signatureOf(text, key.secretKey)}`
@@ -24,7 +24,7 @@ export function signToken(claims: ServiceTokenClaims, key: SigningKey): string {
 
 export type Verified = { readonly claims: ServiceTokenClaims } | { readonly refused: TokenRefusal }
 
-/** In the order in which they are looked at. */
+/** In the order in which they are checked. */
 export type TokenRefusal =
   | 'not_a_token'
   | 'header'
@@ -37,13 +37,15 @@ export type TokenRefusal =
 
 export interface VerifyOptions {
   readonly keys: KeyRing
-  /** `iss` and `aud` must both be this, to the letter. */
+  /** `iss` and `aud` must both equal this exactly. */
   readonly issuer: string
+  /** Unix seconds. */
   readonly nowSeconds: number
 }
 
 const claimsShape = validatorOf(ServiceTokenClaims)
 
+/** The claims of a valid token, or the first check that failed. */
 export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyOptions): Verified {
   if (token.length > tokenCharsMax) return { refused: 'not_a_token' }
   const parts = token.split('.')
@@ -57,7 +59,7 @@ export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyO
   if (payloadBytes === undefined) return { refused: 'encoding' }
   if (!isSignature(signature, `${header}.${payload}`, key)) return { refused: 'signature' }
   const claims = parse(payloadBytes)
-  // Signed by us and yet not understood: a later version's token, so not one to guess about.
+  // A valid signature with unknown claims: minted by a later version, so the claims must not be interpreted.
   if (!claimsShape.isValid(claims)) return { refused: 'claims' }
   if (claims.iss !== issuer || claims.aud !== issuer) return { refused: 'issuer' }
   const clock = clockRefusal(claims, nowSeconds)
@@ -65,10 +67,9 @@ export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyO
 }
 
 /**
- * Ed25519 has one signature for a text and a key, and the key is ours: a token is signed again, and the two are
- * compared. The runtime signs in a third of the time that it verifies; and of the other signatures and spellings that
- * a verifier might let pass, none can. Compared in constant time: whoever could measure how far one is right could
- * make one.
+ * Verifies by signing again and comparing: Ed25519 is deterministic, and we have the private key. The runtime signs in
+ * a third of the time that it verifies, and no variant of a signature or of its encoding can pass. The comparison takes
+ * constant time, since its duration would otherwise reveal the correct signature piece by piece.
  */
 function isSignature(given: string, signed: string, { privateKey }: SigningKey): boolean {
   const right = Buffer.from(sign(null, Buffer.from(signed), privateKey).toString('base64url'))
@@ -76,19 +77,22 @@ function isSignature(given: string, signed: string, { privateKey }: SigningKey):
   return bytes.length === right.length && timingSafeEqual(bytes, right)
 }
 
-/** Asked again at every use of a remembered token. */
+/** The checks that depend on time; repeated at every use of a cached token. */
 export function clockRefusal(claims: ServiceTokenClaims, nowSeconds: number): 'not_yet' | 'expired' | undefined {
   if (claims.iat > nowSeconds + clockSkewMaxSeconds) return 'not_yet'
   return claims.exp <= nowSeconds ? 'expired' : undefined
 }
 
-/** Its claims, unproven: for `postern token explain`, which also says whether they verify. */
+/**
+ * The claims without verification: for `postern token explain`, and to find the API key that a token names before its
+ * signature is checked.
+ */
 export function unverifiedClaims(token: string): ServiceTokenClaims | undefined {
   const claims = parse(canonical(token.split('.')[1] ?? '') ?? Buffer.alloc(0))
   return claimsShape.isValid(claims) ? claims : undefined
 }
 
-/** Of the many spellings of the same bytes in base64url, one is accepted. */
+/** Decodes base64url. Undefined for any encoding other than the canonical one of the same bytes. */
 function canonical(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url')
   return bytes.toString('base64url') === text ? bytes : undefined

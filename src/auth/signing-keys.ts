@@ -1,9 +1,9 @@
 /**
- * The Ed25519 keys that sign service tokens, and how others find their public half (RFC 7517, RFC 7638).
+ * The Ed25519 keys that sign service tokens, and their public form (RFC 7517, RFC 7638).
  *
- * A key is `next` first: published, so that verifiers who keep the list know it before it signs. Then it is
- * `active` and signs. Then it is `retired`: it signs nothing more, and is published and accepted until the last
- * of its tokens is over. All keys are one record of the store, sealed with a key of the instance secret.
+ * A key is `next` at first: published, so that verifiers that cache the list know it before it signs. Then it is
+ * `active`: it signs. Then it is `retired`: it signs no more, and is published and accepted until its last token has
+ * expired. All keys are one record in the store, sealed with a key derived from the instance secret.
  */
 
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto'
@@ -19,18 +19,19 @@ import { openSealed, seal } from './secrets.ts'
 export type SigningKeyState = 'next' | 'active' | 'retired'
 
 export interface SigningKey {
+  /** The RFC 7638 thumbprint. */
   readonly kid: string
   readonly state: SigningKeyState
-  /** Unix seconds: when it came into this state. */
+  /** When it entered this state, in Unix seconds. */
   readonly since: number
   /**
-   * The header of its tokens, encoded: exactly these members in this order. A verifier that compares it
-   * has no header to be confused by.
+   * The encoded JWS header of its tokens, always with the same members in the same order. Verifying compares it as
+   * text, so no other header is ever parsed.
    */
   readonly header: string
-  /** tweetnacl's form: the seed and then the public key. */
+  /** The seed and then the public key, as tweetnacl has it. */
   readonly secretKey: Uint8Array
-  /** The same for the runtime. */
+  /** The same key for the runtime's crypto. */
   readonly privateKey: KeyObject
   readonly jwk: PublicJwk
 }
@@ -51,7 +52,7 @@ export interface KeyRing {
   readonly all: readonly SigningKey[]
 }
 
-/** One key as it is kept. */
+/** The stored form of one key. */
 export const SigningKeyRecord = Type.Object(
   {
     seed: Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' }),
@@ -64,7 +65,7 @@ export type SigningKeyRecord = Static<typeof SigningKeyRecord>
 
 const recordsShape = validatorOf(Type.Array(SigningKeyRecord, { minItems: 1 }))
 
-/** Throws when none of the records is of an active key. */
+/** Throws Error if none of the records is an active key. */
 export function keyRing(records: readonly SigningKeyRecord[]): KeyRing {
   const all = records.map(signingKey)
   const active = all.find(({ state }) => state === 'active')
@@ -72,22 +73,25 @@ export function keyRing(records: readonly SigningKeyRecord[]): KeyRing {
   return { active, all }
 }
 
-/** Does a token of this key count? Nothing was signed with the next one, and nothing lives past retirement. */
+/**
+ * Whether tokens of this key are accepted: those of the active key, and of a retired one until the last has expired.
+ */
 export function isAccepted({ state, since }: SigningKey, nowSeconds: number): boolean {
   return state === 'active' || (state === 'retired' && nowSeconds < since + keyRetirementSeconds)
 }
 
-/** What verifiers are told (contract 3). */
+/** The public keys for verifiers (contract 3). */
 export function publishedKeys({ all }: KeyRing, nowSeconds: number): PublicJwk[] {
   return all.filter((key) => key.state === 'next' || isAccepted(key, nowSeconds)).map(({ jwk }) => jwk)
 }
 
+/** The keys of a new store. */
 export function newSigningKeys(nowSeconds: number): SigningKeyRecord[] {
-  // Published together, so nobody has a list without the next one: it may sign at once.
+  // Both are published from the start, so every cached list has the next key, and it may be activated at once.
   return [newRecord('next', nowSeconds - jwksMaxAgeSeconds), newRecord('active', nowSeconds)]
 }
 
-/** The next key signs from now on. Throws CommandError where verifiers may not know it yet. */
+/** Activates the next key. Throws CommandError while verifiers may still have a list without it. */
 export function rotateKeys(records: readonly SigningKeyRecord[], nowSeconds: number): SigningKeyRecord[] {
   const next = records.find(({ state }) => state === 'next')
   if (next === undefined) throw new Error('a key ring needs a next key')
@@ -108,7 +112,7 @@ export function rotateKeys(records: readonly SigningKeyRecord[], nowSeconds: num
   ]
 }
 
-/** Without the key: whatever it signed counts no more. Undefined when there is no such key. */
+/** Removes a key, which invalidates all tokens that it signed. Undefined if there is no such key. */
 export function removeKey(
   records: readonly SigningKeyRecord[],
   kid: string,
@@ -118,7 +122,7 @@ export function removeKey(
   if (gone === undefined) return undefined
   const rest = records.filter((record) => record !== gone && !isOver(record, nowSeconds))
   if (gone.state === 'retired') return rest
-  // Without the active one, the next one signs at once: that verifiers may not know it yet is the lesser evil.
+  // If the active key is removed, the next one is activated at once, even if some verifiers may not know it yet.
   const promoted = rest.map((record) =>
     record.state === 'next' && gone.state === 'active'
       ? { ...record, state: 'active' as const, since: nowSeconds }
@@ -135,13 +139,12 @@ function newRecord(state: SigningKeyState, since: number): SigningKeyRecord {
   return { seed: randomBytes(32).toString('base64url'), state, since }
 }
 
-/** RFC 8410: what stands before the 32 bytes of an Ed25519 private key. */
+/** The PKCS #8 prefix of a 32-byte Ed25519 private key (RFC 8410). */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
   const secret = Buffer.from(seed, 'base64url')
-  // The runtime's derivation: tweetnacl's holds the process for a millisecond and a half, for each of the retired
-  // keys too.
+  // Derived by the runtime: tweetnacl would block the event loop for 1.5 ms per key, retired keys included.
   const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, secret]), format: 'der', type: 'pkcs8' })
   const x = createPublicKey(privateKey).export({ format: 'jwk' }).x as string
   // RFC 7638: the required members in lexicographic order, without spaces.
@@ -157,7 +160,7 @@ function signingKey({ seed, state, since }: SigningKeyRecord): SigningKey {
   }
 }
 
-/** Throws CommandError when the record cannot be opened with this instance's secret. */
+/** Opens the stored record. Throws CommandError if it was sealed with another instance secret. */
 export function readSigningKeys(sealed: Uint8Array, sealingKey: Buffer): SigningKeyRecord[] {
   const text = openSealed(sealingKey, asBuffer(sealed))
   const records: unknown = text === undefined ? undefined : JSON.parse(text)
@@ -167,15 +170,15 @@ export function readSigningKeys(sealed: Uint8Array, sealingKey: Buffer): Signing
   return records
 }
 
-/** The keys of a store; undefined before its first start. Throws as `readSigningKeys` does. */
+/** The keys of a store; undefined before its first start. Rejects with what `readSigningKeys` throws. */
 export async function readKeyRing(store: Pick<Store, 'get'>, sealingKey: Buffer): Promise<KeyRing | undefined> {
   const sealed = await store.get(signingKeysKey)
   return sealed === undefined ? undefined : keyRing(readSigningKeys(sealed, sealingKey))
 }
 
 /**
- * Replaces the signing keys by what `change` makes of them; undefined makes no change. Resolves with what is
- * stored then. A change by another process in between is seen: `change` is asked again.
+ * Replaces the signing keys with the result of `change`; undefined means no change. Resolves with the stored keys. If
+ * another process changes them in the meantime, `change` is called again.
  */
 export async function changeSigningKeys(
   store: Store,

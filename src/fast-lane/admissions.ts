@@ -1,6 +1,6 @@
 /**
- * What was decided for a caller and a URL. A `Caller` stands for one reading of the registry, so what it was admitted
- * to holds as long as it does; what depends on more says so itself.
+ * Admissions: decisions by caller and URL. A `Caller` object belongs to one version of the registry, so an admission is
+ * valid as long as that object is in use. A value that depends on more than the registry must carry its own version.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -17,12 +17,13 @@ export interface AdmissionSizes<T> {
   readonly sizeOf: (admission: T) => number
 }
 
-/** Without `sizes`, admissions are small. */
+/** `sizes` bounds the memory of large values; without it only their number is bounded (`admissionsKeptMax`). */
 export function createAdmissions<T extends object>(sizes?: AdmissionSizes<T>): Admissions<T> {
   const kept = new LRUCache<string, T>({
     max: admissionsKeptMax,
     ...(sizes && { maxSize: sizes.bytesMax, sizeCalculation: sizes.sizeOf }),
   })
+  /** A number for each Caller object. Keys are texts, so the cache does not keep callers in memory. */
   const numbers = new WeakMap<Caller, number>()
   let last = 0
   return {
@@ -31,7 +32,7 @@ export function createAdmissions<T extends object>(sizes?: AdmissionSizes<T>): A
       return number === undefined ? undefined : kept.get(`${number} ${url}`)
     },
     remember(caller, url, admission) {
-      // Long URLs are rare and would fill the memory.
+      // The number of entries is bounded, so their length must be too; long URLs are rare.
       if (url.length > admissionUrlCharsMax) return
       let number = numbers.get(caller)
       if (number === undefined) {

@@ -1,5 +1,5 @@
 /**
- * Callers by their `Authorization` header: valid for the version of the registry that they were authenticated under.
+ * Authenticated callers by `Authorization` header, valid for the registry version under which they were authenticated.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -10,7 +10,7 @@ import { clockRefusal } from '../auth/service-token.ts'
 import { callersCachedBytesMax, callersCachedMax } from '../limits.ts'
 
 export interface Callers {
-  /** Who sent it; undefined where only the ordinary way can tell, which also says why a credential is refused. */
+  /** The known caller of a request. Undefined if the request must be authenticated in full, as expired tokens must. */
   find(request: Request, registryVersion: string): KnownCaller | undefined
   remember(context: RequestContext): void
 }
@@ -20,7 +20,7 @@ export interface KnownCaller {
   readonly registry: RegistrySnapshot
 }
 
-/** The one spelling that is remembered: a credential has as many as spaces fit into a header. */
+/** Only this spelling is cached: with extra spaces, one credential could fill the cache with many entries. */
 const plainHeader = /^Bearer [^ ]+$/
 
 /** `now`: milliseconds since 1970. */
@@ -28,11 +28,12 @@ export function createCallers(now: () => number): Callers {
   const kept = new LRUCache<string, KnownCaller>({
     max: callersCachedMax,
     maxSize: callersCachedBytesMax,
+    // A parsed policy takes about ten times the length of its token.
     sizeCalculation: (_, header) => 1024 + 10 * header.length,
   })
   let version = ''
 
-  /** What belongs to another version would keep all that was read under it in memory. */
+  /** Drops the callers of another version: each holds its registry snapshot, with all records read under it. */
   function keepOnly(current: string): void {
     if (current !== version) kept.clear()
     version = current

@@ -1,8 +1,7 @@
 /**
- * What was decided before, used again without waiting. The ordinary way is complete and right by itself: nothing here
- * decides anything, and each thing that is remembered is asked whether what it depends on is still the same. Where that
- * cannot be told at once, the ordinary way answers. `createApp({ fastLane: false })` leaves it out, and so does an
- * engine that has no local reads.
+ * Repeats earlier decisions synchronously. It decides nothing itself: every cached value is checked against the current
+ * version of the data that it depends on, and if that cannot be read synchronously, the ordinary path answers.
+ * `createApp({ fastLane: false })` leaves the fast lane out, and so does a storage engine without local reads.
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorize.ts'
@@ -18,15 +17,15 @@ import { createPages } from './pages.ts'
 import { createLocalVersions } from './versions.ts'
 
 export interface FastLane {
-  /** The answer, where this credential asked for this URL before and nothing that it depends on has changed. */
+  /** The response, if this credential has requested this URL before and nothing that it depends on has changed. */
   respond(request: Request, requestId: () => string): Response | undefined
-  /** The same authorizer, which remembers callers and the connections that they were allowed. */
+  /** Wraps an authorizer so that it caches callers, and connections that a caller may use. */
   authorizer(ordinary: Authorizer): Authorizer
-  /** Told of a page that was answered. */
+  /** Called with each page that the ordinary path answered. */
   rememberPage(context: RequestContext, list: ListRequest, page: Page): void
-  /** Told of a server's details that were answered. */
+  /** Called with each server's details that the ordinary path answered. */
   rememberDetails(context: RequestContext, json: Uint8Array): void
-  /** Pages that were answered ready, and made, since the start. */
+  /** Pages served from the cache (`hits`) and built (`misses`) since the start. */
   pageCache(): { readonly hits: number; readonly misses: number }
 }
 
@@ -39,7 +38,7 @@ export interface FastLaneOptions {
 
 interface AllowedConnection {
   readonly connection: AuthorizedConnection
-  /** Of the connections of its namespace. */
+  /** The version of its namespace's connections. */
   readonly version: string
 }
 
@@ -51,6 +50,7 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
   const admittedDetails = createAdmissions<Uint8Array>({ bytesMax: detailsKeptBytesMax, sizeOf: (json) => json.length })
   const allowed = createAdmissions<AllowedConnection>({
     bytesMax: connectionsKeptBytesMax,
+    // An estimate of the memory of a decoded record.
     sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
   })
   const detailsHeaders = new Headers(privateJson)
@@ -59,7 +59,8 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
   const connectionsVersion = (namespace: string) => versions.current(namespace, connectionsVersionKey)
 
   function detailsResponse(json: Uint8Array, requestId: () => string): Response {
-    // Set before the response is made: on the response it would cost a busy server two microseconds.
+    // Set on the shared Headers before the Response copies them: setting it on the Response costs two microseconds
+    // more.
     detailsHeaders.set('x-request-id', requestId())
     return new Response(json as Uint8Array<ArrayBuffer>, { headers: detailsHeaders })
   }
@@ -107,11 +108,12 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
     name: string,
     authorize: () => Promise<AuthorizedConnection>,
   ): Promise<AuthorizedConnection> {
-    // By its commits, because the namespace is not known yet: what is remembered may be newer than its version says,
-    // never older.
+    // The namespace is unknown until the connection was read, so its version cannot be read first. If no commit
+    // happened
+    // in between, the record belongs to the version that is read afterwards.
     const commitCount = local.commitCount()
     const { stored, ...ref } = await authorize()
-    // A copy of its own: the record is a part of many in memory.
+    // Copied, because the record may be a view of a larger segment that would be kept in memory with it.
     const connection = { ...ref, stored: { ...stored, bytes: Buffer.from(stored.bytes) } }
     const version = connectionsVersion(ref.namespace)
     if (commitCount !== undefined && commitCount === local.commitCount() && version !== '') {

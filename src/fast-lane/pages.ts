@@ -1,6 +1,6 @@
 /**
- * Pages of connections: kept ready while their namespace stays as it is, and made without waiting where nothing narrows
- * them. Bodies and headers that are borrowed stay within this file.
+ * Pages of connections: cached until their namespace changes, and built synchronously if nothing narrows them. Bodies
+ * that share the store's memory, and Headers that are reused, do not leave this file uncopied.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -12,16 +12,16 @@ import type { LocalReads } from '../storage/store.ts'
 import type { LocalVersions } from './versions.ts'
 
 export interface Pages {
-  /** Undefined where rows must be looked for. */
+  /** The response from the cache or a synchronous read. Undefined if the page needs an index plan, or was overtaken. */
   respond(list: ListRequest, request: Request, requestId: () => string): Response | undefined
-  /** Told of a page that was made the ordinary way. */
+  /** Called with each page that the ordinary path built. */
   remember(list: ListRequest, page: Page): void
   statistics(): { readonly hits: number; readonly misses: number }
 }
 
 interface KeptPage {
   readonly version: string
-  /** A response does not copy a Blob. */
+  /** A Blob, because a Response does not copy it. */
   readonly body: Blob
   readonly bytes: number
   readonly etag: string
@@ -41,8 +41,9 @@ export function createPages(
     sizeCalculation: ({ bytes }, key) => bytes + key.length + 256,
   })
   /**
-   * The version in which a page was last requested. Requested again in the same one, it is kept: the pages of a walk
-   * and of a namespace in motion come once each, and would push out the rest.
+   * The version at which each page was last requested. A page is cached on its second request at the same version.
+   * Pages of a client that reads a whole list, or of a namespace that keeps changing, are requested only once per
+   * version and would evict the rest.
    */
   const requested = new Map<string, string>()
   const scratchHeaders = new Headers(privateJson)
@@ -63,7 +64,9 @@ export function createPages(
     return undefined
   }
 
-  /** Sets the id before the response is made: on the response it would cost a busy server two microseconds. */
+  /**
+   * Sets the request id on the Headers before the Response copies them: setting it later costs two microseconds more.
+   */
   function responseOf(
     {
       body,
@@ -90,7 +93,7 @@ export function createPages(
       if (list.isNarrowed || version === '') return undefined
       return local.concatValues(list, (values) => {
         const made = lists.compose(list, lists.unnarrowedRows(list, values), version)
-        // It overtook a change: the ordinary way answers it without an ETag.
+        // The namespace changed during the read. The ordinary path answers, without an ETag if need be.
         if (versions.current(list.scope.namespace, connectionsVersionKey) !== version) return undefined
         const { body, etag = '' } = made
         scratchHeaders.set('etag', etag)

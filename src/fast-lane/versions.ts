@@ -1,11 +1,11 @@
-/** Versions as they are now, asked without waiting: one is read again only after a commit. */
+/** Current versions, read synchronously and cached until the next commit by any process. */
 
 import { versionsKeptMax } from '../limits.ts'
 import type { Key, LocalReads } from '../storage/store.ts'
 import { versionText } from '../storage/versions.ts'
 
 export interface LocalVersions {
-  /** Of the part with this name and key; '' for one that was never written. */
+  /** The version under this key; '' if it was never written. `name` identifies the key in the cache. */
   current(name: string, key: (name: string) => Key): string
 }
 
@@ -14,7 +14,7 @@ export function createLocalVersions(local: Pick<LocalReads, 'get' | 'commitCount
   return {
     current(name, keyOf) {
       const last = kept.get(name)
-      // Before the read: a commit that lands between the two makes for one read too many, and never for one too few.
+      // Read before the version: a commit in between then causes one read too many, never a stale version.
       const commitCount = local.commitCount()
       if (last !== undefined && last.commitCount === commitCount) return last.version
       const key = last?.key ?? keyOf(name)

@@ -1,6 +1,5 @@
 /**
- * A request's JSON body, read strictly: a body that could not be read is always an error and never "no
- * body" (contract 3).
+ * Reads JSON bodies strictly. A body that cannot be read is always an error, and never treated as absent (contract 3).
  */
 
 import { invalidRequest } from '../errors.ts'
@@ -10,9 +9,11 @@ import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
 
 export interface BodyBounds {
   readonly bytesMax: number
+  /** The maximum nesting of objects and lists. */
   readonly depthMax: number
+  /** Makes the error for a body above `bytesMax`. */
   readonly tooLarge: () => Error
-  /** Reads a large one when it is its turn; at once without it. */
+  /** Parses the body in turns (`turns.ts`); at once if left out. */
   readonly inTurns?: <T>(work: Generator<number, T>) => Promise<T>
 }
 
@@ -22,7 +23,7 @@ const ordinary: BodyBounds = {
   tooLarge: () => invalidRequest(`the body is too large: at most ${requestBodyBytesMax} bytes are read`),
 }
 
-/** The body's value, or undefined for zero bytes. Throws `invalid_request`, and what `tooLarge` makes. */
+/** The parsed body; undefined if it is empty. Throws `invalid_request`, and the error from `tooLarge`. */
 export async function readJsonBody(
   request: Request,
   { bytesMax, depthMax, tooLarge, inTurns }: BodyBounds = ordinary,
@@ -43,8 +44,8 @@ export async function readJsonBody(
 }
 
 /**
- * Reads no more than may be kept, whatever length was announced or not. Throws what `tooLarge` makes, or
- * `invalid_request`.
+ * Reads at most `bytesMax` bytes, with or without a `Content-Length`. Throws the error from `tooLarge`, and
+ * `invalid_request` if the client disconnects.
  */
 export async function readBytes(
   request: Request,
@@ -53,9 +54,9 @@ export async function readBytes(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
   if (announced > bytesMax) throw tooLarge()
-  // The client broke off: nobody is left to read this, and nothing is wrong on our side.
+  // The client disconnected, so this response is not read; but it must not count as an internal error.
   const brokenOff = () => invalidRequest('the request body ended before its announced length')
-  // The runtime reads no further than what was announced. In one piece, and before `body` makes a stream of it.
+  // The runtime reads no further than `Content-Length`. Faster than the stream, which `request.body` would create.
   if (announced >= 0) {
     try {
       return (await request.bytes()) as Uint8Array<ArrayBuffer>
@@ -83,12 +84,12 @@ export async function readBytes(
   return Buffer.concat(chunks)
 }
 
-/** Parameters are fine, whatever they are: the body itself must be UTF-8. */
+/** Any parameters are accepted, `charset` included; the body must be UTF-8 in any case. */
 export function isJson(contentType: string | null | undefined): boolean {
   return contentType === 'application/json' || mediaType(contentType) === 'application/json'
 }
 
-/** In small letters, without its parameters. */
+/** The media type in lower case, without parameters. */
 export function mediaType(contentType: string | null | undefined): string | undefined {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase()
 }

@@ -1,7 +1,7 @@
 /**
- * Where a request comes from: the address of the connection, or what a proxy that the operator trusts says of it
- * (`X-Forwarded-For`, or `Forwarded` of RFC 7239). What stands to the left of the last proxy's own entry anybody may
- * have written, so both are read from the right, as long as the hops are trusted ones.
+ * The client's address: that of the TCP connection, or the one that a trusted proxy reports in `X-Forwarded-For` or
+ * `Forwarded` (RFC 7239). Each proxy appends an entry; a client can send any entries of its own, which stay to the
+ * left. So both headers are read from the right, and only as far as the hops are trusted proxies.
  */
 
 import ipaddr from 'ipaddr.js'
@@ -12,7 +12,7 @@ export interface Network {
   readonly bits: number
 }
 
-/** An address or a CIDR; undefined for anything else. */
+/** Parses an address or a CIDR range; undefined for anything else. */
 export function readNetwork(text: string): Network | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text)) {
     const address = ipaddr.process(text)
@@ -24,9 +24,9 @@ export function readNetwork(text: string): Network | undefined {
 }
 
 /**
- * The client's address for limits: of IPv6 its network of 64 bits, which is one customer's. `peer` is the address of
- * the connection. Where the two headers disagree, somebody wrote one of them, and the proxy's own address is all we
- * know.
+ * The client's address, for rate limits. For IPv6 it is the /64 network, because one customer has at least that. `peer`
+ * is the address of the TCP connection. If the two headers disagree, the client may have forged one of them, so the
+ * proxy's own address is used.
  */
 export function clientAddress(peer: string, headers: Headers, trusted: readonly Network[]): string {
   const from = parseAddress(peer)
@@ -42,7 +42,7 @@ export function clientAddress(peer: string, headers: Headers, trusted: readonly 
   return first === second ? first : asBucket(from)
 }
 
-/** From the right: the first hop that is no trusted proxy. Undefined where one cannot be read, or all are trusted. */
+/** The rightmost hop that is not a trusted proxy. Undefined if a hop before it cannot be parsed, or all are trusted. */
 function lastUntrusted(hops: readonly string[], trusted: readonly Network[]): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   for (const hop of hops.slice(-forwardedHopsMax).reverse()) {
     const address = parseAddress(hop.trim())
@@ -51,7 +51,7 @@ function lastUntrusted(hops: readonly string[], trusted: readonly Network[]): ip
   return undefined
 }
 
-/** `for=192.0.2.43;proto=https`, `for="[2001:db8::1]:4711"` -> the address, with its port. */
+/** The value of `for` in an element of `Forwarded`, such as `for="[2001:db8::1]:4711";proto=https`, without quotes. */
 function forOf(element: string): string {
   const pair = element.split(';').find((one) => /^\s*for=/i.test(one))
   return pair === undefined
@@ -62,7 +62,7 @@ function forOf(element: string): string {
         .replace(/^"(.*)"$/, '$1')
 }
 
-/** With or without a port and brackets. */
+/** Parses an address with or without a port and brackets. */
 function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   const bare = /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text
   return ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare) : undefined
@@ -76,6 +76,7 @@ function isTrusted(address: ipaddr.IPv4 | ipaddr.IPv6, trusted: readonly Network
   )
 }
 
+/** The name of the rate limit's bucket for an address. */
 function asBucket(address: ipaddr.IPv4 | ipaddr.IPv6): string {
   if (address.kind() === 'ipv4') return address.toString()
   const network = address.toByteArray().map((byte, index) => (index < 8 ? byte : 0))

@@ -1,24 +1,24 @@
 /**
- * The credential of a request: what the `Authorization` header says, read strictly (contract 2). The bearer
- * plugin alone would also read `?access_token=`, take `Bearerabc`, and know one spelling of the scheme.
+ * Reads the credential from the `Authorization` header, strictly (contract 2). The framework's bearer plugin is too
+ * lenient for this: it also accepts `?access_token=` and `Bearerabc`, and only one spelling of the scheme.
  */
 
 import { unauthorized } from '../errors.ts'
 
 /**
- * RFC 6750: the scheme in any case, spaces, one token. Two headers arrive joined by a comma, which is no token
- * character.
+ * RFC 6750: the scheme in any case, spaces, one token. Two headers arrive joined by a comma, which is not a token
+ * character, so they do not match.
  */
 const credentialShape = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
-/** Throws `unauthorized`. */
+/** The API key or token. Throws `unauthorized`. */
 export function readCredential(header: string | null): string {
   const credential = header === null ? undefined : credentialShape.exec(header)?.[1]
   if (credential === undefined) throw unauthorized()
   return credential
 }
 
-/** The bearer plugin has read the header too, and more leniently: does it come to another credential? */
+/** Whether the bearer plugin, which parses more leniently, found another credential in the header. */
 export function contradictsBearer(header: string | null, bearer: string | undefined): boolean {
   if (header?.startsWith('Bearer ') !== true) return false
   const credential = credentialShape.exec(header)?.[1]

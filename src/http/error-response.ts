@@ -1,10 +1,10 @@
-/** How errors are answered: the table of errors (`errors.ts`), rendered for HTTP and for JSON-RPC. */
+/** Error responses for HTTP and JSON-RPC, from the table of errors (`errors.ts`). */
 
 import { errorTable, PlatformError, type RpcId } from '../errors.ts'
 import type { Operation } from '../operations.ts'
 import { freshJson, json } from './respond.ts'
 
-/** For whatever was thrown: its own answer, or a fixed text that tells nothing of the inside. */
+/** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
 export function asPlatformError(thrown: unknown): PlatformError {
   if (thrown instanceof PlatformError) return thrown
   return new PlatformError('internal', 'Internal error. The server log has the details under this x-request-id.', {
@@ -12,9 +12,9 @@ export function asPlatformError(thrown: unknown): PlatformError {
   })
 }
 
-/** `shape`: of the operation that failed. */
+/** `shape`: the error format of the operation that failed. */
 export function errorResponse(error: PlatformError, shape?: Operation['errors']): Response {
-  // A fault of ours says nothing of the message that it happened to.
+  // An internal error is not a response to the JSON-RPC message, so it is sent as plain HTTP.
   if (shape === 'rpc' && error.code !== 'internal') return rpcErrorResponse(error)
   const row = errorTable[error.code]
   const code = 'rest' in row ? row.rest : error.code
@@ -24,10 +24,10 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
     status: errorTable[code].status,
     headers: {
       'content-type': json,
-      // What is refused or missing now may not be in a second: no cache may answer for us.
+      // The next request may succeed, so no cache may store an error.
       'cache-control': 'no-store',
       ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
-      // Common clients try a 409 again unless they are told.
+      // Common client libraries retry a 409 unless this header says otherwise.
       ...(code === 'conflict' && { 'x-should-retry': 'false' }),
       ...retryHeader(error),
       ...error.headers,
@@ -55,11 +55,12 @@ function retryHeader({ code, retryAfter }: PlatformError): Record<string, string
   return code === 'rate_limited' ? { 'retry-after': '1' } : {}
 }
 
-/** The error as a JSON-RPC message, for the request of this id. */
+/** The error as a JSON-RPC response to the request with this id. */
 export function rpcErrorText({ code, message, data }: PlatformError, id: RpcId): string {
   return rpcErrorBody(errorTable[code].rpcCode, message, id, data)
 }
 
+/** A JSON-RPC error response as text. */
 export function rpcErrorBody(code: number, message: string, id: RpcId, data?: unknown): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } })
 }

@@ -1,28 +1,28 @@
 /**
- * Who may speak to us through a browser (contract 1). A page of another site can make a browser send
- * requests here, under a name of its own that points to this machine; so a request's `Host` must be one
- * of ours and its `Origin` absent or allowed.
+ * Protects against requests that another site makes a browser send here (contract 1), among them DNS rebinding: a name
+ * of that site that resolves to this machine. A request's `Host` must be one of our names, and its `Origin` absent or
+ * allowed.
  */
 
 import { PlatformError } from '../errors.ts'
 
 export interface Guard {
   /**
-   * The CORS headers of the answer, or undefined for a request without an `Origin`. Throws `forbidden` with the flag
-   * to use.
+   * The CORS headers for the response; undefined for a request without `Origin`. Throws `forbidden`, with a message
+   * that names the flag to use.
    */
   check(headers: Headers): Record<string, string> | undefined
-  /** The answer to a preflight, or undefined for any other request; `corsHeaders` as `check` gave them. */
+  /** The response to a CORS preflight; undefined for any other request. `corsHeaders`: from `check`. */
   preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined
 }
 
 export interface GuardOptions {
-  /** The address we listen on. */
+  /** The address that the server listens on. */
   readonly host: string
   readonly baseUrl: string
   /** Origins that may call from a browser; none by default. */
   readonly corsOrigins: readonly string[]
-  /** The addresses of this machine: they are bound too when `host` is the wildcard address. */
+  /** This machine's addresses, which are all listened on if `host` is the wildcard address. */
   readonly localAddresses: readonly string[]
 }
 
@@ -33,7 +33,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
   const names = new Set(['localhost', bareHost(host), new URL(baseUrl).hostname].map(bareHost))
   if (host === '0.0.0.0' || host === '::') for (const address of localAddresses) names.add(bareHost(address))
   const origins = new Set([...corsOrigins, new URL(baseUrl).origin])
-  /** Header values that have passed: the same few come with every request. */
+  /** Host header values that were accepted, a hundred at most: the same few come with every request. */
   const passed = new Set<string>()
 
   function isSelf(hostHeader: string): boolean {
@@ -88,7 +88,7 @@ function bareHost(host: string): string {
   return host.replace(/^\[|\]$/g, '').toLowerCase()
 }
 
-/** Of a name without brackets. */
+/** `name`: without brackets. */
 export function isLoopback(name: string): boolean {
   return name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 }

@@ -1,6 +1,6 @@
 /**
- * What every request passes on its way in and out: the guard, a request id, CORS headers, the measure of it.
- * The framework's own hooks for this would wrap each answer's body in a stream.
+ * Wraps every request and response: the guard, the request id, CORS headers, metrics, and the log line for a 500 or
+ * 503. Not done with the framework's hooks, which would wrap each response body in a stream.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -14,37 +14,38 @@ import type { Handler } from './router.ts'
 export interface MiddlewareOptions {
   readonly guard: Guard
   readonly log: Log
-  /** Told of every answer. */
+  /** Called for every response, with the seconds since the request arrived. */
   readonly observe?: ((operation: string, status: number, seconds: number) => void) | undefined
-  /** Milliseconds that never go back. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
 }
 
 export interface Middleware {
   /**
-   * Around the router. `respond` may have the answer already, with this id among its headers; `answerError` answers
-   * what the guard or the router throws.
+   * Wraps the router. `respond`, the fast lane, may return a complete response, in which it sets the request id itself.
+   * `answerError` makes the response for what the guard or the router throws.
    */
   wrap(
     route: Handler,
     answerError: (request: Request, thrown: unknown) => Response,
     respond?: (request: Request, requestId: () => string) => Response | undefined,
   ): Handler
-  /** The id of a request that is being answered. */
+  /** The id of a request that is in progress. */
   requestId(request: Request): string
-  /** Notes what went wrong on our side, for the log line of the request. */
+  /** Records an internal error for the log line of the request. */
   noteError(request: Request, thrown: unknown): void
 }
 
-/** A client's own id is kept where it is like this. */
+/** A client's `X-Request-Id` is used if it matches. */
 const validId = /^[A-Za-z0-9._-]{1,64}$/
 
 export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareOptions): Middleware {
-  // Only of requests that somebody asked about: most are answered before anyone needs to know.
+  // Filled only if the id is needed before the response; for most requests it is not.
   const ids = new WeakMap<Request, string>()
   const errors = new WeakMap<Request, unknown>()
   const prefix = randomBytes(5).toString('hex')
   let count = 0
+  /** 503 is not logged before this time. */
   let quietUntil = 0
 
   function newId(request: Request): string {
@@ -87,7 +88,7 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
   function withHeaders(request: Request, response: Response, corsHeaders = noHeaders): Response {
     response.headers.set('x-request-id', idOf(request))
     for (const [name, value] of Object.entries(corsHeaders)) {
-      // It may be there already, and says more then.
+      // The handler's own `Vary` includes `origin` already.
       if (name !== 'vary' || !response.headers.has(name)) response.headers.set(name, value)
     }
     return response
@@ -95,7 +96,7 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
 
   function finish(request: Request, response: Response, started: number): Response {
     const now = monotonic()
-    // 502 and 504 are an upstream's: the connection's state and the metrics tell of them.
+    // 502 and 504 are failures of an upstream, and are visible in the connection's state and in the metrics.
     if (response.status === 500 || (response.status === 503 && now >= quietUntil)) {
       if (response.status === 503) quietUntil = now + unavailableLogIntervalMs
       log.error('request failed', {
@@ -114,12 +115,12 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
 
 const noHeaders: Readonly<Record<string, string>> = {}
 
-/** The first part of the path only: the rest names things of the caller's. */
+/** Only the first segment of the path is logged; the rest contains the caller's names. */
 function areaOf(request: Request): string {
   return pathOf(request.url).split('/', 2)[1] ?? ''
 }
 
-/** With what it came from. */
+/** The error as text, with its cause. */
 function textOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   const { name, message, cause } = thrown
@@ -127,7 +128,7 @@ function textOf(thrown: unknown): string {
   return `${name}: ${message}${why}`
 }
 
-/** Where a bug is: names of functions, innermost first. Places in a bundle say nothing to anybody. */
+/** Function names from the stack, innermost first. Line numbers are left out: in the bundle they are meaningless. */
 function functionsOf(thrown: unknown): string | undefined {
   const { stack = '' } = thrown instanceof Error ? thrown : {}
   const names = [...stack.matchAll(/^ +at (?:async )?([\w$.#]+) \(/gm)].map(([, name]) => name)

@@ -1,11 +1,11 @@
 /**
- * Names in a path, read from the request's URL: the router's own parameters replace what they cannot decode.
- * The runtime has resolved dots and backslashes in the URL by then, as URLs do, and routed by the same path.
+ * Reads names from the path of a request's URL. The router's parameters are not used, because they replace characters
+ * that cannot be decoded. The runtime has already normalized dots and backslashes in the URL (see raw-path.ts).
  */
 
 import { notFound } from '../errors.ts'
 
-/** The decoded segments of a path, after its first. Throws `not_found` for what cannot be decoded. */
+/** The decoded segments of the path, without the first one. Throws `not_found` if one cannot be decoded. */
 export function pathSegments(url: string): string[] {
   try {
     const segments = pathOf(url).split('/').slice(2)
@@ -15,7 +15,7 @@ export function pathSegments(url: string): string[] {
   }
 }
 
-/** What follows `prefix` in the path, percent-decoded once; undefined when it does not decode. */
+/** The rest of the path after `prefix`, percent-decoded once. Undefined without that prefix, or if decoding fails. */
 export function nameAfter(prefix: string, url: string): string | undefined {
   const path = pathOf(url)
   if (!path.startsWith(prefix)) return undefined
@@ -28,8 +28,9 @@ export function nameAfter(prefix: string, url: string): string | undefined {
   }
 }
 
+/** The path of a URL, without query, still encoded. Faster than `new URL`. */
 export function pathOf(url: string): string {
-  // A path alone comes with a Host that no URL can have.
+  // The runtime gives only the path if the `Host` header is invalid in a URL.
   const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2)
   const query = url.indexOf('?', start)
   return query < 0 ? url.slice(start) : url.slice(start, query)

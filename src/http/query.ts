@@ -1,4 +1,4 @@
-/** Query strings, read strictly: every parameter is known and given once (contract 5). */
+/** Parses query strings strictly: unknown and repeated parameters are errors (contract 5). */
 
 import { invalidRequest } from '../errors.ts'
 
@@ -10,7 +10,7 @@ export function readQuery(url: string): Map<string, string> {
   const pairs = new Map<string, string>()
   const start = url.indexOf('?')
   if (start < 0) return pairs
-  // No client sends one unescaped; what stands behind it must not be dropped without a word.
+  // A fragment is never sent, so this is an unescaped character. Dropping the rest silently could drop a filter.
   if (url.includes('#', start)) throw invalidRequest('#: must be percent-encoded')
   for (const part of url.slice(start + 1).split('&')) {
     if (part === '') continue
@@ -30,12 +30,13 @@ export function refuseQuery(url: string): void {
     throw invalidRequest(`${name}: unknown parameter; this operation takes none`)
 }
 
+/** The error for a parameter that the operation does not have. `known`: those that it has, in words. */
 export function unknownParameter(name: string, known: string): Error {
   return invalidRequest(`${name}: unknown parameter; it takes ${known}`)
 }
 
 function decode(text: string): string {
-  // Most parts are plain.
+  // Fast path: most parts are not encoded.
   if (!/[%+]/.test(text)) return text
   try {
     const decoded = decodeURIComponent(text.replaceAll('+', ' '))

@@ -1,25 +1,25 @@
-/** Token buckets by name: so many a second, and twenty seconds' worth at once. */
+/** Rate limits as token buckets by name: `perSecond` on average, and bursts of `burstSeconds` times as many. */
 
 import { LRUCache } from 'lru-cache'
 import { burstSeconds, rateLimitNamesMax } from '../limits.ts'
 
 export interface RateLimit {
-  /** Takes one. Gives 0, or the whole seconds until there is one again. */
+  /** Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. */
   take(name: string): number
-  /** The same without taking. */
+  /** What `take` would return, without taking. */
   wait(name: string): number
 }
 
 export interface RateLimitOptions {
   /** 0: no limit. */
   readonly perSecond: number
-  /** Milliseconds; never goes back. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number
 }
 
 export function createRateLimit({ perSecond, now }: RateLimitOptions): RateLimit {
   const burst = perSecond * burstSeconds
-  // A name that fell out is one that was not heard of for long, or one of very many: it begins anew.
+  // An evicted name starts again with a full bucket. Only the names unused longest are evicted.
   const buckets = new LRUCache<string, { left: number; at: number }>({ max: rateLimitNamesMax })
 
   function refill(name: string): { left: number; at: number } {

@@ -1,7 +1,7 @@
 /**
- * A request's URL has its dots and backslashes resolved by the runtime, so `/connect/a\..\b` arrives as
- * `/connect/b`. The runtime's own router still has the path as it came; where that holds a backslash, the
- * request is for a name that cannot be (contract 2), and goes on under just that name, encoded.
+ * Restores backslashes in paths. The runtime normalizes dots and backslashes in a request's URL, so `/connect/a\..\b`
+ * arrives as `/connect/b`, another resource. The parameters of the runtime's own router still have the original path.
+ * If it contains a backslash, which no name may (contract 2), the request is passed on with the original name, encoded.
  */
 
 import { wildcardPartsMax } from '../limits.ts'
@@ -10,12 +10,12 @@ import type { Handler } from './router.ts'
 
 const originals = new WeakMap<Request, Request>()
 
-/** The request as the runtime knows it: where it comes from, and how long it may take. */
+/** The request that the runtime knows, for which it provides the client's address and the idle timeout. */
 export function originalRequest(request: Request): Request {
   return originals.get(request) ?? request
 }
 
-/** Routes for `Bun.serve`, one for each operation with names in its path, that hand everything to `fetch`. */
+/** Routes for `Bun.serve`, for each operation with names in its path. All of them pass the request to `fetch`. */
 export function rawPathRoutes(
   fetch: Handler,
 ): Record<string, (request: Bun.BunRequest) => Promise<Response> | Response> {
@@ -25,7 +25,7 @@ export function rawPathRoutes(
     const isWild = path.includes('{+')
     return Array.from({ length: isWild ? wildcardPartsMax : 1 }, (_, more) => ({
       prefix,
-      // By number: two operations may call the same part by other names.
+      // Numbered, so that operations with different names for the same segment share one route.
       names: Array.from({ length: rest.length + more }, (_, part) => `part${part}`),
     }))
   })
@@ -41,14 +41,17 @@ function withRawPath(fetch: Handler, prefix: string, names: readonly string[]) {
     const params: Readonly<Record<string, string | undefined>> = request.params
     if (!names.some((name) => params[name]?.includes('\\') === true)) return fetch(request)
     const path = names.map((name) => encodeSegment(params[name] ?? '')).join('/')
-    // Under a host of its own: the request's may be one that no URL can have, and the guard reads the header.
+    // With a fixed host: the request's may be invalid in a URL, and the guard reads the header instead.
     const rewritten = new Request(`http://localhost${prefix}${path}`, request)
     originals.set(rewritten, request)
     return fetch(rewritten)
   }
 }
 
-/** Dots alone would be resolved once more, encoded or not: they stand for a name that cannot be, like the backslash. */
+/**
+ * `.` and `..` would be normalized even if encoded, so they are replaced by a backslash, which is not a valid name
+ * either.
+ */
 function encodeSegment(part: string): string {
   return encodeURIComponent(part === '.' || part === '..' ? '\\' : part)
 }

@@ -1,4 +1,4 @@
-/** Which operations a path has, by the one table of them. */
+/** Looks up the operations of a path in the table of operations (`operations.ts`). */
 
 import { type Operation, type OperationId, operations } from '../operations.ts'
 
@@ -7,7 +7,7 @@ interface Route {
   readonly operations: readonly { readonly id: OperationId; readonly operation: Operation }[]
 }
 
-/** One of each path, in the order of the table: the first that matches is the one. */
+/** One route per path, in the order of the table; the first match wins. */
 const routes: readonly Route[] = [...new Set(Object.values(operations).map(({ path }) => path))].map((path) => ({
   pattern: patternOf(path),
   operations: entries().flatMap(([id, operation]) => (operation.path === path ? [{ id, operation }] : [])),
@@ -17,7 +17,7 @@ function entries(): [OperationId, Operation][] {
   return Object.entries(operations) as [OperationId, Operation][]
 }
 
-/** Of a path as the router takes it: with or without a slash at its end. */
+/** Matches the paths that the router accepts: with or without a trailing slash. */
 function patternOf(template: string): RegExp {
   const source = template
     .replace(/[.]/g, '\\.')
@@ -30,19 +30,19 @@ function routeOf(path: string): Route | undefined {
   return routes.find(({ pattern }) => pattern.test(path))
 }
 
-/** The methods that a path answers to, as an `Allow` header has them; undefined for a path that does not exist. */
+/** The value of the `Allow` header for a path; undefined if no operation has that path. */
 export function allowedMethods(path: string): string | undefined {
   return routeOf(path)
     ?.operations.map(({ operation }) => operation.method)
     .join(', ')
 }
 
-/** The operation of a request; undefined for a path that does not exist, or not with this method. */
+/** The operation of a request; undefined if there is none with this path and method. */
 export function operationOf(method: string, path: string): OperationId | undefined {
   return routeOf(path)?.operations.find(({ operation }) => operation.method === method)?.id
 }
 
-/** How errors about a path are answered, whatever the method. */
+/** The shape of errors for a path, for any method. */
 export function errorsOf(path: string): Operation['errors'] {
   return routeOf(path)?.operations[0]?.operation.errors
 }

@@ -1,6 +1,6 @@
 /**
- * The routes, from the table of operations to the framework: the only file that knows Elysia and its bearer plugin, and
- * what they do unasked.
+ * Registers the table of operations with the framework. The only file that imports Elysia and its bearer plugin, and
+ * the place where their unwanted defaults are switched off.
  */
 
 import { bearer } from '@elysiajs/bearer'
@@ -11,20 +11,21 @@ import { contradictsBearer } from './credential.ts'
 import { pathOf } from './path.ts'
 import { allowedMethods, errorsOf } from './route.ts'
 
-/** Answers one operation. What it throws is answered by the router. */
+/** Handles one operation. The router turns whatever it throws into a response. */
 export type Handler = (request: Request) => Promise<Response> | Response
 
-/** Every operation has one. */
+/** A handler for every operation. */
 export type Handlers = { readonly [Id in OperationId]: Handler }
 
 export type ErrorShape = Operation['errors']
 
-/** The answer to what was thrown, in the shape of the operation's errors. */
+/** Makes the response for a thrown value, in the operation's error format. */
 export type AnswerError = (request: Request, thrown: unknown, shape: ErrorShape) => Response
 
+/** The compiled router. Errors become responses through `answerError`. */
 export function createRouter(handlers: Handlers, answerError: AnswerError): Handler {
-  // `normalize: false`: the framework would remove unknown fields instead of refusing them. Only the root's settings
-  // count.
+  // `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings
+  // apply.
   const app = new Elysia({
     normalize: false,
     aot: true,
@@ -32,7 +33,7 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
     systemRouter: false,
     handler: { standardHostname: false },
   })
-  // Before the routes: it covers what is mounted after it.
+  // Before the routes: it applies only to routes that are added after it.
   app.onError(({ request, error, code }) => {
     const path = pathOf(request.url)
     return answerError(request, code === 'NOT_FOUND' ? unknownRoute(path) : error, errorsOf(path))
@@ -42,7 +43,7 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
     const answer = withErrors(handlers[id], operation)
     app.route(operation.method, routePath(operation), ({ request }) => answer(request), unread)
   }
-  // Last: the plugin reads all headers and the query of every route after it.
+  // Last: the plugin makes the framework parse all headers and the query for every route that is added after it.
   const { createToken } = operations
   const mint = withErrors(handlers.createToken, createToken)
   app
@@ -69,19 +70,19 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
   }
 }
 
-/** The framework's own reading takes a body that it cannot parse for no body at all; ours is `body.ts`. */
+/** The framework's body parser treats an invalid body as absent, so it is switched off; `body.ts` parses bodies. */
 const unread = { parse: 'none' } as const
 
 function entries(): [OperationId, Operation][] {
   return Object.entries(operations) as [OperationId, Operation][]
 }
 
-/** Its wildcard has no name: the handlers read names from the path as it came. */
+/** The template in the framework's syntax. Its wildcard has no name; handlers read names from the URL (path.ts). */
 function routePath({ path }: Operation): string {
   return path.replace(/\{\+\w+\}/g, '*').replace(/\{(\w+)\}/g, ':$1')
 }
 
-/** A path that exists under another method says so. */
+/** 405 with `Allow` if the path exists with other methods; otherwise 404. */
 function unknownRoute(path: string): PlatformError {
   const allow = allowedMethods(path)
   return allow === undefined

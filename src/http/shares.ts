@@ -1,20 +1,21 @@
 /**
- * Something that all callers share, places or bytes, so that none of them can take it all. A caller may hold half of
- * what the others leave, and so may each token among those that were minted with one API key: whoever comes next
- * always finds some.
+ * Divides a resource (slots or bytes) among all callers, so that no caller can take all of it. An API key may hold half
+ * of what the other keys leave, and within a key each family of tokens half of what the other families leave. So some
+ * is always left for the next caller.
  */
 
-/** Whom a share belongs to. */
+/** The owner of a share. */
 export interface Holder {
   /** The id of the API key. */
   readonly keyId: string
-  /** The token that all its relatives were minted from, or the key itself. */
+  /** The id of the first token of the family, or of the API key if it is used directly. */
   readonly family: string
 }
 
 export interface Shares {
-  /** False where the holder has its share already, and nothing is taken then. */
+  /** Takes the amount. Returns false, and takes nothing, if it exceeds the holder's share. */
   take(holder: Holder, amount: number): boolean
+  /** Returns an amount that was taken. */
   giveBack(holder: Holder, amount: number): void
 }
 
@@ -23,6 +24,7 @@ interface Key {
   readonly families: Map<string, number>
 }
 
+/** `total`: the amount that all holders may take together. */
 export function createShares(total: number): Shares {
   const keys = new Map<string, Key>()
   let held = 0

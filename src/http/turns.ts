@@ -1,10 +1,10 @@
 /**
- * Work that may take long, in slices: between two of them other requests have the event loop. One slice is done a turn,
- * of one API key after the other and among its tokens of one after the other, so that neither a costly request nor
- * many of them, nor many tokens, hold up the rest.
+ * Runs expensive work in slices, and yields the event loop to other requests in between. Each turn runs one slice,
+ * round-robin among API keys and, within a key, among its families of tokens. So neither an expensive request, nor many
+ * of them, nor many tokens, block the others.
  *
- * Work is a generator that yields what its next step costs before it takes it, in a unit of the worker's own choice;
- * `sliceCost` is about three milliseconds of it.
+ * Work is a generator that yields the cost of its next step before taking it. A slice ends once its cost reaches
+ * `sliceCost`, about three milliseconds.
  */
 
 import { rateLimited } from '../errors.ts'
@@ -15,21 +15,22 @@ export type Work<T> = Generator<number, T>
 
 export interface Turns {
   /**
-   * The work's result; no other request comes between where it fits one slice. Rejects with what the work throws, and
-   * with `rate_limited` where the caller has too much work under way.
+   * Resolves with the result. Work that fits one slice runs at once. Rejects with what the work throws, and with
+   * `rate_limited` if `slicedWorkMax` requests of the caller's family are waiting already.
    */
   run<T>(caller: Holder, work: Work<T>): Promise<T>
 }
 
 interface Job {
-  /** True when it is over. */
+  /** Runs one slice. True if the work has ended. */
   slice(): boolean
 }
 
 export function createTurns(): Turns {
-  /** By API key, and then by family, the one whose turn it is first. */
+  /** Jobs by API key and family. Maps keep insertion order: the first key and family have the next turn. */
   const waiting = new Map<string, Map<string, Job[]>>()
 
+  /** Runs one slice, and moves its family and key to the end. */
   function turn(): void {
     const [key] = waiting
     const [family] = key?.[1] ?? []
@@ -74,9 +75,9 @@ export function createTurns(): Turns {
   }
 }
 
-/** Each call takes steps until the next one would go past a slice; a step that is one by itself is taken alone. */
+/** Each call runs steps until the next one would reach `sliceCost`. A step that costs more than that runs alone. */
 function slicesOf<T>(work: Work<T>): () => IteratorResult<number, T> {
-  /** What the step costs that was not taken yet. */
+  /** The cost of the next step, which was yielded but not taken yet. */
   let pending = 0
   return () => {
     let spent = pending

@@ -1,7 +1,8 @@
 /**
- * Where a connection may point. Public addresses, unless the operator closed them; addresses of the LAN and of this
- * machine only where the operator named them; link-local and cloud metadata addresses, and ourselves, never. What
- * counts is every address that a name resolves to, and the request then goes to one of those very addresses.
+ * Which addresses connections may point to. Public addresses are allowed unless the operator forbids them. Addresses of
+ * the LAN and of this machine are allowed only if the operator names them. Link-local and cloud metadata addresses, and
+ * the platform itself, are never allowed. Every address that a name resolves to must be allowed, and the request goes
+ * to one of those addresses, so a second look-up cannot change the target (DNS rebinding).
  */
 
 import ipaddr from 'ipaddr.js'
@@ -12,29 +13,30 @@ import { createNames, type Lookup, TooManyLookups } from './names.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
-/** What `--allow-upstream` names: a host, perhaps with a port, or addresses. */
+/** A value of `--allow-upstream`: a host or a network, with an optional port. */
 export type AllowedUpstream =
   | { readonly kind: 'host'; readonly host: string; readonly port: number | undefined }
   | { readonly kind: 'addresses'; readonly network: Address; readonly bits: number; readonly port: number | undefined }
 
 export interface AddressPolicy {
   readonly allowed: readonly AllowedUpstream[]
-  /** May a connection point to public addresses that nobody named? */
+  /** Whether public addresses are allowed without being named. */
   readonly isPublicAllowed: boolean
-  /** Is this where we listen ourselves, or what clients call us? */
+  /** Whether this is an address that we listen on, or our base URL. */
   readonly isSelf: (address: string, port: number, target: URL) => boolean
+  /** Replaced in tests; c-ares by default. */
   readonly resolve?: Lookup
 }
 
-/** Where a request may go: an address to connect to, for this host. Both without brackets. */
+/** An allowed address to connect to, for this host; both without brackets. */
 export interface ResolvedAddress {
   readonly host: string
-  /** It holds until then, by `performance.now()`. */
+  /** Expiry, by `performance.now()`. */
   readonly until: number
   readonly address: string
 }
 
-/** `refused`: the operator does not allow it. `unresolved`: no address of the name is known. */
+/** `refused`: the address is not allowed. `unresolved`: the name could not be resolved. */
 export class AddressError extends Error {
   readonly kind: 'refused' | 'unresolved'
   constructor(kind: AddressError['kind'], message: string) {
@@ -43,20 +45,20 @@ export class AddressError extends Error {
   }
 }
 
-/** Who asks, and for how many milliseconds it may take. */
+/** The holder whose share of look-ups is used, and the timeout in milliseconds. */
 export interface Asking {
   readonly holder: Holder
   readonly timeoutMs: number
 }
 
 export interface Addresses {
-  /** Throws AddressError. */
+  /** Resolves the URL's host and checks all its addresses. Rejects with AddressError. */
   destinationOf(url: URL, asking: Asking): Promise<ResolvedAddress>
 }
 
 export function createAddresses(policy: AddressPolicy): Addresses {
   const names = createNames(policy.resolve)
-  // For some seconds only; the address that was looked at is the one that is connected to, so this is no opening.
+  // Caching is safe: connections are made to the checked address, not to the name.
   const known = new LRUCache<string, ResolvedAddress>({ max: dnsCacheEntriesMax })
 
   async function addressesOf(host: string, { holder, timeoutMs }: Asking): Promise<readonly string[]> {
@@ -91,8 +93,8 @@ export function createAddresses(policy: AddressPolicy): Addresses {
 }
 
 /**
- * Reached by nobody, whatever is allowed: cloud machines tell their secrets there. Amazon and others, Alibaba, Oracle,
- * Azure, Google and Amazon's EKS, in IPv6 too.
+ * Never allowed: cloud providers serve a machine's credentials at these addresses. Amazon and others, Alibaba, Oracle,
+ * Azure; and in IPv6 Amazon, Amazon EKS and Google.
  */
 const metadataAddresses = new Set([
   '169.254.169.254',
@@ -105,18 +107,18 @@ const metadataAddresses = new Set([
 ])
 const neverRanges = new Set(['linkLocal', 'multicast', 'unspecified', 'broadcast'])
 
-/** Without brackets. */
+/** The host in lower case, without brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1').toLowerCase()
 }
 
-/** Why a connection to this URL may not go to this address of it; undefined where it may. */
+/** Why a connection to this URL must not use this address; undefined if it may. */
 export function refusalOf(url: URL, addressText: string, policy: AddressPolicy): string | undefined {
   const { allowed, isPublicAllowed, isSelf } = policy
   const address = ipaddr.process(addressText)
   const host = hostOf(url)
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
-  // A translator on the way would reach the address inside, so that one is looked at too.
+  // A translator (NAT64, 6to4) on the way would connect to the embedded IPv4 address, so it is checked too.
   const inside = embeddedIpv4(address)
   if (isSelf(address.toString(), port, url)) return 'is this platform itself'
   if (isNever(address) || (inside !== undefined && (isNever(inside) || isSelf(inside.toString(), port, url)))) {
@@ -134,7 +136,7 @@ function isNever(address: Address): boolean {
   return neverRanges.has(address.range()) || metadataAddresses.has(text) || text.startsWith('0.')
 }
 
-/** Of IPv6 only 2000::/3 was ever given out; what else is called unicast may be anything on a machine. */
+/** The only public IPv6 range that was ever assigned. Others count as unicast too, and may be local. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 function isPublic(address: Address): boolean {
@@ -142,10 +144,7 @@ function isPublic(address: Address): boolean {
   return address.kind() === 'ipv4' || (address as ipaddr.IPv6).match(globalUnicast)
 }
 
-/**
- * The IPv4 address that an IPv6 address stands for: translated (64:ff9b::/96), 6to4 (2002::/16) or compatible
- * (::/96).
- */
+/** The IPv4 address embedded in an IPv6 address: NAT64 (64:ff9b::/96), 6to4 (2002::/16) or compatible (::/96). */
 function embeddedIpv4(address: Address): ipaddr.IPv4 | undefined {
   // `::1` has the form of a compatible one, and is this machine.
   if (address.kind() === 'ipv4' || address.range() === 'loopback') return undefined
@@ -163,12 +162,15 @@ function matchesAllowed(one: AllowedUpstream, address: Address, host: string, po
   return one.network.kind() === address.kind() && address.match(one.network as ipaddr.IPv4 & ipaddr.IPv6, one.bits)
 }
 
-/** `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:8443`, `[::1]:8443`, `fd00::/8`; undefined for anything else. */
+/**
+ * Parses `host`, `host:port`, `10.0.0.0/8`, `10.0.0.0/8:8443`, `[::1]:8443` or `fd00::/8`; undefined for anything
+ * else.
+ */
 export function readAllowedUpstream(text: string): AllowedUpstream | undefined {
   const [, bracketed, plain, portText] =
     /^(?:\[([0-9A-Fa-f:.]+(?:\/\d+)?)\]|([^[\]]+?))(?::(\d{1,5}))?$/.exec(text) ?? []
   const isIPv6 = ipaddr.IPv6.isValid(text) || ipaddr.IPv6.isValidCIDR(text)
-  // `1` would be 0.0.0.1 to some readers.
+  // Short forms such as `1` are refused: some parsers read it as 0.0.0.1.
   if (!isIPv6 && /^[\d.]+(?:[/:]|$)/.test(text) && !/^\d+(?:\.\d+){3}(?:[/:]|$)/.test(text)) return undefined
   const bare = ipaddr.isValid(text) || ipaddr.isValidCIDR(text) ? text : undefined
   const target = (bare ?? bracketed ?? plain)?.toLowerCase()

@@ -1,4 +1,4 @@
-/** The other side could not show that it is who it should be. */
+/** The error for a server whose TLS certificate was not accepted, with the reason in words. */
 
 const privateAuthority =
   'its certificate is not of an authority that this machine trusts: name that of a private one with --upstream-ca'

@@ -1,4 +1,4 @@
-/** The names of the HTTP/1.1 clients, for flags: read before anything of a client is loaded. */
+/** The names of the HTTP/1.1 clients. A file of its own, so that parsing flags does not load the clients. */
 
 export const clientNames = ['parser', 'node'] as const
 export type ClientName = (typeof clientNames)[number]

@@ -1,11 +1,11 @@
-/** Which HTTP/1.1 client requests to MCP servers are made with (`--upstream-client`). */
+/** Chooses the HTTP/1.1 client for requests to MCP servers (`--upstream-client`). */
 
 import type { ClientName } from './client-names.ts'
 import type { OpenHttpConnection } from './http-connection.ts'
 import { findParser } from './http-parser.ts'
 import { openByParser } from './parser-client.ts'
 
-/** Where the runtime has no parser that we know, the client is `node` whatever was wanted, and `onMissing` is told. */
+/** If the runtime has no usable parser, calls `onMissing` and falls back to the client `node`. */
 export async function chooseClient(
   wanted: ClientName,
   onMissing: () => void,

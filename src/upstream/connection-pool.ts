@@ -1,21 +1,18 @@
-/**
- * Requests to one address: wires that are kept for the next exchange, and no more of them being connected than
- * allowed.
- */
+/** The connections to one address: reuses idle wires, and limits how many are being connected at once. */
 
 import { pendingConnectsMax, socketIdleMs } from '../limits.ts'
 import { type OutgoingRequest, wireRequest } from './head.ts'
 import type { Abort, Endpoint, HttpConnection, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
 
 export interface ConnectionPool {
-  /** Throws TypeError for a header that cannot be sent, Error where too many sockets are being connected. */
+  /** Throws TypeError for a header that cannot be sent, and Error past `pendingConnectsMax`. */
   send(request: OutgoingRequest, receiver: ResponseHandler): Abort
-  /** What is under way ends as it would; nothing is kept after it. */
+  /** Closes idle wires. Exchanges in progress complete, and their wires are then closed. */
   close(): void
 }
 
 export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection): ConnectionPool {
-  /** By how long they were unused. */
+  /** Idle wires, the one unused longest first. `until`: expiry, by `performance.now()`. */
   const idle: { readonly wire: HttpConnection; readonly until: number }[] = []
   let connecting = 0
   let sweep: Timer | undefined
@@ -24,7 +21,7 @@ export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection)
   function keep(wire: HttpConnection, milliseconds: number): boolean {
     if (isClosed) return false
     idle.push({ wire, until: performance.now() + milliseconds })
-    // One timer for all: one for each of them would cost every exchange two.
+    // One timer for all wires: a timer each would have to be set and cleared for every exchange.
     sweep ??= setTimeout(closeUnused, socketIdleMs).unref()
     return true
   }
@@ -45,7 +42,7 @@ export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection)
   }
 
   function take(): HttpConnection {
-    // The last one: the other side is the least likely to be closing it at this moment.
+    // The most recently used one, which the server is least likely to be closing at this moment.
     for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
       if (last.until > performance.now()) return last.wire
       last.wire.close()

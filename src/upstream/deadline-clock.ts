@@ -1,12 +1,12 @@
 /**
- * A coarse clock for what is under way. Every call has its deadlines and hardly any is met, and a timer of the
- * runtime's costs two microseconds each.
+ * One coarse timer for the timeouts of all calls. Every call has timeouts, hardly any of them fires, and a timer of the
+ * runtime costs two microseconds. So timeouts may fire up to `deadlineTickMs` late.
  */
 
 import { deadlineTickMs } from '../limits.ts'
 
 export interface Clock {
-  /** Calls `look` at every tick, with the milliseconds of `performance.now()`, until it is taken back. */
+  /** Calls `look` with `performance.now()` at every tick, until the watch is ended. */
   watch(look: (now: number) => void): Watch
 }
 
@@ -14,6 +14,7 @@ export interface Watch {
   end(): void
 }
 
+/** Ticks only while something is watched, and does not keep the process alive. */
 export function createClock(): Clock {
   const watched = new Set<(now: number) => void>()
   let isTicking = false

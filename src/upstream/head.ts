@@ -1,14 +1,14 @@
-/** The heads of messages: what is written of a request, and what is kept of a response. */
+/** HTTP/1.1 message heads: the fields of a request to send, and the headers of a received response. */
 
 import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
 import type { HttpRequest } from './http-connection.ts'
 
 export interface OutgoingRequest {
   readonly method: string
-  /** With its query. */
+  /** Path and query. */
   readonly path: string
   readonly host: string
-  /** Names in small letters. What HTTP itself has to say is not among them. */
+  /** Names in lower case. `Host`, `Content-Length` and connection-specific headers are not among them. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | string | undefined
 }
@@ -16,9 +16,9 @@ export interface OutgoingRequest {
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Throws TypeError for a header that cannot be sent. */
+/** Adds the headers of HTTP itself. Throws TypeError for a header name or value that RFC 9110 does not allow. */
 export function wireRequest({ method, path, host, headers, body }: OutgoingRequest): HttpRequest {
-  // Nothing is unpacked here.
+  // Responses are not decompressed, so none is requested.
   const fields = ['host', host, 'accept-encoding', 'identity']
   for (const name in headers) {
     const value = headers[name] as string
@@ -31,8 +31,12 @@ export function wireRequest({ method, path, host, headers, body }: OutgoingReque
   return { method, path, fields, content }
 }
 
-/** Of names and values in turn. Throws for a head that is too long. */
+/**
+ * Headers from a list of alternating names and values: names in lower case, repeated ones joined by commas. Throws
+ * Error past `upstreamHeadBytesMax`.
+ */
 export function headersOf(raw: readonly string[]): Record<string, string> {
+  // Without a prototype, because an upstream may send a header named `__proto__`.
   const headers: Record<string, string> = Object.create(null)
   let length = 0
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -46,7 +50,10 @@ export function headersOf(raw: readonly string[]): Record<string, string> {
   return headers
 }
 
-/** How long the socket may be kept; a second less than the other side says, which may be closing it while we write. */
+/**
+ * How long an unused connection may be kept, in milliseconds: one second less than the server's `Keep-Alive: timeout`,
+ * so that we do not send a request while the server is closing the connection.
+ */
 export function keepMsOf({ 'keep-alive': hint }: Readonly<Record<string, string>>): number {
   if (hint === undefined) return socketIdleMs
   const seconds = /\btimeout=(\d{1,4})\b/i.exec(hint)?.[1]

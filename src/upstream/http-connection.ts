@@ -1,58 +1,65 @@
 /**
- * What every HTTP/1.1 client of ours keeps to. A wire is one connection to one address, with one exchange at a time;
- * the pool (sockets.ts) decides which wire serves a request and for how long an unused one is kept.
+ * The interface that both HTTP/1.1 clients implement. A wire is one connection to one address, with one exchange at a
+ * time. The pool (connection-pool.ts) chooses the wire for a request, and decides how long an unused one is kept.
  */
 
 export interface Endpoint {
-  /** Without brackets. */
+  /** An IP address, without brackets. */
   readonly address: string
   readonly port: number
-  /** With TLS: the name that the certificate must bear, or the address itself. Undefined for plain HTTP. */
+  /** The name or address that the TLS certificate must be for. Undefined for plain HTTP. */
   readonly certified: string | undefined
-  /** Who may vouch for it, in PEM; those that the machine trusts where it is left out. */
+  /** The trusted certificate authorities, in PEM, in place of the machine's. */
   readonly authorities?: readonly string[] | undefined
 }
 
-/** As it is written, byte for byte. */
+/** A complete request; clients add nothing to it. */
 export interface HttpRequest {
   readonly method: string
-  /** With its query. */
+  /** Path and query. */
   readonly path: string
-  /** Names and values in turn: every field line there is, and all of them can be sent. */
+  /** All field lines, as alternating names and values, already validated. */
   readonly fields: readonly string[]
   readonly content: Uint8Array | undefined
 }
 
-/** Told of the response, in this order; after `onEnd` or `onError` nothing more. */
+/**
+ * Receives a response: `onHead`, `onData` any number of times, then `onEnd`; or `onError` at any point, as the last
+ * call.
+ */
 export interface ResponseHandler {
-  /** Names in small letters; what came several times is joined by commas. */
+  /** Names in lower case; repeated headers are joined by commas. */
   onHead(status: number, headers: Readonly<Record<string, string>>): void
   onData(chunk: Buffer<ArrayBuffer>): void
   onEnd(): void
   onError(error: Error): void
 }
 
-/** What breaks an exchange off; its receiver is told nothing more. */
+/** Aborts an exchange. Its receiver gets no further calls. */
 export type Abort = () => void
 
 export interface HttpConnection {
-  /** Once at a time: the next one after `onEnd`. With TLS nothing is written before the certificate was accepted. */
+  /**
+   * Starts an exchange; the next one only after `onEnd`. With TLS nothing is sent before the certificate is verified.
+   */
   start(request: HttpRequest, receiver: ResponseHandler): Abort
   close(): void
 }
 
-/** Who keeps wires between exchanges. */
+/** The pool's side of a wire. */
 export interface PoolEvents {
-  /** Told once of each wire, whether it succeeded or not. */
+  /** Called once per wire when its connection attempt has ended, successfully or not. */
   connected(): void
   /**
-   * Keeps it for so many milliseconds; false where nothing is kept any more. Given only wires on which the response was
-   * the last thing that came: what comes unasked would be taken for the next response.
+   * Keeps an unused wire for `milliseconds`. False if the pool is closed. Only for wires on which nothing followed the
+   * response: extra bytes would be read as the next response.
    */
   keep(wire: HttpConnection, milliseconds: number): boolean
-  /** It is closed, kept or not. */
+  /** The wire is closed, whether it was kept or in use. */
   leave(wire: HttpConnection): void
 }
 
-/** Opens wires. The response is read strictly (RFC 9112): what two readers could understand differently is an error. */
+/**
+ * Opens a wire. Responses are parsed strictly (RFC 9112): a response that parsers could read differently is an error.
+ */
 export type OpenHttpConnection = (origin: Endpoint, keeper: PoolEvents) => HttpConnection

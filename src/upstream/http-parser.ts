@@ -1,13 +1,17 @@
 /**
- * The parser of HTTP/1.1 that the runtime has from Node, llhttp. No module that is documented gives it, so it is
- * asked for when it is wanted, and tried before it is trusted: a later runtime may not have it, or have it otherwise.
+ * Access to llhttp, the runtime's HTTP/1.1 parser. Only an undocumented module exports it, so it is looked up on first
+ * use and tested before it is used: a later runtime may lack it or change it.
  */
 
+/** The callbacks have numbers for names: see the constants of `ParserClass`. */
 export interface HTTPParser {
   0: () => void
-  /** Pairs that did not fit the first call, and trailers. */
+  /** Headers beyond those that fit one call, and trailers; alternating names and values. */
   1: (headers: string[]) => void
-  /** Gives 0: there is a body, if the head says so. Without `headers` they have all come before. */
+  /**
+   * Must return 0: the response has a body if its head says so. `headers` is undefined if all of them were passed
+   * to `kOnHeaders`.
+   */
   2: (
     major: number,
     minor: number,
@@ -22,11 +26,11 @@ export interface HTTPParser {
   3: (chunk: Buffer<ArrayBuffer>) => void
   4: () => void
 
-  /** `headBytesMax`: names and values together; 16 kB where it is left out. */
+  /** `headBytesMax`: the limit on names and values together; 16 kB by default. */
   initialize(type: number, resource: object, headBytesMax?: number): void
-  /** The number of bytes that were read. */
+  /** Parses a chunk. Returns the number of bytes read, or the error. */
   execute(chunk: Buffer): number | Error
-  /** There will be no more. */
+  /** Signals the end of the input. Returns an error if the message is incomplete. */
   finish(): Error | undefined
 }
 
@@ -42,7 +46,7 @@ export interface ParserClass {
 
 type FindModule = (name: string) => unknown
 
-/** Undefined where this runtime has none that works as we know it. */
+/** Undefined if this runtime has no parser that passes the test. */
 export function findParser(findModule: FindModule = process.getBuiltinModule): ParserClass | undefined {
   try {
     const { HTTPParser } = findModule('node:_http_common') as { HTTPParser: ParserClass }
@@ -52,7 +56,7 @@ export function findParser(findModule: FindModule = process.getBuiltinModule): P
   }
 }
 
-/** Reads one response, cut in its body, and refuses one with two lengths. */
+/** Tests a parser: it must parse a response that is split within the body, and refuse one with two lengths. */
 function isAsKnown(Parser: ParserClass): boolean {
   const told: unknown[] = []
   const parser = new Parser()

@@ -1,9 +1,9 @@
 /**
- * Addresses of names, asked for by c-ares over sockets of its own: the system's `getaddrinfo` takes a thread of the
- * pool that the store commits on, for as long as a name server is silent. It reads /etc/hosts and /etc/resolv.conf,
- * and knows no other source of names.
+ * Resolves names with c-ares, which uses its own sockets. The system's `getaddrinfo` would block a thread of the pool
+ * on which the store commits, for as long as a name server does not respond. c-ares reads /etc/hosts and
+ * /etc/resolv.conf only; other sources of names (nsswitch) are ignored.
  *
- * A name is asked for once at a time, and an answer, a failure too, holds for some seconds.
+ * Concurrent look-ups of a name share one query. Results, failures included, are cached for `dnsCacheTtlMs`.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -11,20 +11,20 @@ import type { Holder, Shares } from '../http/shares.ts'
 import { createShares } from '../http/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs, lookupTimeoutMs, pendingLookupsMax } from '../limits.ts'
 
-/** Resolves a name to all of its addresses; rejects where there are none. */
+/** Resolves a name to all of its addresses. Rejects if there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
 export interface Names {
-  /** All addresses of a name; none where it has none, or none that came in time. Rejects with TooManyLookups. */
+  /** All addresses of a name; empty if there are none or the look-up timed out. Rejects with TooManyLookups. */
   addressesOf(host: string, holder: Holder, timeoutMs: number): Promise<readonly string[]>
 }
 
-/** The caller has asked for too many names that were not answered yet. */
+/** The holder has used up its share of pending look-ups. */
 export class TooManyLookups extends Error {}
 
 interface Known {
   readonly addresses: readonly string[]
-  /** By `performance.now()`. */
+  /** Expiry, by `performance.now()`. */
   readonly until: number
 }
 
@@ -38,7 +38,7 @@ export function createNames(lookup: Lookup = lookupByCares): Names {
     const asked = lookup(host)
       .catch(() => [])
       .finally(() => shares.giveBack(holder, 1))
-    // Who waits is told in time; the look-up itself may go on, and keeps its share until it ends.
+    // Callers wait at most `lookupTimeoutMs`. The query itself may take longer, and counts as pending until it ends.
     const answer = Promise.race([asked, after(lookupTimeoutMs)])
       .then((addresses) => {
         known.set(host, { addresses, until: performance.now() + dnsCacheTtlMs })
@@ -58,6 +58,7 @@ export function createNames(lookup: Lookup = lookupByCares): Names {
   }
 }
 
+/** Resolves with no addresses after a timeout. */
 function after(milliseconds: number): Promise<readonly string[]> {
   return new Promise((resolve) => {
     setTimeout(resolve, milliseconds, []).unref()

@@ -1,6 +1,6 @@
 /**
- * The client `node`: documented modules of the runtime alone (`node:http`, `node:net`, `node:tls`). A call costs it
- * more than the client `parser`. It keeps the same promises: test/upstream runs for both.
+ * The client `node`: uses only documented modules of the runtime (`node:http`, `node:net`, `node:tls`). Slower per call
+ * than the client `parser`, with the same guarantees: test/upstream runs with both.
  */
 
 import { Agent, type ClientRequest, type IncomingMessage, request as startRequest } from 'node:http'
@@ -26,15 +26,15 @@ class NodeWire implements HttpConnection {
   readonly #socket: Socket
   readonly #agent: Agent
   readonly #responseEnd = createResponseEnd()
-  /** Connected and, with TLS, certified. */
+  /** Connected and, with TLS, the certificate verified. */
   #isReady = false
   #isClosed = false
   /** Undefined between exchanges. */
   #receiver: ResponseHandler | undefined
-  /** What waits for the connection. */
+  /** The request to send once connected. */
   #unsent: HttpRequest | undefined
   #response: IncomingMessage | undefined
-  /** The whole response was handed over. */
+  /** The whole response was passed to the receiver. */
   #isWhole = false
   #keepMs = socketIdleMs
 
@@ -45,16 +45,16 @@ class NodeWire implements HttpConnection {
       onError: (error) => this.#fail(error),
     })
     this.#socket = socket
-    // Before the parser of each exchange, which comes later.
+    // Registered before the parser of each exchange, so that it sees each chunk first.
     socket.on('data', (chunk: Buffer) => {
-      // Nobody asked for anything. The agent would close it too, which its documentation does not say.
+      // Bytes outside an exchange. The agent closes the socket too, but that is not documented.
       if (this.#receiver === undefined || this.#isWhole) this.#close()
       this.#responseEnd.add(chunk)
-      // `maxHeaderSize` counts names and values alone. What the parser makes of this chunk is known after it.
+      // `maxHeaderSize` counts only names and values. Checked in the next tick, after the parser has read this chunk.
       if (this.#responseEnd.isTooLong()) process.nextTick(() => this.#endlessHead())
     })
     socket.on('close', () => this.#onClose())
-    // Between exchanges it is the agent that has the socket, and it takes it back a moment after it asked.
+    // The agent asks whether to keep the socket, and takes it back just after; the exchange ends only then.
     this.#agent = new OneSocket(socket, () => process.nextTick(() => this.#end(true)))
   }
 
@@ -90,16 +90,16 @@ class NodeWire implements HttpConnection {
       method,
       path,
       headers: fields,
-      // No fields but ours.
+      // No header fields other than ours.
       setDefaultHeaders: false,
       maxHeaderSize: upstreamHeadBytesMax,
       insecureHTTPParser: false,
     })
-    // Of more than a thousand it would drop the rest without a word. The head is bounded in bytes.
+    // By default headers beyond a limit are dropped silently. Here the head is limited in bytes instead.
     request.maxHeadersCount = 0
     request.on('information', () => this.#responseEnd.endHead(true))
     request.on('response', (response) => this.#attempt(() => this.#receive(request, response)))
-    // With what comes past a whole response, that response is all the same.
+    // Extra bytes after a complete response do not invalidate it.
     request.on('error', (error) => void (this.#response?.complete !== true && this.#fail(error)))
     request.end(content)
   }
@@ -117,12 +117,12 @@ class NodeWire implements HttpConnection {
     response.on('end', () => {
       this.#isWhole = true
       const mayServeAgain = request.writableFinished && this.#responseEnd.isLast(status, headers)
-      // The agent gives the socket back, or closes it.
+      // Otherwise the agent's `keepSocketAlive` or the socket's `close` ends the exchange.
       if (this.#isClosed || !mayServeAgain) this.#end(false)
     })
   }
 
-  /** The runtime calls us, so what is thrown would end the process. */
+  /** For callbacks of the runtime, in which an exception would end the process. */
   #attempt(act: () => void): void {
     try {
       act()
@@ -139,14 +139,14 @@ class NodeWire implements HttpConnection {
     if (!this.#isReady) this.#keeper.connected()
     this.#isClosed = true
     if (this.#isWhole) this.#end(false)
-    // Otherwise its end is on the way.
+    // If the response is complete, its `end` event is still to come.
     else if (this.#response?.complete !== true) this.#fail(new Error('it broke off'))
     this.#keeper.leave(this)
   }
 
   #close(): void {
     this.#isClosed = true
-    // Now: until the runtime tells of it, somebody could take it.
+    // Removed from the pool at once: before the `close` event the pool could still hand it out.
     this.#keeper.leave(this)
     this.#socket.destroy()
   }
@@ -160,7 +160,7 @@ class NodeWire implements HttpConnection {
 
   #end(mayKeep: boolean): void {
     const receiver = this.#receiver
-    // Broken off, or told already.
+    // Aborted, or ended already.
     if (receiver === undefined) return
     this.#receiver = undefined
     const isKept = mayKeep && !this.#isClosed && this.#keeper.keep(this, this.#keepMs)
@@ -169,7 +169,7 @@ class NodeWire implements HttpConnection {
   }
 }
 
-/** Gives every request the same socket, one after the other. */
+/** An agent with one fixed socket, for one request at a time. */
 class OneSocket extends Agent {
   readonly #socket: Socket
   readonly #onFree: () => void
@@ -195,7 +195,7 @@ interface SocketEvents {
   onError(error: Error): void
 }
 
-/** To the very address: there is no name to look up. */
+/** Connects to the resolved address, without another look-up. */
 function openSocket(
   { address: host, port, certified, authorities }: Endpoint,
   { onReady, onError }: SocketEvents,
@@ -208,7 +208,7 @@ function openSocket(
     host,
     port,
     rejectUnauthorized: true,
-    // Of the address it would ask for the address.
+    // By default the certificate would be checked for the address.
     checkServerIdentity: (_, certificate) => checkServerIdentity(certified, certificate),
     ...(authorities !== undefined && { ca: [...authorities] }),
     ...(isIP(certified) === 0 && { servername: certified }),
@@ -216,11 +216,11 @@ function openSocket(
   socket.setNoDelay(true)
   socket.on('secureConnect', () => {
     isTold = true
-    // The runtime has refused what is not; requests carry credentials, so it is asked once more.
+    // `rejectUnauthorized` ensures this already; checked again, because requests carry credentials.
     if (socket.authorized) onReady()
     else onError(new CertificateError(socket.authorizationError))
   })
-  // The system's own (ECONNREFUSED) have nothing to do with certificates.
+  // System errors such as ECONNREFUSED are not about certificates.
   const isOfSystem = ({ code = '' }: NodeJS.ErrnoException) => isTold || /^E[A-Z]+$/.test(code)
   return socket.on('error', (error) => onError(isOfSystem(error) ? error : new CertificateError(error)))
 }

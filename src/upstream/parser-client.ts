@@ -1,6 +1,6 @@
 /**
- * The client `parser`: sockets of the runtime, and its llhttp for responses. The quickest there is, but the module
- * that has llhttp is not documented: a runtime that changes it is given the client `node` instead (clients.ts).
+ * The client `parser`: the runtime's sockets, and its llhttp for responses. The faster client, but the module that
+ * exports llhttp is undocumented; on a runtime that changes it, the client `node` is used instead (clients.ts).
  */
 
 import { isIP } from 'node:net'
@@ -19,7 +19,7 @@ import { findParser, type ParserClass } from './http-parser.ts'
 
 let found: ParserClass | undefined
 
-/** Throws where the runtime has no parser that works as we know it. */
+/** Throws Error if the runtime has no usable parser. */
 export const openByParser: OpenHttpConnection = (origin, keeper) => {
   found ??= findParser()
   if (found === undefined) throw new Error('this runtime has no parser of HTTP that we know')
@@ -32,24 +32,25 @@ function openHttpConnection(
   { connected, keep, leave }: PoolEvents,
 ): HttpConnection {
   let socket: Bun.Socket | undefined
-  /** Connected and, with TLS, certified. */
+  /** Connected and, with TLS, the certificate verified. */
   let isReady = false
   /** Undefined between exchanges. */
   let receiver: ResponseHandler | undefined
-  /** What the socket has not taken yet. */
+  /** Bytes of the request that the socket has not accepted yet. */
   let unsent: Buffer | undefined
   let rawHeaders: string[] = []
-  /** What came before the head was there. */
+  /** Bytes received before the head was complete. */
   let headBytes = 0
   let hasHead = false
   let isWhole = false
-  /** The other side lets the socket be used again, and said nothing past its answer. */
+  /** The server allows keep-alive, and has sent nothing after the response. */
   let isReusable = false
   let isClosed = false
   let keepMs = socketIdleMs
 
   const parser = new HTTPParser()
   parser.initialize(HTTPParser.RESPONSE, {}, upstreamHeadBytesMax)
+  // A second message begins after the response.
   parser[HTTPParser.kOnMessageBegin] = () => {
     if (isWhole) isReusable = false
   }
@@ -60,7 +61,7 @@ function openHttpConnection(
     const headers = headersOf(rawHeaders.length === 0 ? last : [...rawHeaders, ...last])
     rawHeaders = []
     if (isUpgrade || version !== 1) throw new Error('it speaks another protocol')
-    // Informational answers come before the one that counts.
+    // Informational responses (1xx) precede the final one.
     if (isWhole || status < 200) return 0
     hasHead = true
     isReusable = keepsAlive
@@ -77,7 +78,7 @@ function openHttpConnection(
 
   function close(): void {
     isClosed = true
-    // Now: until the runtime tells of it, somebody could take it.
+    // Removed from the pool at once: before the `close` event the pool could still hand it out.
     leave(wire)
     socket?.terminate()
   }
@@ -112,7 +113,7 @@ function openHttpConnection(
   const handlers = {
     open(opened: Bun.Socket) {
       socket = opened
-      // Broken off meanwhile.
+      // Aborted while connecting.
       if (isClosed) close()
       else if (certified === undefined) begin()
     },
@@ -121,7 +122,7 @@ function openHttpConnection(
       else fail(new CertificateError(problem))
     },
     data(_: Bun.Socket, chunk: Buffer) {
-      // Nobody asked for anything.
+      // Bytes outside an exchange.
       if (receiver === undefined) return close()
       let read: number | Error
       try {
@@ -129,7 +130,7 @@ function openHttpConnection(
       } catch (thrown) {
         read = thrown as Error
       }
-      // Whoever was told has broken it off.
+      // The receiver has aborted the exchange.
       if (receiver === undefined) return
       if (!hasHead) headBytes += chunk.length
       if (headBytes > upstreamHeadBytesMax) fail(new Error('its head is too long'))
@@ -140,7 +141,7 @@ function openHttpConnection(
       if (unsent !== undefined) write(unsent)
     },
     end() {
-      // Where no length was given, this is the end of the answer.
+      // For a response without a length, the end of the connection is its end.
       if (receiver !== undefined && parser.finish() === undefined && isWhole) end(false)
       else fail(new Error('it broke off'))
     },
@@ -169,7 +170,7 @@ function openHttpConnection(
     },
     close,
   }
-  // With TLS nothing is written before the certificate was found to be that of the name.
+  // With TLS, `begin` is called only after the certificate was verified for the name. An address has no SNI.
   const named = certified !== undefined && isIP(certified) === 0 && { serverName: certified }
   const ca = authorities !== undefined && { ca: [...authorities] }
   const tls = certified !== undefined && { tls: { rejectUnauthorized: true, ...ca, ...named } }
@@ -184,7 +185,7 @@ function bytesOf({ method, path, fields, content }: HttpRequest): Buffer {
   let head = `${method} ${path} HTTP/1.1\r\n`
   for (let i = 0; i + 1 < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
   head += '\r\n'
-  // In one piece: two small writes would wait for each other.
+  // In one write: the second of two small writes could wait for the acknowledgement of the first (Nagle).
   const bytes = Buffer.allocUnsafe(head.length + (content?.length ?? 0))
   bytes.write(head, 'latin1')
   if (content !== undefined) bytes.set(content, head.length)

@@ -1,20 +1,21 @@
 /**
- * Bytes that came and were not read yet. They are joined as they come: kept one by one, chunks of a byte would take
- * eighty times their length. What they take counts for the share of memory of who asked.
+ * A buffer of bytes that were received and not read yet. Chunks are joined on arrival, because separate one-byte chunks
+ * would take eighty times their length in memory. The bytes count against the holder's share of memory.
  */
 
 import type { Holder, Shares } from '../http/shares.ts'
 
 export interface Pile {
-  /** False, and nothing is kept, where the holder's share is used up. */
+  /** False if the holder's share is used up; then the chunk is not kept. */
   add(chunk: Uint8Array): boolean
+  /** In bytes. */
   length(): number
-  /** All of it; undefined for none. Its share is given back. */
+  /** Removes and returns all bytes, and releases their share; undefined if there are none. */
   take(): Uint8Array<ArrayBuffer> | undefined
 }
 
 export function createPile(memory: Shares, holder: Holder): Pile {
-  /** Of the first chunk nothing is copied: most answers are one. */
+  /** A single chunk is not copied, as most responses are one chunk. */
   let first: Uint8Array<ArrayBuffer> | undefined
   let joined: Bun.ArrayBufferSink | undefined
   let length = 0
@@ -49,20 +50,21 @@ function openSink(first: Uint8Array | undefined): Bun.ArrayBufferSink {
   return sink
 }
 
-/** A stream whose reader may be behind; what it has not read is on the pile. */
+/** A stream that buffers unread bytes on a pile. */
 export interface Ahead {
   readonly readable: ReadableStream<Uint8Array>
-  /** Gives the chunk to a reader that waits for one; false where none does. */
+  /** Passes the chunk to a reader that is waiting; false if none is, and the chunk must go on the pile. */
   give(chunk: Uint8Array): boolean
-  /** There is no more than what is on the pile. */
+  /** Ends the stream once the pile is read. */
   end(): void
+  /** Ends the stream with an error at once. */
   fail(error: Error): void
 }
 
-/** `onCancel`: nobody reads on. */
+/** `onCancel` is called if the reader cancels. */
 export function readAhead(pile: Pile, onCancel: () => void): Ahead {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined
-  /** Set while the reader waits. */
+  /** Resolves the pending `pull`; set while the reader is waiting. */
   let wake: (() => void) | undefined
   let hasEnded = false
   let isOver = false

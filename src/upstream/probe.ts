@@ -1,6 +1,6 @@
 /**
- * The first contact with an MCP server, when a connection is made: is it there, does it want authorization, who is
- * it?
+ * The probe: the first contact with an MCP server, when a connection is created. Determines whether the server
+ * responds, whether it requires authorization, and its name and version.
  */
 
 import { probeBytesAtOnce, probeRequestsMax, probeResponseBytesMax, probeTimeoutMs } from '../limits.ts'
@@ -18,12 +18,13 @@ export interface ProbeResult {
 const serverInfoShape = validatorOf(ServerInfo)
 const fieldNames = Object.keys(ServerInfo.properties)
 
-/** Who asks, and through whom. */
+/** The holder whose shares are used, and the client's `Via` header. */
 type Asking = Pick<UpstreamRequest, 'holder' | 'via'>
 
 /**
- * In the words of the handshake, which most servers know; one that refuses those is greeted in those of 2026-07-28.
- * Throws UpstreamError `refused` only: everything else is a state that a connection may be in.
+ * Tries the handshake era first, which most servers support; a server that refuses it is tried in revision 2026-07-28.
+ * Both together take at most `probeTimeoutMs`. Rejects only with UpstreamError `refused`; any other failure becomes the
+ * connection's status. If both fail, the message is that of the first.
  */
 export async function probeServer(
   upstream: Upstream,
@@ -47,9 +48,10 @@ interface Greeting {
   readonly mode: 'legacy' | { readonly pin: string }
 }
 
-/** `isRefusal`: it said that it does not take this greeting. */
+/** `isRefusal`: the server responded with an error, so another revision may work. */
 type Greeted = { readonly learnt: ProbeResult } | { readonly problem: string; readonly isRefusal: boolean }
 
+/** One attempt, by the official client package. */
 async function connectClient(
   upstream: Upstream,
   { url, headers, asking: { holder, via }, deadline, mode }: Greeting,
@@ -109,7 +111,7 @@ async function connectClient(
     if (wantsAuthorization) return { learnt: { status: { state: 'auth_required' } } }
     return { problem, isRefusal: isRefusal || error instanceof ProtocolError }
   } finally {
-    // Ends the session that the greeting opened; nobody waits for it.
+    // Ends the session that the probe opened, in the background.
     void transport
       .terminateSession()
       .catch(() => {})
@@ -118,7 +120,10 @@ async function connectClient(
   }
 }
 
-/** Whoever answers a greeting with more than this is no MCP server that we want to hear out. */
+/**
+ * Fails the body past `probeResponseBytesMax`, and passes it on in pieces of `probeBytesAtOnce` with the event loop
+ * yielded in between: the package parses each piece at once.
+ */
 function limitFetch(response: Response, onTooMuch: () => void): Response {
   if (response.body === null) return response
   let left = probeResponseBytesMax
@@ -141,7 +146,7 @@ function limitFetch(response: Response, onTooMuch: () => void): Response {
   return new Response(body, { status: response.status, headers: response.headers })
 }
 
-/** What we keep of it; undefined where it is not as it should be. */
+/** The known fields of the server's info; undefined if they are invalid or too large. */
 function readServerInfo(given: unknown): ServerInfo | undefined {
   if (typeof given !== 'object' || given === null) return undefined
   const known = Object.fromEntries(Object.entries(given).filter(([name]) => fieldNames.includes(name)))

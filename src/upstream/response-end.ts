@@ -1,37 +1,36 @@
 /**
- * Was the end of the response the last thing that came? `node:http` does not tell: what it reads past the end, as
- * long as it is not a head of its own, is dropped with its parser, and the rest would be taken for the next response.
- * So the bytes are counted beside it.
+ * Detects bytes after the end of a response, which must not be read as the next response. `node:http` silently drops
+ * them unless they begin another head, so the bytes are counted beside it.
  *
- * A response of known length ends where its head ends and so many bytes later. One in chunks ends with an empty line
- * (RFC 9112, 7.1); what could follow it and end with one too is an empty line, which every reader skips, or a whole
- * head, and for that `node:http` destroys the socket.
+ * A response with `Content-Length` ends that many bytes after its head. A chunked one ends with an empty line (RFC
+ * 9112, 7.1). Only two things could follow and end the same way: an empty line, which parsers skip, or a complete head,
+ * for which `node:http` destroys the socket.
  */
 
 import { upstreamHeadBytesMax } from '../limits.ts'
 
 export interface ResponseEnd {
-  /** Of a new exchange nothing has come yet. */
+  /** Resets for a new exchange. */
   begin(): void
-  /** Before the parser reads it. */
+  /** Must be called with each chunk before the parser reads it. */
   add(chunk: Buffer): void
-  /** Of a head that is not there yet, has too much come? */
+  /** Whether the head is still incomplete after `upstreamHeadBytesMax` bytes. */
   isTooLong(): boolean
-  /** The parser has read an informational head, or that of the response. */
+  /** The parser has read a head: an informational one (1xx), or that of the response. */
   endHead(isInformational: boolean): void
-  /** The parser has read the whole response: is there nothing past it? */
+  /** The parser has read the whole response. True if no bytes follow it. */
   isLast(status: number, headers: Readonly<Record<string, string>>): boolean
 }
 
 const emptyLine = '\r\n\r\n'
 
 export function createResponseEnd(): ResponseEnd {
-  /** What came, as long as a head is expected; joined when one is there, not at every chunk of a byte. */
+  /** Chunks received while a head is expected. Joined once at its end: joining at each chunk would be quadratic. */
   let heads: Buffer[] = []
   let headBytes = 0
   let isHeadExpected = true
   let bytes = 0
-  /** The last four. */
+  /** The last four bytes. */
   let tail = ''
 
   return {
@@ -50,7 +49,7 @@ export function createResponseEnd(): ResponseEnd {
     isTooLong: () => isHeadExpected && bytes > upstreamHeadBytesMax,
     endHead(isInformational) {
       const joined = heads.length === 1 ? (heads[0] as Buffer) : Buffer.concat(heads)
-      // Never past the true end: after a response that begins with an empty line, the socket is closed.
+      // Can only be too low, if the response begins with an empty line. Then the connection is closed, not reused.
       headBytes = joined.indexOf(emptyLine, headBytes) + emptyLine.length
       isHeadExpected = isInformational
       heads = isHeadExpected ? [joined] : []

@@ -1,6 +1,7 @@
 /**
- * Requests to MCP servers elsewhere: to an address that was looked at, without redirects, within a time, and never
- * unpacked. Not by the runtime's fetch, which lets 256 requests be under way in all, and one stream is one.
+ * Sends requests to MCP servers: only to addresses that were checked, without following redirects or decompressing, and
+ * within time and memory limits. It does not use the runtime's fetch, which allows 256 concurrent requests in all, open
+ * streams included.
  */
 
 import { getCACertificates } from 'node:tls'
@@ -21,8 +22,8 @@ import { openByParser } from './parser-client.ts'
 import { type Ahead, createPile, readAhead } from './pile.ts'
 
 /**
- * `refused`: we may not go there. `down`: there was no answer that can be used. `late`: none in time. `gone`: the
- * client disconnected. `busy`: the holder's share of memory is used up.
+ * `refused`: the address must not be connected to. `down`: no usable response. `late`: a timeout. `gone`: the client
+ * disconnected. `busy`: the holder's share of memory is used up.
  */
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
@@ -35,61 +36,58 @@ export class UpstreamError extends Error {
 
 export interface UpstreamRequest {
   readonly url: string
+  /** `POST` by default. */
   readonly method?: 'POST' | 'GET' | 'DELETE'
-  /** Names in small letters. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string
-  /** The intermediaries that the request came through, as it says itself. */
+  /** The `Via` header of the client's request. */
   readonly via?: string | undefined
-  /** Whose share of memory the answer counts for, as long as it is not whole or not read. */
+  /** The response counts against this holder's share of memory while it is incomplete or unread. */
   readonly holder?: Holder
-  /**
-   * Tells that the client disconnected. Asked for where the answer takes its time: a request's own is costly to make.
-   */
+  /** Aborts when the client disconnects. A function, called only for slow responses: the signal is costly to create. */
   readonly signal?: () => AbortSignal
-  /** Milliseconds to the head of the answer, the look-up of the name included. */
+  /** Milliseconds until the response head must have arrived, name look-up included. */
   readonly timeoutMs: number
 }
 
 export interface UpstreamResponse {
   readonly status: number
-  /** Names in small letters. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>
   /**
-   * An event stream as it comes, anything else whole and within its bounds; undefined for none, and for what nobody
-   * can use.
+   * A ReadableStream for a 2xx event stream; any other body whole, up to `upstreamResponseBytesMax`. Undefined if it is
+   * empty or would not be used: for 3xx, 401, 5xx and compressed responses.
    */
   readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | undefined
 }
 
 export interface Upstream {
-  /**
-   * The answer. A redirect is one; of redirects, faults and what is compressed the body is not read. Throws
-   * UpstreamError.
-   */
+  /** Resolves with any HTTP response, up to status 599. Rejects with UpstreamError. */
   send(request: UpstreamRequest): Promise<UpstreamResponse>
 }
 
-/** For whoever reads as the platform's own fetch would give it. */
+/** As the standard `Response`, for code that expects one. */
 export function toResponse({ status, headers, body }: UpstreamResponse): Response {
   return new Response(body ?? null, { status, headers: headers as Record<string, string> })
 }
 
-/** Told of each request how it ended, in seconds to the head of the answer: the status, or the kind of the error. */
+/** Called for each request with its outcome (the status, or the kind of the error) and the seconds until then. */
 export type ObserveUpstream = (outcome: string, seconds: number) => void
 
 export interface UpstreamOptions {
-  /** Certificates, in PEM, of authorities that are trusted beside those of the machine. */
+  /** Certificate authorities, in PEM, that are trusted in addition to the machine's. */
   readonly authorities?: readonly string[]
-  /** What we add to the intermediaries (RFC 9110, 7.6.3), so that a loop is known. */
+  /** Our name in `Via` (RFC 9110, 7.6.3), by which loops are detected. */
   readonly pseudonym?: string
-  /** Of memory, in bytes: what answers under way may take together. */
+  /** The bytes that all incomplete or unread responses may take together. */
   readonly memory?: Shares
   readonly observe?: ObserveUpstream | undefined
-  /** The HTTP/1.1 client; `parser` where it is left out. */
+  /** The HTTP/1.1 client; `parser` by default. */
   readonly open?: OpenHttpConnection
 }
 
+/** Requests as described above, with `observe` called for each. */
 export function createUpstream(
   addresses: Addresses,
   {
@@ -122,12 +120,13 @@ function createPooledUpstream(
   addresses: Addresses,
   { memory, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
 ): Upstream {
-  /** Given ones take the place of the machine's, so those are given too. */
+  /** The TLS option replaces the machine's authorities, so they are included. */
   const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
   const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
+  /** By URL: most requests repeat one, and skip parsing it and checking its address while the route is valid. */
   const routes = new LRUCache<string, UpstreamRoute>({ max: upstreamPoolsMax })
 
-  /** To this address, under this name. */
+  /** The pool for an origin at one address. Separate per origin, because the certificate is checked for its name. */
   function socketsTo({ protocol, origin, port }: URL, { host, address }: ResolvedAddress): ConnectionPool {
     const name = `${origin} ${address}`
     const known = kept.get(name)
@@ -169,7 +168,7 @@ function createPooledUpstream(
   function sendVia({ sockets, host, path }: UpstreamRoute, request: UpstreamRequest): Promise<UpstreamResponse> {
     const { method = 'POST', body, via } = request
     const own = `1.1 ${pseudonym}`
-    // Ours is the last word, whatever a connection has among its headers: without it a loop would not be known.
+    // Set last, so that a connection's own headers cannot replace it: loops are detected by it.
     const headers = { ...request.headers, via: via === undefined ? own : `${via}, ${own}` }
     const outgoing = { method, path, host, headers, body }
     return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, memory)
@@ -184,9 +183,10 @@ function createPooledUpstream(
   }
 }
 
+/** The holder of requests that no caller sent. */
 const nobody: Holder = { keyId: '', family: '' }
 
-/** How a URL is reached, as long as its address holds. */
+/** How to reach a URL; valid until `until`, by `performance.now()`. */
 interface UpstreamRoute {
   readonly sockets: ConnectionPool
   readonly host: string
@@ -197,8 +197,8 @@ interface UpstreamRoute {
 const clock = createClock()
 
 /**
- * Makes an answer of what a receiver is told, within `timeoutMs`, the bounds of an answer and the holder's share of
- * memory.
+ * Runs one exchange, and enforces `timeoutMs`, the limits on responses and the holder's share of memory. Resolves at
+ * the head for an event stream or an unused body, and at the end otherwise.
  */
 function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
@@ -232,12 +232,12 @@ function receiveResponse(
     signal?.removeEventListener('abort', gone)
   }
 
-  /** Ends the exchange, whatever stage it is at. */
+  /** Ends the exchange at any stage. */
   function stop(error: UpstreamError): void {
     over()
     breakOff?.()
     body.take()
-    // Of an answer that was given already, this changes nothing but its stream.
+    // If the promise is resolved already, only the stream fails.
     reject(error)
     stream?.fail(error)
   }
@@ -254,7 +254,7 @@ function receiveResponse(
         resolve({ status, headers, body: undefined })
         return stop(new UpstreamError('down', 'nobody reads on'))
       }
-      // Only an answer that is one goes on for long; what is refused is read whole, within its bounds.
+      // Only a 2xx may be a long stream. The body of an error is read whole, whatever its type.
       if (status < 300 && /^text\/event-stream\b/i.test(type)) {
         stream = readAhead(body, () => stop(new UpstreamError('down', 'nobody reads on')))
         return resolve({ status, headers, body: stream.readable })

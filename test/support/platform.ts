@@ -28,6 +28,8 @@ export interface TestPlatform {
   readonly audited: Record<string, unknown>[]
   /** The delays of mocks, in milliseconds; nobody really waited. */
   readonly waited: number[]
+  /** What happens while a mock waits; assign it. */
+  whileWaiting?: () => Promise<unknown>
   /** Replaces the signing keys. */
   setSigningKeys(records: SigningKeyRecord[]): Promise<unknown>
   /** Milliseconds; move it by assigning. */
@@ -123,7 +125,10 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),
     },
     upstreamTimeoutMs: 1000,
-    wait: async (milliseconds) => void waited.push(milliseconds),
+    async wait(milliseconds) {
+      waited.push(milliseconds)
+      await platform.whileWaiting?.()
+    },
     disableIdleTimeout: () => () => {},
     signers: options.signers ?? { sign: async (text, { secretKey }) => signatureOf(text, secretKey) },
     memory: options.memory ?? createShares(pendingResponseBytesMax),

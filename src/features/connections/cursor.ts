@@ -1,20 +1,21 @@
 /**
- * List cursors: where a walk stands, sealed (contract 5). A cursor holds the id where the walk goes on,
- * which its holder may not be allowed to see, so it is encrypted and not only signed; and it is bound to
- * the namespace and the filters it was made for. AES-256-GCM with a nonce derived from what is sealed, so
- * the same page is the same bytes every time it is made, and two pages never share a nonce.
+ * List cursors (contract 5): a sealed position in a list. A cursor contains the id where the next page starts. The
+ * caller may not be allowed to see that id, so the cursor is encrypted, not only signed. It is bound to the namespace
+ * and the filters. AES-256-GCM with a nonce derived from the sealed content, so the same page always has the same
+ * bytes, and no two different contents share a nonce.
  */
 
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { cursorCharsMax, cursorsKeptMax } from '../../limits.ts'
 
 export interface Cursors {
-  /** `binding` is what the walk must keep: its namespace and filters, in one spelling. `from` is ASCII. */
+  /** `binding`: the namespace and filters in canonical form, which later requests must repeat. `from` is ASCII. */
   seal(binding: string, from: string): string
-  /** Where to go on, or undefined for a cursor that is not ours, not for this walk, or not whole. */
+  /** The position. Undefined if the cursor was not sealed here, is for another binding, or is damaged. */
   open(binding: string, cursor: string): string | undefined
 }
 
+/** Layout: version (1 byte), nonce (12), ciphertext, tag (16); in base64url. */
 const version = 1
 const nonceAt = 1
 const sealedAt = nonceAt + 12
@@ -22,11 +23,11 @@ const tagBytes = 16
 
 export function createCursors(key: Buffer): Cursors {
   const nonceKey = key.toString('hex')
-  /** Cursors by binding and position, and the other way round: most come back at once, from whoever walks. */
+  /** Recent cursors by binding and position, and the reverse: a client usually sends a cursor back at once. */
   const cursorAt = new Map<string, string>()
   const positionOf = new Map<string, string>()
 
-  /** A keyed hash: cut short, and with a key of fixed length in front, SHA-256 serves as one. */
+  /** A keyed hash. A fixed-length key as prefix and a truncated result make plain SHA-256 safe for this. */
   function nonceOf(text: string): Uint8Array {
     return (Bun.SHA256.hash(nonceKey + text) as Uint8Array).subarray(0, sealedAt - nonceAt)
   }
@@ -34,6 +35,7 @@ export function createCursors(key: Buffer): Cursors {
   function unseal(binding: string, cursor: string): string | undefined {
     if (cursor.length > cursorCharsMax) return undefined
     const bytes = Buffer.from(cursor, 'base64url')
+    // The decoder ignores invalid characters, so other texts would decode to the same bytes.
     if (bytes.toString('base64url') !== cursor) return undefined
     if (bytes.length <= sealedAt + tagBytes || bytes[0] !== version) return undefined
     try {

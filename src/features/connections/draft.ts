@@ -1,6 +1,6 @@
 /**
- * What a write makes of a connection: checks what was sent beyond its shape, and puts the record together. Reads the
- * registry; writes nothing.
+ * Checks a create or replace request beyond its JSON Schema, and assembles the resulting record. Reads the registry;
+ * writes nothing.
  */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
@@ -16,17 +16,19 @@ import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '
 
 const writeShape = validatorOf(ConnectionWrite)
 
-/** A connection's own facts, that no metadata may claim. */
+/** Facts of the connection itself that policies can test; metadata must not imitate them. */
 const reservedKeys = ['connectionId', 'namespace']
 
-/** Set by whoever speaks HTTP for us: RFC 9110, 7.6.1, and what says where a request goes and how long it is. */
+/**
+ * Headers that the HTTP client sets: connection-specific ones (RFC 9110, 7.6.1), `Via`, `Host` and `Content-Length`.
+ */
 const refusedHeaders = new Set(
   'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade via host content-length'.split(
     ' ',
   ),
 )
 
-/** Throws `invalid_request`. */
+/** Checks everything that needs no registry. Throws `invalid_request`. */
 export function readWrite(body: unknown): ConnectionWrite {
   if (body === undefined) throw invalidRequest('the request body is missing; send at least "mcpUrl" or "server"')
   if (!writeShape.isValid(body)) {
@@ -54,8 +56,8 @@ export function readWrite(body: unknown): ConnectionWrite {
 }
 
 /**
- * What is known of the server that a connection is made for. Throws `invalid_request` where the caller's token does
- * not allow its namespace.
+ * The registered server of this name. Throws `invalid_request` if it does not exist or the caller's token does not
+ * allow its namespace, with the same message for both.
  */
 export async function readServer({ caller, registry }: RequestContext, name: string): Promise<ServerDetail> {
   const namespace = namespaceOf(name)
@@ -65,21 +67,21 @@ export async function readServer({ caller, registry }: RequestContext, name: str
   return JSON.parse(Buffer.from(json).toString()) as ServerDetail
 }
 
-/** A connection as it is to be, without what its upstream will tell. */
+/** A connection before its server was probed, and so without status and server info. */
 export interface Draft {
   readonly connection: Omit<Connection, 'status' | 'serverInfo'>
   readonly privatePart: ConnectionPrivate
-  /** In the clear, for the first contact. */
+  /** The connection's own headers in the clear, for the probe. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Which connection is written, and what seals its headers. */
+/** The connection to write, and the key that seals its headers. */
 export interface WriteTarget {
   readonly ref: ConnectionRef
   readonly headersKey: Buffer
 }
 
-/** Throws `invalid_request`. */
+/** A new connection. Its URL is `mcpUrl`, or the registered server's. Throws `invalid_request`. */
 export async function draftNew(
   write: ConnectionWrite,
   { context, ref, headersKey }: WriteTarget & { readonly context: RequestContext },
@@ -110,7 +112,7 @@ export async function draftNew(
   }
 }
 
-/** Undefined where nobody named a server; null for a mock of one that cannot be reached by http. */
+/** Undefined without a server; null for a mock of a server that offers no HTTP connection. */
 function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | null | undefined {
   if (server === undefined) return undefined
   const url = server.connections.find((option) => option.type === 'http')?.deploymentUrl
@@ -118,7 +120,10 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
   return url ?? null
 }
 
-/** Throws `conflict` where the URL is another. `server` and `mock` are of the beginning: they stay as they are. */
+/**
+ * The existing connection with the fields of the write; `server` and `mock` cannot be changed and are ignored. Throws
+ * `conflict` if the URL differs. One exception: while the connection requires input, the URL's query may change.
+ */
 export function draftChange(write: ConnectionWrite, before: StoredConnection, { ref, headersKey }: WriteTarget): Draft {
   const { status, serverInfo: _, ...connection } = before.connection
   const { name = connection.name, metadata = connection.metadata } = write
@@ -137,6 +142,7 @@ export function draftChange(write: ConnectionWrite, before: StoredConnection, { 
   }
 }
 
+/** Equal but for query and fragment. */
 function samePlace(a: string | null, b: string | null): boolean {
   if (a === null || b === null) return false
   const [one, other] = [new URL(a), new URL(b)]
@@ -144,7 +150,8 @@ function samePlace(a: string | null, b: string | null): boolean {
 }
 
 /**
- * Nobody makes a connection that they could not see: throws 403. Throws `invalid_request` for one that is too large.
+ * Throws 403 unless the caller's policy allows writing the connection as it will be; so a caller cannot create one that
+ * it could not see. Throws `invalid_request` if the record exceeds `connectionBytesMax`.
  */
 export function requireWritable(
   { caller }: RequestContext,

@@ -1,9 +1,9 @@
 /**
- * Streams of connection ids, ascending, that can jump: the parts of an index plan. Each filter or constraint
- * is a stream over its own index entries; AND and OR combine them, so the rows of a page are found by
- * leaping from candidate to candidate and never by reading the namespace.
+ * Ascending streams of connection ids that can skip ahead: the parts of an index plan. Each filter or constraint is a
+ * stream over its own index entries. AND and OR combine streams, so the rows of a page are found by skipping from
+ * candidate to candidate, without scanning the namespace.
  *
- * Ids are ASCII, so the order of JavaScript's strings is the order of their bytes.
+ * Ids are ASCII, so JavaScript's string order equals their byte order.
  */
 
 import { eventLoopSliceMs, indexBatchMax, indexBatchMin } from '../../limits.ts'
@@ -12,9 +12,9 @@ import type { Key, Store } from '../../storage/store.ts'
 
 export interface IdStream {
   /**
-   * One bounded step. No id of the stream lies in [from, at); with `found`, `at` itself is one. Without,
-   * `at` comes after `from`, so whoever asks again from there makes progress. Undefined at the end. Calls
-   * never go backwards.
+   * One bounded step. The stream has no id in [from, at). If `found`, `at` is an id of the stream; if not, `at` is
+   * greater than `from`, so that seeking from there makes progress. Undefined at the end of the stream. `from` must not
+   * decrease between calls.
    */
   seek(from: string): Promise<Step | undefined> | Step | undefined
 }
@@ -24,15 +24,15 @@ export interface Step {
   readonly found: boolean
 }
 
-/** What a whole plan has spent: index entries examined, and time in this turn of the event loop. */
+/** The work of a whole plan so far: index entries examined, and when its current turn of the event loop began. */
 export interface WorkBudget {
   examined: number
   turnStarted: number
 }
 
 /**
- * Ids below an index prefix. Reads ahead by a batch that grows while it is used up and shrinks while it is leapt
- * over.
+ * The ids under an index prefix, read in batches. The batch size doubles while most of a batch is used, and halves
+ * while most of it is skipped.
  */
 export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: WorkBudget): IdStream {
   const { lt } = prefixRange(prefix)
@@ -71,12 +71,12 @@ export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: W
   }
 }
 
-/** One id, where a constraint names the connection itself. Whether it exists shows when its record is read. */
+/** One id, for a constraint that names a connection. The connection may not exist; reading its record shows that. */
 export function singleStream(id: string): IdStream {
   return { seek: (from) => (id >= from ? { at: id, found: true } : undefined) }
 }
 
-/** Ids that are in every stream. A step is one round: each stream leaps to where the one before it stands. */
+/** The intersection. One step is one round, in which each stream skips ahead to the position of the one before it. */
 export function allOf(streams: readonly IdStream[]): IdStream {
   const [only] = streams
   if (only !== undefined && streams.length === 1) return only
@@ -96,7 +96,7 @@ export function allOf(streams: readonly IdStream[]): IdStream {
   }
 }
 
-/** Ids that are in any stream, each once; of no streams, none. The stream that is furthest behind sets the pace. */
+/** The union, without duplicates; empty for no streams. Each step returns the lowest position of all streams. */
 export function anyOf(streams: readonly IdStream[]): IdStream {
   const [only] = streams
   if (only !== undefined && streams.length === 1) return only
@@ -119,19 +119,21 @@ export function anyOf(streams: readonly IdStream[]): IdStream {
   }
 }
 
-/** The least id after this one: no id lies between an id and itself with a NUL. */
+/** The lower bound for ids after this one: NUL is the lowest byte and never occurs in an id. */
 export function successor(id: string): string {
   return `${id}\0`
 }
 
-/** Lets other requests have the event loop when this one has had its turn. */
+/** Yields to other requests once this one has used the event loop for `eventLoopSliceMs`. */
 async function yieldToEventLoop(spending: WorkBudget): Promise<void> {
   if (performance.now() - spending.turnStarted < eventLoopSliceMs) return
   await new Promise((resolve) => setImmediate(resolve))
   spending.turnStarted = performance.now()
 }
 
-/** The first position from `low` on whose id is `from` or comes after it. The last id does. */
+/**
+ * The first index from `low` on whose id is at least `from`, by galloping search. The last id must be at least `from`.
+ */
 function lowerBound(ids: readonly string[], from: string, low: number): number {
   let start = low
   let step = 1

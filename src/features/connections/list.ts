@@ -1,6 +1,6 @@
 /**
- * A page of a namespace's connections, as the bytes that are answered. Records are stored as the JSON they
- * are shown as, so a page is made of their bytes without reading one.
+ * A page of a namespace's connections, as the bytes of the response. Records are stored as the JSON that clients see,
+ * so a page is a concatenation of stored bytes; no record is parsed.
  */
 
 import { invalidRequest } from '../../errors.ts'
@@ -16,52 +16,56 @@ import { canonicalFilters, type ListQuery } from './query.ts'
 
 export interface Page {
   readonly body: Uint8Array<ArrayBuffer>
-  /** Quoted, the same as long as the page is the same bytes; undefined for a page that overtook a change. */
+  /** Quoted; changes whenever the page does. Undefined if the namespace changed while the page was read. */
   readonly etag: string | undefined
-  /** Of the namespace's connections, where the page has an ETag. */
+  /** The version of the namespace's connections to which the page belongs, if it has an ETag. */
   readonly version: string
 }
 
-/** A page that may be asked for, with all that is the same each time. */
+/** An authorized request for a page, with everything that is computed from it once and can be reused. */
 export interface ListRequest {
   readonly scope: RowScope
-  /** To less than the whole namespace. */
+  /** Whether filters or policy restrict the rows. */
   readonly isNarrowed: boolean
-  /** By what the caller may see. */
+  /** Whether the policy restricts the rows. */
   readonly isConstrained: boolean
   readonly limit: number
-  /** The least id of the page. */
+  /** The lower bound of the page's ids, inclusive. */
   readonly from: string
-  /** The first bytes of the keys of the namespace's connections. */
+  /** The storage key prefix of the namespace's connections. */
   readonly prefix: Key
-  /** The least key of the page. */
+  /** The lower bound of the page's keys, inclusive. */
   readonly gte: Key
-  /** The end of the namespace's keys. */
+  /** The end of the namespace's keys, exclusive. */
   readonly lt: Key
-  /** What a cursor is bound to: the namespace and the filters, in one spelling. */
+  /** What a cursor is bound to: the namespace and the filters in canonical form. */
   readonly binding: string
-  /** Two requests with the same key get the same page, in one version of the namespace. */
+  /** Requests with the same key get the same page as long as the namespace's version is the same. */
   readonly cacheKey: string
-  /** The cache key in short, for the ETag. */
+  /** A hash of the cache key, for the ETag. */
   readonly etagSuffix: string
 }
 
 export interface ConnectionLists {
   /**
-   * `metadataFingerprint` is what the scope's blocks say of metadata. Throws `invalid_request` for a cursor that is
-   * none.
+   * `metadataFingerprint`: the metadata constraints of the scope's blocks, as text (`Caller` in authenticate.ts).
+   * Throws `invalid_request` for an invalid cursor.
    */
   request(scope: RowScope, query: ListQuery, metadataFingerprint: string): ListRequest
+  /** Reads a page from the store. */
   page(request: ListRequest): Promise<Page>
-  /** The page of rows that were read while the namespace had this version. Its body stands where the rows do. */
+  /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
   compose(request: ListRequest, rows: Rows, version: string): Page
-  /** The rows of a page that nothing narrows, from the values of its range. */
+  /** The rows of a page that nothing narrows, given the values in the key range of the request. */
   unnarrowedRows(request: ListRequest, values: ConcatenatedValues): Rows
 }
 
 export interface Rows {
   readonly values: ConcatenatedValues
-  /** Where the walk goes on: past the last row or, on a page cut short, where the plan stood. Undefined at the end. */
+  /**
+   * The id where the next page starts: after the last row, or, for a page that ended early at
+   * `indexEntriesExaminedMax`, the position of the plan. Undefined after the last page.
+   */
   readonly resumeFrom: string | undefined
 }
 
@@ -76,7 +80,8 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
 
   function compose(request: ListRequest, rows: Rows, version: string): Page {
     const body = bodyOf(request, rows)
-    // The version tells of every write. Who does not see every row is not told of those that it does not see.
+    // The version changes with every write to the namespace. A caller that sees only some rows must not learn of writes
+    // to the others, so its tag is a hash of the body.
     const tag = request.isConstrained ? Bun.SHA256.hash(body, 'base64').slice(0, 22) : btoa(version)
     return { body, etag: `"${tag}.${request.etagSuffix}"`, version }
   }
@@ -108,12 +113,12 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
       const { namespace } = request.scope
       const version = await versionOf(namespace)
       const isUnchanged = async () => (await versionOf(namespace)) === version
-      // Rows that nothing narrows are one snapshot: what it holds is right, whether or not the version has moved on.
+      // Without narrowing, one read returns a consistent snapshot, even if the version has changed since.
       const rows = request.isNarrowed
         ? await readPlannedRows(store, request, isUnchanged)
         : unnarrowedRows(request, await store.concatValues(request))
       if (await isUnchanged()) return compose(request, rows, version)
-      // A page that overtook a change is right, but it is not the page of this version.
+      // The rows are correct, but they may not be the rows of this version.
       return { body: bodyOf(request, rows), etag: undefined, version }
     },
     compose,
@@ -126,7 +131,10 @@ function unnarrowedRows({ prefix }: ListRequest, values: ConcatenatedValues): Ro
   return { values, resumeFrom: last === undefined ? undefined : successor(idOfKey(prefix, last)) }
 }
 
-/** The rows that an index plan names. */
+/**
+ * The rows that match an index plan. Stops at `limit` rows or after `indexEntriesExaminedMax` index entries; the latter
+ * can yield a page with fewer rows than requested, or none, and a cursor.
+ */
 async function readPlannedRows(
   store: Store,
   { scope, limit, from }: ListRequest,
@@ -137,11 +145,12 @@ async function readPlannedRows(
   const plan = planOf(store, scope, spending)
   const rows: Uint8Array[] = []
   const result = (resumeFrom: string | undefined) => ({ values: concatenate(rows, undefined), resumeFrom })
+  /** Whether the version has been unchanged so far, so that the index agrees with the records. */
   let settled = true
   let position = from
   let pastLast = from
   for (;;) {
-    // One id more than fits tells whether there is a next page.
+    // One id more than fits on the page shows whether there is a next page.
     const ids: string[] = []
     let ended = false
     while (!ended && ids.length <= limit - rows.length && spending.examined < indexEntriesExaminedMax) {
@@ -153,7 +162,7 @@ async function readPlannedRows(
       }
     }
     const values = await store.getMany(ids.map((id) => connectionKey(namespace, id)))
-    // Index and records were read one after the other: if the namespace changed between, look at each record.
+    // Index and records are read one after the other. If the namespace changed in between, check each record.
     settled = settled && (await isUnchanged())
     for (const [index, value] of values.entries()) {
       if (value === undefined || (!settled && !inScope(readConnection(value), scope))) continue

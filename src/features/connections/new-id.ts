@@ -1,4 +1,6 @@
-/** Names for connections that were given none: two short words and four characters, like `clever-dolphin-a9X3`. */
+/**
+ * Ids for connections that are created without one: two short words and four characters, like `clever-dolphin-a9X3`.
+ */
 
 import { randomInt } from 'node:crypto'
 
@@ -12,6 +14,7 @@ const animals =
   )
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
+/** Not guaranteed to be unused: there are 80 billion combinations, so the caller tries again on a conflict. */
 export function newConnectionId(): string {
   const pick = (words: readonly string[] | string) => words[randomInt(words.length)] as string
   const tail = Array.from({ length: 4 }, () => pick(base62)).join('')

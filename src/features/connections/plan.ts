@@ -1,7 +1,7 @@
 /**
- * From filters and constraints to an index plan. A query's filters are ANDed; each block's `metadata` is
- * an OR of ANDs, and the blocks are ANDed (spec 2.2, 4.2). The policy narrows the query before storage is
- * asked: rows that the caller may not see are never fetched.
+ * Turns filters and constraints into an index plan. A query's filters are ANDed; each block's `metadata` is an OR of
+ * ANDs, and the blocks are ANDed (specification 2.2, 4.2). The policy is part of the query, so rows that the caller may
+ * not see are never fetched.
  */
 
 import type { Connection } from '../../model/connection.ts'
@@ -13,18 +13,19 @@ import type { Store } from '../../storage/store.ts'
 import { allOf, anyOf, type IdStream, indexStream, singleStream, type WorkBudget } from './id-stream.ts'
 import type { Filter } from './query.ts'
 
+/** Which rows a list may contain: those of the namespace that match all filters and all blocks. */
 export interface RowScope {
   readonly namespace: string
   readonly filters: readonly Filter[]
   readonly blocks: readonly Block[]
 }
 
-/** Does anything but the namespace narrow it? */
+/** Whether filters or metadata constraints exclude any row of the namespace. */
 export function isNarrowed({ filters, blocks }: RowScope): boolean {
   return filters.length > 0 || metadataOf(blocks).length > 0
 }
 
-/** The stream of a narrowed scope's ids. */
+/** The ids of a scope for which `isNarrowed` is true. */
 export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: WorkBudget): IdStream {
   const term = (digest: Uint8Array) => indexStream(store, termEntries(scope.namespace, digest), spending)
   const parts = [
@@ -36,7 +37,7 @@ export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: Wo
   return allOf(parts)
 }
 
-/** Whether a record is in the scope: for records that changed while a page was made, and to check the plan against. */
+/** Whether a record is in the scope. For records that changed while a page was read, and for tests of the plan. */
 export function inScope(connection: Connection, { filters, blocks }: Pick<RowScope, 'filters' | 'blocks'>): boolean {
   const matches = (filter: Filter) =>
     filter.field === 'metadata'
@@ -49,18 +50,20 @@ function metadataOf(blocks: readonly Block[]): (readonly MetadataSet[])[] {
   return blocks.flatMap(({ metadata }) => (metadata === undefined ? [] : [metadata]))
 }
 
+/** `connectionId` is not in the index: it names the record itself. */
 function pairStream([key, value]: readonly [string, string], term: (digest: Uint8Array) => IdStream): IdStream {
   if (key !== connectionIdFact) return term(termDigest('string', key, value))
   return isConnectionId(value) ? singleStream(value) : anyOf([])
 }
 
-/** A filter compares other values by their JSON text, so `5` asks for the string and for the number. */
+/** A filter matches a string, or any other value by its JSON text; so `5` matches the string and the number. */
 function filterTerms(filter: Filter): Uint8Array[] {
   if (filter.field !== 'metadata') return [termDigest(filter.field, '', filter.value)]
   const strings = termDigest('string', filter.key, filter.value)
   return isJsonText(filter.value) ? [strings, termDigest('json', filter.key, filter.value)] : [strings]
 }
 
+/** True for the JSON text of a number, boolean, null, list or object, spelled as `JSON.stringify` spells it. */
 function isJsonText(text: string): boolean {
   if (!/^[-0-9tfn[{]/.test(text)) return false
   try {

@@ -1,13 +1,14 @@
-/** The query of `GET /connect/{namespace}`: which rows, how many, from where (spec 4.2; contract 5). */
+/** The query parameters of `GET /connect/{namespace}`: filters, limit and cursor (specification 4.2; contract 5). */
 
 import { invalidRequest } from '../../errors.ts'
 import { readQuery, unknownParameter } from '../../http/query.ts'
 import { listFiltersMax, pageItemsDefault, pageItemsMax } from '../../limits.ts'
 
 export interface ListQuery {
+  /** Connections per page, from 1 to `pageItemsMax`. */
   readonly limit: number
   readonly filters: readonly Filter[]
-  /** Undefined for the first page; an empty one is a cursor too, and a bad one. */
+  /** Undefined for the first page. An empty string counts as a cursor, which is invalid. */
   readonly cursor: string | undefined
 }
 
@@ -15,7 +16,7 @@ export type Filter =
   | { readonly field: 'name' | 'mcpUrl'; readonly value: string }
   | { readonly field: 'metadata'; readonly key: string; readonly value: string }
 
-/** Throws `invalid_request`, naming the parameter. */
+/** Throws `invalid_request` with the parameter's name. */
 export function readListQuery(url: string): ListQuery {
   let limit = pageItemsDefault
   let cursor: string | undefined
@@ -37,7 +38,7 @@ export function readListQuery(url: string): ListQuery {
   return { limit, filters, cursor }
 }
 
-/** One spelling for the same filters, in whatever order and form they came. */
+/** The filters as text, equal for equal filters regardless of their order and notation. */
 export function canonicalFilters(filters: readonly Filter[]): string {
   const parts = filters.map((filter) =>
     JSON.stringify(
@@ -47,7 +48,7 @@ export function canonicalFilters(filters: readonly Filter[]): string {
   return parts.sort().join()
 }
 
-/** `metadata.team` and `metadata[team]` are the same parameter; a key may hold dots. */
+/** The key in `metadata.team` or `metadata[team]`, which are equivalent. A key may contain dots. */
 function metadataKey(name: string): string | undefined {
   if (name.startsWith('metadata.')) return name.slice('metadata.'.length)
   if (name.startsWith('metadata[') && name.endsWith(']')) return name.slice('metadata['.length, -1)

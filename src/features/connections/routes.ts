@@ -1,6 +1,6 @@
 /**
- * Connections (specification 4.2; contract, gateway): list, create, replace, read, delete. Each handler is the walk of
- * its request, top to bottom, with the statuses that each line may answer.
+ * The handlers for connections (specification 4.2; contract, gateway): list, read, create, replace, delete. A comment
+ * beside a line lists the error statuses that the line can produce.
  */
 
 import type { RequestContext } from '../../auth/authorize.ts'
@@ -22,9 +22,9 @@ import { createConnectionWriter, type WriterDeps } from './writer.ts'
 
 export interface ConnectionDeps extends WriterDeps {
   readonly lists: ConnectionLists
-  /** Told of each page that was made: it may answer the next request for it. */
+  /** Called with each page that was built, so that the fast lane can reuse it. */
   readonly onPage: (context: RequestContext, list: ListRequest, page: Page) => void
-  /** By API key. */
+  /** Limits writes and deletions per API key. */
   readonly writes: RateLimit
 }
 
@@ -61,6 +61,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
       const namespace = await authorizer.namespace(context, pathSegments(request.url)[0], 'write') // 404, 403
       refuseQuery(request.url) // 400
       const write = readWrite(await readJsonBody(request)) // 400
+      // The generated id may be taken; then another one is generated.
       for (;;) {
         const created = await writer.create(write, { namespace, connectionId: newConnectionId() }, context) // 400, 403
         if (created !== 'conflict') return connectionResponse(created, 201)
@@ -75,7 +76,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
       refuseQuery(request.url) // 400
       const write = readWrite(await readJsonBody(request)) // 400
       const ref = { namespace, connectionId }
-      // Again as often as somebody else was faster.
+      // Repeated until no concurrent write to the same connection comes first.
       for (;;) {
         const before = await findConnection(store, namespace, connectionId)
         const written =
@@ -98,7 +99,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
     },
   }
 
-  /** Throws 401, and 429 where the caller's key writes too much. */
+  /** Throws 401, and 429 if the caller's API key exceeds its write rate. */
   async function authenticateToWrite(request: Request): Promise<RequestContext> {
     const context = await authorizer.authenticate(request)
     const wait = deps.writes.take(context.caller.keyId)

@@ -1,6 +1,6 @@
 /**
- * Writing connections: a draft is checked, its server probed, and the record committed. What took its time is
- * authorized once more before the commit: what was revoked meanwhile writes nothing.
+ * Writes connections: checks the draft, probes the server and commits the record. A probe can take seconds, so the
+ * request is authorized again before the commit; a credential that was revoked in the meantime writes nothing.
  */
 
 import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorize.ts'
@@ -16,17 +16,21 @@ import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
 
 export interface ConnectionWriter {
   /**
-   * The new connection, durable when this resolves; 'conflict' where there is one of this id by now. Throws 400, 403.
+   * Resolves with the new connection as JSON once it is durable, or 'conflict' if the id is taken. Throws 400, 403, and
+   * 401 or 404 if the caller has lost its access during the probe.
    */
   create(write: ConnectionWrite, ref: ConnectionRef, context: RequestContext): Promise<Uint8Array | 'conflict'>
-  /** 'conflict' where somebody else wrote it first. Throws 404 for one that the caller does not see, 403, 400, 409. */
+  /**
+   * Like `create`; 'conflict' if `before` is no longer the stored record. Throws 404 if the caller does not see the
+   * connection, 403, 400, and 409 for another `mcpUrl`.
+   */
   replace(
     write: ConnectionWrite,
     ref: ConnectionRef,
     before: StoredConnection,
     context: RequestContext,
   ): Promise<Uint8Array | 'conflict'>
-  /** False where somebody else wrote it first. */
+  /** False if `before` is no longer the stored record. */
   delete(ref: ConnectionRef, before: StoredConnection, context: RequestContext): Promise<boolean>
 }
 
@@ -42,6 +46,7 @@ export interface WriterDeps {
   readonly now: () => number
 }
 
+/** `before` is undefined for a new connection. */
 interface CommitOptions {
   readonly event: 'connection.created' | 'connection.changed'
   readonly ref: ConnectionRef
@@ -52,14 +57,14 @@ interface CommitOptions {
 export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
   const { authorizer, denials, audit, store, headersKey } = deps
 
-  /** Throws 400, 403. */
+  /** A new connection that the caller may write, before its server is contacted. Throws 400, 403. */
   async function draftWritable(write: ConnectionWrite, ref: ConnectionRef, context: RequestContext): Promise<Draft> {
     const draft = await draftNew(write, { context, ref, headersKey }, new Date(deps.now()))
     requireWritable(context, ref, { ...draft.connection, status: { state: 'connected' } })
     return draft
   }
 
-  /** Throws 401, 404, 403. */
+  /** Authorizes again, then commits and audits. Throws 401, 404, 403. */
   async function commit(
     connection: Connection,
     { event, ref, draft, before }: CommitOptions,
@@ -92,15 +97,15 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       return commit(connection, { event: 'connection.created', ref, draft, before: undefined }, context)
     },
     async replace(write, ref, before, context) {
-      // What it does not see is answered like an id that is free, as far as that goes: 400 and 403 come first there
-      // too.
+      // An id that the caller does not see must behave like a free one, so the checks of `create` run first and can
+      // throw 400 or 403; the 404 follows from `authorizer.stored`.
       if (!sees(context, ref, before)) await draftWritable(write, ref, context)
       authorizer.stored(context, ref, before, 'write')
       const draft = draftChange(write, before, { ref, headersKey })
       const { status, serverInfo } = before.connection
       const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
       requireWritable(context, ref, unchanged)
-      // With other headers, or another query of the URL, the server may answer otherwise.
+      // With other headers, or another query in the URL, the server may respond differently.
       const needsProbe = write.headers !== undefined || draft.connection.mcpUrl !== before.connection.mcpUrl
       const connection = needsProbe ? await withProbe(deps.upstream, draft, context) : unchanged
       return commit(connection, { event: 'connection.changed', ref, draft, before }, context)
@@ -114,7 +119,10 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
   }
 }
 
-/** With what its server says of itself. Throws `invalid_request` for an address that may not be reached. */
+/**
+ * Adds the status and server info from probing the server. A mock is not probed. Throws `invalid_request` if the
+ * address must not be reached; any other failure becomes the connection's status.
+ */
 async function withProbe(
   upstream: Upstream,
   { connection, headers }: Draft,

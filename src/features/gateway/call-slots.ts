@@ -1,4 +1,4 @@
-/** How many requests may be under way through a connection, shared among its callers. */
+/** Limits concurrent requests per connection to `concurrentCallsMax`, divided fairly among its callers. */
 
 import { createShares, type Shares } from '../../http/shares.ts'
 import { concurrentCallsMax } from '../../limits.ts'
@@ -6,11 +6,12 @@ import { once } from './once.ts'
 import { tooMany, type UpstreamCall } from './upstream-call.ts'
 
 export interface CallSlots {
-  /** Takes a slot, and returns what gives it back, however often that is called. Throws `rate_limited`. */
+  /** Takes a slot. Returns a function that releases it; further calls do nothing. Throws `rate_limited`. */
   acquire(call: Pick<UpstreamCall, 'ref' | 'holder' | 'message'>): () => void
 }
 
 export function createCallSlots(): CallSlots {
+  /** Entries exist only while a connection has requests in flight, so the map does not grow with the namespace. */
   const byConnection = new Map<string, { readonly shares: Shares; taken: number }>()
   return {
     acquire({ ref: { namespace, connectionId }, holder, message }) {

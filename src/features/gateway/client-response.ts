@@ -1,4 +1,4 @@
-/** What the client gets for an upstream’s response: the same bytes where they can be used, and an error where not. */
+/** Turns an upstream's response into the client's: the same bytes if they are usable, otherwise a PlatformError. */
 
 import { PlatformError } from '../../errors.ts'
 import { isJson } from '../../http/body.ts'
@@ -16,24 +16,27 @@ import { messageEvent, relayStream, rewriteEvents, streamInPieces } from './stre
 import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
 export interface ClientResponseOptions {
-  /** Bytes of responses that were not read yet. */
+  /** Accounts for the bytes of responses that clients have not read yet. */
   readonly memory: Shares
-  /** Told of a server that wants authorization. */
+  /** Called if the server requires authorization (401). */
   readonly onStatus: (status: ConnectionStatus) => void
-  /** The client brought a session of its own. */
+  /** Whether the client sent a session id that was valid. Then a 404 means that the session has ended. */
   readonly hasClientSession: boolean
-  /** Called once the client has read the response, or disconnected. */
+  /** Called once the client has read the response or disconnected; only after `onHeld`. */
   readonly onEnd: () => void
-  /** Called where that is later than now. */
+  /** Called if the response stays open after this function returns, so that `onEnd` will follow. */
   readonly onHeld: () => void
 }
 
-/** Made once: a response copies them. */
+/** Built once; a Response copies its headers. */
 const jsonHeaders = new Headers(freshJson)
 const acceptedHeaders = new Headers({ 'cache-control': 'no-store' })
 const streamHeaders = new Headers(eventStream)
 
-/** Throws PlatformError, and SyntaxError-free: what is not MCP is `upstream_error`. */
+/**
+ * Order matters: a 401, a compressed body, a redirect and a 5xx have no usable body, so they are handled before it is
+ * read. Throws PlatformError only; a response that is not MCP becomes `upstream_error`.
+ */
 export async function clientResponse(
   response: UpstreamResponse,
   call: UpstreamCall,
@@ -70,6 +73,7 @@ function authorizationRequired({ message: { id }, connection }: UpstreamCall, { 
   })
 }
 
+/** Relays an event stream. A stream whose authorization ends is closed with an error event. */
 function streamResponse(
   body: ReadableStream<Uint8Array>,
   { message: { id }, rewrite, watch, onResponse }: UpstreamCall,
@@ -81,13 +85,14 @@ function streamResponse(
       onEnd()
       onResponse()
     },
+    // The blank lines end an event that may have been cut off.
     watch: (end) => watch((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
     ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }),
   })
   return new Response(stream, { headers: streamHeaders })
 }
 
-/** The upstream's own JSON-RPC error, with nothing beside it. */
+/** The response to a 4xx: the upstream's JSON-RPC error, if the body is one. Throws PlatformError otherwise. */
 function errorOf(
   bytes: Uint8Array,
   status: number,
@@ -101,6 +106,7 @@ function errorOf(
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
 }
 
+/** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
 async function wholeResponse(
   bytes: Uint8Array,
   { message, rewrite, holder, onResponse }: UpstreamCall,
@@ -108,7 +114,7 @@ async function wholeResponse(
 ): Promise<Response> {
   try {
     const text = await rewrite?.(asBuffer(bytes).toString())
-    // A list of messages is not a response: nobody asked for several.
+    // An array of messages is not a valid response to a single request.
     if (text === undefined && !startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
     const whole = text === undefined ? asBuffer(bytes) : Buffer.from(text)
     if (whole.length <= responseInOnePieceBytesMax) {
@@ -116,7 +122,7 @@ async function wholeResponse(
     }
     if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
     onHeld()
-    // From here on only the client is waited for, and not for long.
+    // Only the client is waited for now, so the idle timeout applies again.
     onResponse()
     const onRead = once(() => {
       memory.giveBack(holder, whole.length)
@@ -129,7 +135,10 @@ async function wholeResponse(
   }
 }
 
-/** The error of a response, and nothing that came beside it; undefined where there is none, or too much to parse. */
+/**
+ * The JSON-RPC error of a response, without any other fields: beside the error a server could send a result that was
+ * never filtered. Undefined if there is no error, or the body is too large to parse.
+ */
 function rpcErrorIn(text: string): string | undefined {
   try {
     const message = parseResponse(text) as { jsonrpc?: unknown; id?: unknown; error?: unknown } | null
@@ -140,7 +149,10 @@ function rpcErrorIn(text: string): string | undefined {
   }
 }
 
-/** Without parsing it: it is passed on as it is. A server may pad it with spaces, to have it sent at once. */
+/**
+ * Whether the body begins as a JSON object; it is passed on unparsed. Leading white space is accepted, because a server
+ * may pad a response to have it flushed at once.
+ */
 function startsAsObject(bytes: Uint8Array): boolean {
   const isSpace = (byte: number | undefined) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
   let first = 0

@@ -1,4 +1,7 @@
-/** The state of a connection, as its traffic tells it: written when it changes, now and then, and never waited for. */
+/**
+ * Records a connection's state as seen in its traffic. Written in the background, only if it changed, and at most once
+ * per `statusWriteIntervalMs` and connection.
+ */
 
 import { LRUCache } from 'lru-cache'
 import type { ConnectionRef } from '../../auth/authorize.ts'
@@ -9,17 +12,19 @@ import { connectionChange, findConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 
 export interface StatusRecorder {
+  /** Returns at once. A failed write is logged, not thrown: the state is information, and no request depends on it. */
   record(ref: ConnectionRef, status: ConnectionStatus): void
 }
 
 export interface StatusRecorderOptions {
   readonly store: Store
-  /** Milliseconds that never go back. */
+  /** A monotonic clock, in milliseconds. */
   readonly now: () => number
   readonly log: Log
 }
 
 export function createStatusRecorder({ store, now, log }: StatusRecorderOptions): StatusRecorder {
+  /** When each connection's state was last recorded, by the monotonic clock. */
   const written = new LRUCache<string, number>({ max: statusesKeptMax })
   return {
     record({ namespace, connectionId }, status) {
@@ -34,7 +39,7 @@ export function createStatusRecorder({ store, now, log }: StatusRecorderOptions)
   }
 }
 
-/** Where somebody else writes the connection meanwhile, theirs stays. */
+/** If the connection was written by another request in the meantime, that write wins and this one is dropped. */
 async function writeStatus(
   store: Store,
   namespace: string,

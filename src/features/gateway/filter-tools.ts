@@ -1,4 +1,7 @@
-/** `tools/list` answers, without the tools that the token could never call. Everything else in them stays. */
+/**
+ * Filters `tools/list` responses: removes the tools that the token could never call, and keeps everything else. Also
+ * the bounded JSON parser for all upstream responses that the gateway inspects.
+ */
 
 import { PlatformError } from '../../errors.ts'
 import {
@@ -13,12 +16,12 @@ import { type ToolRules, toolRules, toolVerdict } from '../../policy/tools.ts'
 import { parseWithin, reading } from '../../schema/json.ts'
 
 /**
- * The message with fewer tools, written anew: another reader of its text might find another list in it. In steps:
- * yields what the next one costs before it is taken. Throws SyntaxError for what is no JSON object, and PlatformError
- * `upstream_error` for a list that is too large.
+ * The message without the hidden tools. It is always serialized again: the client's parser might find another list in
+ * the original text than ours did. A generator that yields the cost of each step before taking it (see http/turns.ts).
+ * Throws SyntaxError if the text is not a JSON object, and PlatformError `upstream_error` if the list is too large.
  */
 export function* filterTools(text: string, blocks: readonly Block[]): Generator<number, string> {
-  // Events may be there for their id alone.
+  // An event may carry only an id, without data.
   if (text === '') return text
   const message = yield* parseWork(text)
   if (typeof message !== 'object' || message === null || Array.isArray(message)) throw new SyntaxError('not an object')
@@ -28,14 +31,14 @@ export function* filterTools(text: string, blocks: readonly Block[]): Generator<
   return JSON.stringify(narrow)
 }
 
-/** As work: yields what reading costs before it is done. Throws what `parseResponse` throws. */
+/** `parseResponse` as a generator that yields its cost first. Throws what `parseResponse` throws. */
 export function parseWork(text: string): Generator<number, unknown> {
   return reading(text.length, () => parseResponse(text))
 }
 
 /**
- * A message of an upstream that must be looked into here. Throws SyntaxError where it is no JSON, and PlatformError
- * `upstream_error` where reading it would hold up everybody else.
+ * Parses an upstream's message. Throws SyntaxError if it is not JSON, and PlatformError `upstream_error` if it exceeds
+ * the `parsedResponse…` limits: parsing it would block the event loop.
  */
 export function parseResponse(text: string): unknown {
   const read =
@@ -50,6 +53,7 @@ export function parseResponse(text: string): unknown {
   throw new PlatformError('upstream_error', 'The upstream’s response is too large or too deeply nested to be filtered')
 }
 
+/** The cost of all tools together is limited to `narrowingCostMax`. */
 function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly Block[]): Generator<number, object> {
   const { tools } = result
   const rules = toolRules(blocks)
@@ -65,11 +69,11 @@ function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly
     }
     if (step.value) shown.push(tool)
   }
-  // Another token gets another list: nobody between may keep this one for all.
+  // Each token gets its own list, so a shared cache must not store this one for other callers.
   return { ...result, tools: shown, ...('cacheScope' in result && { cacheScope: 'private' }) }
 }
 
-/** What has no name cannot be called. */
+/** False for an entry without a name: it cannot be called. */
 function* isShown(tool: unknown, rules: ToolRules): Generator<number, boolean> {
   if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) return false
   const { name } = tool as { name: unknown }

@@ -1,5 +1,6 @@
 /**
- * One JSON-RPC message through a connection, held to the token's policy (contract, gateway): the walk, top to bottom.
+ * Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway). `forward`
+ * has the steps in order.
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
@@ -26,42 +27,48 @@ export interface GatewayDeps {
   readonly headersKey: Buffer
   readonly proxy: UpstreamProxy
   readonly sessions: Sessions
-  /** Bytes of answers under way. */
+  /** Accounts for the bytes of responses in progress. */
   readonly memory: Shares
   readonly mocks: Mocks
   readonly turns: Turns
   readonly streams: OpenStreams
   /**
-   * This request may take longer than the runtime lets one: its own budgets bound it, until what this gives is called.
-   * From then on its client must read what it gets.
+   * Suspends the server's idle timeout for this request, because an upstream may be silent for longer; the gateway's
+   * own timeouts apply instead. Returns a function that restores it, for when only the client is waited for.
    */
   readonly disableIdleTimeout: (request: Request) => () => void
-  /** Who we are to other intermediaries: a request that came through us before is a loop. */
+  /** Our name in `Via` (RFC 9110, 7.6.3). A request that already carries it is a loop. */
   readonly pseudonym: string
-  /** Milliseconds that never go back. */
+  /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
 }
 
-/** A request whose caller may ask something of the connection; what it asks is decided later. */
+/** A request that may use the connection. Whether the policy allows its message is decided later, in `forward`. */
 export interface AuthorizedCall {
   readonly context: RequestContext
   readonly connection: AuthorizedConnection
-  /** When, in milliseconds that never go back. */
+  /** When it was authorized, by the monotonic clock. */
   readonly at: number
 }
 
-/** Throws 401, 404, 403: before the body is read. */
+/** Authorizes a request by its credential and path, before the body is read. Throws 401, 404, 403. */
 export async function authorizeCall(deps: GatewayDeps, request: Request): Promise<AuthorizedCall> {
   const context = await deps.authorizer.authenticate(request)
   return { context, connection: await deps.authorizer.connection(context, 'execute'), at: deps.monotonic() }
 }
 
-/** Again, where that was a while ago: the credential or the connection may have ended meanwhile. Throws as it does. */
+/**
+ * Authorizes again if more than `slowBodyMs` have passed: the credential may have been revoked, or the connection
+ * removed. Throws what `authorizeCall` throws.
+ */
 export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Promise<AuthorizedCall> {
   return deps.monotonic() - call.at > slowBodyMs ? authorizeCall(deps, call.context.request) : call
 }
 
-/** Sends the message to the connection's upstream, where the token allows it. Throws PlatformError. */
+/**
+ * Evaluates the policy on the message, then answers from the mock or sends it upstream. Throws PlatformError:
+ * `forbidden`, `loop_detected`, `input_required`, `upstream_error`, and what the mock and the proxy throw.
+ */
 export async function forward(
   deps: GatewayDeps,
   call: AuthorizedCall,
@@ -88,13 +95,13 @@ export async function forward(
       message.method === undefined && sessionId !== null && typeof sessions.open(sessionKey, sessionId) === 'object',
   } as const
   const decision = await turns.run(caller, decideOnMessage(caller.blocks, access))
-  // Deciding may have waited for its turn.
+  // An expensive policy is evaluated in turns, so time may have passed.
   await reauthorize(deps, call)
   if (!decision.allowed) {
     deps.denials.policy(request, caller, access, decision)
     throw new PlatformError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
       id: message.id,
-      // Without `error=`: clients would take it for a scope that they could ask for, and hide the message.
+      // Without `error=`: clients would read it as a missing OAuth scope that they can request, and hide the message.
       rpcHeaders: { 'www-authenticate': 'Bearer realm="postern"' },
     })
   }
@@ -116,6 +123,8 @@ export async function forward(
       headers,
       request,
     })
+    // A recorded answer may be delayed by a minute.
+    await reauthorize(deps, call)
     if (answer !== undefined)
       return rewrite === undefined ? answer : rewriteResponse(answer, rewriteEvents(rewrite, id))
     throw new PlatformError('upstream_error', 'The server that this connection mocks is no longer registered', { id })
@@ -128,7 +137,7 @@ export async function forward(
     throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })
   }
   const ref = { namespace, connectionId }
-  // Of the headers that repeat arguments only those go on that a rule on arguments was asked of.
+  // If a rule constrains arguments, only `Mcp-Param-…` headers that match the checked arguments are forwarded.
   const sent = speaksOfArguments(blocks) ? withoutRenamedParams(headers, message) : headers
   const response = await proxy.send({
     ref,
@@ -149,7 +158,7 @@ export async function forward(
     onResponse: disableIdleTimeout(request),
   })
   try {
-    // Who may not ask any more is told nothing of what was asked before.
+    // A caller that was revoked during the call receives no result of it.
     await reauthorize(deps, call)
     return response
   } catch (thrown) {
@@ -158,7 +167,10 @@ export async function forward(
   }
 }
 
-/** Whom a session belongs to: the token or key, and the connection as it is pointed. */
+/**
+ * Identifies the owner of a session: the connection in its present form (creation time, URL and headers) and the token,
+ * or the API key used directly. Changing any of them ends the session.
+ */
 function sessionKeyOf({
   context: { caller },
   connection: { namespace, connectionId, stored },
@@ -174,8 +186,8 @@ function sessionKeyOf({
 }
 
 /**
- * What is read takes more memory than its text: that counts for the holder's share until it was looked at. Throws
- * `rate_limited`.
+ * Runs `read`, and counts the memory that the parsed form takes, `parsedResponseMemoryFactor` bytes per character,
+ * against the holder's share meanwhile. Throws `rate_limited` if the share is used up.
  */
 async function readWithin<T>(memory: Shares, holder: Holder, characters: number, read: () => Promise<T>): Promise<T> {
   const amount = characters * parsedResponseMemoryFactor
@@ -189,7 +201,7 @@ async function readWithin<T>(memory: Shares, holder: Holder, characters: number,
   }
 }
 
-/** What the reader of a stream is told when it must not go on. */
+/** The error sent as the last event of a stream whose authorization failed. */
 function endOfStream(thrown: unknown): PlatformError {
   const error = asPlatformError(thrown)
   return error.code === 'internal'
@@ -197,7 +209,9 @@ function endOfStream(thrown: unknown): PlatformError {
     : error
 }
 
-/** A connection that leads back here, through a proxy perhaps, would make thousands of requests of one. */
+/**
+ * Without this check a connection that leads back here, perhaps through a proxy, would multiply one request endlessly.
+ */
 function loops({ id }: Message): PlatformError {
   return new PlatformError('loop_detected', 'The connection leads back to this platform: point it to another server', {
     id,

@@ -1,9 +1,14 @@
-/** Which headers go upstream: of the client’s only those of MCP, and the connection’s own win. */
+/**
+ * The headers sent upstream: only MCP headers of the client, and the connection's own headers, which take precedence.
+ */
 
 import type { Message } from './message.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
-/** `more`: of the session. Names are in small letters. */
+/**
+ * `more`: session headers, which override the client's. The connection's own headers override everything. All names in
+ * the result are lower case.
+ */
 export function forwardedHeaders(
   { headers, message, ownHeaders }: Pick<UpstreamCall, 'headers' | 'message' | 'ownHeaders'>,
   more: Readonly<Record<string, string>>,
@@ -21,8 +26,9 @@ export function forwardedHeaders(
 }
 
 /**
- * What repeats the body goes on in the revision that has it, where it was compared with the body; in the other a server
- * may still believe it.
+ * `Mcp-Method`, `Mcp-Name` and `Mcp-Param-…` repeat the body. They are forwarded in the stateless era only, where they
+ * were compared with the body (message.ts). In the handshake era they are unchecked, and a server might still trust
+ * them. `Mcp-Session-Id` is never copied: the client's value is sealed, and the upstream's comes in `more`.
  */
 function isForwarded(name: string, era: Message['era']): boolean {
   if (name === 'last-event-id') return true

@@ -1,4 +1,4 @@
-/** `POST /connect/{namespace}/{connectionId}/mcp` (contract, gateway). */
+/** `POST /connect/{namespace}/{connectionId}/mcp`: one JSON-RPC message to a connection (contract, gateway). */
 
 import { refuseQuery } from '../../http/query.ts'
 import type { Handlers } from '../../http/router.ts'
@@ -13,7 +13,7 @@ export function mcpHandlers(deps: GatewayDeps): Pick<Handlers, 'callMcp'> {
       const message = await readMessage(request, (work) => deps.turns.run(call.context.caller, work)) // 400, 413
       const era = await protocolEra(message, request.headers)
       if (era instanceof Response) return era // 400
-      // 403, and what the upstream answers
+      // 403, and any status that forward() returns
       return forward(deps, await reauthorize(deps, call), { ...message, era }, request.headers)
     },
   }

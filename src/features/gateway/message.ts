@@ -1,6 +1,7 @@
 /**
- * A JSON-RPC message, read once and strictly: what two readers could understand differently is refused, and the very
- * bytes that were read here are those that go upstream.
+ * Parses a JSON-RPC message, once and strictly. Input that two parsers could read differently is rejected, because the
+ * policy is evaluated on our reading and the upstream acts on its own. The bytes parsed here are the bytes sent
+ * upstream.
  */
 
 import { PlatformError, type RpcId } from '../../errors.ts'
@@ -14,9 +15,10 @@ import { bodyProblemText } from '../../schema/check.ts'
 import { reading, readJsonBytes } from '../../schema/json.ts'
 
 export interface Message {
+  /** The request body exactly as received. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly body: Readonly<Record<string, unknown>>
-  /** Undefined for a client's reply to a request of the server. */
+  /** Undefined for a reply: the client's response to a request of the server. */
   readonly method: string | undefined
   /** Null for a notification. */
   readonly id: RpcId
@@ -24,7 +26,7 @@ export interface Message {
   readonly era: 'handshake' | 'stateless'
 }
 
-/** `inTurns` reads a large one when it is its turn. Throws PlatformError. */
+/** Reads and parses the body. `inTurns` runs the parsing in turns. Throws PlatformError (400, 413). */
 export async function readMessage(
   request: Request,
   inTurns: (work: Generator<number, Message>) => Promise<Message>,
@@ -38,7 +40,10 @@ export async function readMessage(
   return inTurns(reading(bytes.length, () => messageOf(bytes)))
 }
 
-/** The text itself goes on, so a number that others may read as another one is not taken for any. */
+/**
+ * `marked`: a number that parsers may read differently (one of 20 digits, say) becomes NaN in our copy, so that no rule
+ * is evaluated on a value that the upstream may not see. The upstream receives the original text.
+ */
 const rpcJsonBounds = {
   depthMax: rpcDepthMax,
   keysMax: rpcKeysMax,
@@ -46,7 +51,7 @@ const rpcJsonBounds = {
   numbers: 'marked',
 } as const
 
-/** Throws PlatformError. */
+/** Parses a body. Its era is set to `handshake` until `protocolEra` has decided. Throws PlatformError. */
 export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   const read = readJsonBytes(bytes, rpcJsonBounds)
   if ('problem' in read) {
@@ -59,6 +64,7 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
     throw new PlatformError('invalid_request', 'the body must be a JSON-RPC object')
   const body = value as Record<string, unknown>
   const { jsonrpc, method, id } = body
+  // Errors repeat the id if it is a valid one, so that the client can match them to its request.
   const readable = typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id)) ? id : null
   const not = (what: string) => new PlatformError('invalid_request', what, { id: readable })
   if (jsonrpc !== '2.0') throw not('jsonrpc: must be "2.0"')
@@ -78,14 +84,17 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   return { bytes, body, method: method as string | undefined, id: readable, era: 'handshake' }
 }
 
-/** What decides what is called. */
+/** The fields that determine what a message does. */
 const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
 const fieldsOfParams = new Set(['name', 'uri', 'arguments', '_meta'])
 
-/** Every letter of a name is there, and in the widest alphabets each is two characters of ours. */
+/** A longer key cannot be a case variant: a variant has as many letters, each at most two UTF-16 code units. */
 const caseVariantChars = 2 * Math.max(...[...fieldsOfRpc, ...fieldsOfParams].map((name) => name.length))
 
-/** Some readers take keys in any case for the same: theirs would be another message than ours. */
+/**
+ * A key that differs from a known field only in case. Case-insensitive parsers (Go's, for one) would take it for the
+ * field.
+ */
 function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | undefined {
   if (typeof object !== 'object' || object === null) return undefined
   for (const key of Object.keys(object)) {
@@ -95,7 +104,7 @@ function caseVariantIn(object: unknown, fields: ReadonlySet<string>): string | u
 }
 
 /**
- * Of which era the request is; an answer where its headers do not agree with its body, or one that is required is
+ * The era of a request, from its headers and body. A 400 response if they contradict each other or a required header is
  * missing.
  */
 export function protocolEra(message: Message, headers: Headers): Promise<Message['era'] | Response> | 'handshake' {
@@ -103,7 +112,7 @@ export function protocolEra(message: Message, headers: Headers): Promise<Message
 }
 
 async function classify(message: Message, headers: Headers): Promise<Message['era'] | Response> {
-  // Read when the first call comes: nobody who only lists pays for it.
+  // Imported on first use: a process that serves no such calls does not load the package.
   official ??= await import('@modelcontextprotocol/server')
   const { classifyInboundRequest } = official
   const header = (name: string) => headers.get(name) ?? undefined
@@ -127,7 +136,7 @@ async function classify(message: Message, headers: Headers): Promise<Message['er
   return problem === undefined ? 'stateless' : refused(400, rpcCodes.headerMismatch, problem)
 }
 
-/** Nothing in it speaks of the newer revision, so there is nothing that could disagree. */
+/** Nothing in the request refers to the stateless revision, so the headers cannot contradict the body. */
 function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
   const revision = headers.get('mcp-protocol-version')
   const params = body['params'] as object | undefined
@@ -139,10 +148,10 @@ function isPlainlyHandshake({ body }: Message, headers: Headers): boolean {
   )
 }
 
-/** An import that was made before costs ten microseconds each time. */
+/** Kept, because even a repeated `import()` takes ten microseconds. */
 let official: typeof import('@modelcontextprotocol/server') | undefined
 
-/** A proxy on the way may decide by the headers; what they say must be what the body says. */
+/** Intermediaries may route or decide by these headers, so they must agree with the body (MCP 2026-07-28). */
 function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcpName?: string): string | undefined {
   if (id !== null && mcpMethod === undefined) return 'Mcp-Method: is missing'
   const parameter = namingParameters.get(method)
@@ -153,7 +162,7 @@ function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcp
     : `Mcp-Name: is not params.${parameter} of the body`
 }
 
-/** Header values that are no plain text come as `=?base64?…?=`. */
+/** Decodes `=?base64?…?=`, the form of header values that are not plain ASCII text. */
 function plainValue(header: string): string {
   const [, encoded] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(header) ?? []
   return encoded === undefined ? header : Buffer.from(encoded, 'base64').toString()
@@ -161,7 +170,10 @@ function plainValue(header: string): string {
 
 const paramPrefix = 'mcp-param-'
 
-/** `Mcp-Param-…` repeats an argument; which one only the tool's schema says, so it must be one of them. */
+/**
+ * `Mcp-Param-…` repeats an argument. Which one is stated only in the tool's schema, which is not read here, so the
+ * value must equal any one of the arguments.
+ */
 function paramProblem({ body }: Message, headers: Headers): string | undefined {
   const names = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (names.length === 0) return undefined
@@ -171,8 +183,9 @@ function paramProblem({ body }: Message, headers: Headers): string | undefined {
 }
 
 /**
- * The headers without each `Mcp-Param-…` that does not bear the name of the argument it repeats. Where a rule speaks of
- * arguments, a server that believes such a header could be told another one than the rule was asked of.
+ * The headers without any `Mcp-Param-…` whose name is not that of the argument it repeats. Needed if a policy has rules
+ * on arguments: a server that trusts such a header could act on another value than the one that the rule was evaluated
+ * on.
  */
 export function withoutRenamedParams(headers: Headers, { body }: Message): Headers {
   const named = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
@@ -186,7 +199,9 @@ export function withoutRenamedParams(headers: Headers, { body }: Message): Heade
   return kept
 }
 
-/** Each key is looked at once: a hundred thousand texts may stand in a list below a long one. */
+/**
+ * Values by normalized name. Each key is normalized once: one long key may have a list of a hundred thousand values.
+ */
 function textsByName(body: Message['body']): ReadonlyMap<string, ReadonlySet<string>> {
   const byName = new Map<string, Set<string>>()
   const byKey = new Map<string, Set<string>>()
@@ -203,12 +218,12 @@ function textsByName(body: Message['body']): ReadonlyMap<string, ReadonlySet<str
   return byName
 }
 
-/** `tenantId`, `tenant_id` and `Tenant-Id` are the same name. */
+/** Normalizes a name, so that `tenantId`, `tenant_id` and `Tenant-Id` are equal. */
 function lettersOf(name: string): string {
   return foldCase(name).replace(/[^\p{L}\p{N}]/gu, '')
 }
 
-/** The texts among a call's arguments, at any depth, each with its key. */
+/** The scalar values of a call's arguments, at any depth, as text, each with the key nearest to it. */
 function argumentTexts(body: Message['body']): (readonly [key: string, text: string])[] {
   const { arguments: given } = (body['params'] ?? {}) as { arguments?: unknown }
   const texts: (readonly [string, string])[] = []

@@ -1,4 +1,4 @@
-/** An act that several may ask for, and that is done once. */
+/** Wraps `act` so that only the first call runs it. For clean-up that more than one event can trigger. */
 
 export function once(act: () => void): () => void {
   let isDone = false

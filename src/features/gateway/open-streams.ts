@@ -1,31 +1,38 @@
 /**
- * Streams that are open, looked at again and again: one ends when its token is over, and soon after its token, key,
- * membership or connection has ended, whoever ended it. A look costs about a microsecond as long as nothing was
- * written.
+ * Rechecks the authorization of open streams. Every `streamCheckIntervalMs` each stream is authorized again, and ended
+ * if its token has expired, or its token, key, membership or connection was revoked or removed, by whichever
+ * process. A check takes about a microsecond unless the registry has changed.
  */
 
 import { streamCheckIntervalMs, streamsCheckedPerTurn } from '../../limits.ts'
 
 export interface OpenStreams {
-  /** Until what it gives is called: where `look` rejects, `end` is called with that, once. */
+  /**
+   * Calls `look` repeatedly. If it rejects, calls `end` once with the error, and stops. Returns a function that stops
+   * watching without calling `end`.
+   */
   watch(look: () => Promise<unknown>, end: (why: unknown) => void): () => void
 }
 
-/** Calls `act` every so many milliseconds, until what it gives is called. */
+/** Calls `act` every `milliseconds`. Returns a function that stops it. */
 export type Every = (milliseconds: number, act: () => void) => () => void
 
+/** By the system's timer, which does not keep the process alive. */
 export const everyMoment: Every = (milliseconds, act) => {
   const timer = setInterval(act, milliseconds).unref()
   return () => clearInterval(timer)
 }
 
+/** `every` is replaced in tests. One timer serves all streams, and runs only while there are any. */
 export function createOpenStreams(every: Every = everyMoment): OpenStreams {
   const watched = new Set<() => void>()
-  /** Those that this round has not looked at yet. */
+  /** Streams that the current round has yet to check. */
   let round: (() => void)[] = []
   let stop: (() => void) | undefined
 
-  /** After a write to the registry each looks its token up anew: thousands of them would hold up everybody else. */
+  /**
+   * In batches: after a registry write each check is a full look-up, and thousands at once would block the event loop.
+   */
   function lookOn(): void {
     for (const each of round.splice(0, streamsCheckedPerTurn)) each()
     if (round.length > 0) setImmediate(lookOn)
@@ -44,12 +51,13 @@ export function createOpenStreams(every: Every = everyMoment): OpenStreams {
         over()
         end(why)
       }
+      // The stream may have ended between the start of the round and its turn.
       const one = () => {
         if (watched.has(one)) look().catch(ended)
       }
       watched.add(one)
       stop ??= every(streamCheckIntervalMs, () => {
-        // A round that takes longer than until the next is still under way.
+        // The previous round is still running.
         if (round.length > 0) return
         round = [...watched]
         lookOn()

@@ -1,4 +1,6 @@
-/** Opening a session of the platform’s own at an upstream, for a client that has none (MCP 2025-11-25, lifecycle). */
+/**
+ * Opens the platform's own session with an upstream, for clients that send no session id (MCP 2025-11-25, lifecycle).
+ */
 
 import type { Turns } from '../../http/turns.ts'
 import { protocolVersionCharsMax } from '../../limits.ts'
@@ -9,24 +11,30 @@ import type { OwnSession } from './sessions.ts'
 import { messagesOf } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
-/** Sends a body with these headers more, for the call’s connection. Rejects with UpstreamError. */
+/** Sends a body to the call's connection, with `more` as additional headers. Rejects with UpstreamError. */
 export type Post = (
   call: UpstreamCall,
   body: Uint8Array | string,
   more: Readonly<Record<string, string>>,
 ) => Promise<UpstreamResponse>
 
+/** The newest revision with a handshake; a server that supports only older ones negotiates down. */
 const handshakeVersion = '2025-11-25'
 
-/** Rejects with UpstreamError, and with PlatformError for a response that cannot be read. */
+/**
+ * Sends `initialize` and, if the upstream returns a session id, `notifications/initialized`. Rejects with
+ * UpstreamError, and with PlatformError for a response that cannot be parsed.
+ */
 export async function openOwnSession(call: UpstreamCall, post: Post, turns: Turns): Promise<OwnSession> {
   const params = { protocolVersion: handshakeVersion, capabilities: {}, clientInfo: { name: 'postern', version } }
   const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
-  // The client's own words about the protocol are about its own request, and others may wait for this session too.
+  // Without the client's MCP headers, which describe its own request, and without its abort signal: other requests may
+  // be waiting for the same session.
   const own = { ...call, headers: new Headers(), signal: undefined }
   const response = await post(own, JSON.stringify(initialize), {})
   const { 'mcp-session-id': id } = response.headers
-  // One that needs no handshake, or knows another: it is called without, and says itself what is wrong.
+  // The server may need no handshake, or speak the stateless revision only. The call is sent without a session, and the
+  // server's own error, if any, reaches the client.
   if (response.status >= 300) return { id: null, protocolVersion: handshakeVersion }
   const protocolVersion = (await negotiatedVersion(response, call, turns)) ?? handshakeVersion
   if (id === undefined) return { id: null, protocolVersion }
@@ -39,6 +47,7 @@ export async function openOwnSession(call: UpstreamCall, post: Post, turns: Turn
   return { id, protocolVersion }
 }
 
+/** Undefined if the upstream names no version, or one longer than `protocolVersionCharsMax`. */
 async function negotiatedVersion(
   response: UpstreamResponse,
   { message: { id }, holder }: UpstreamCall,
@@ -56,7 +65,7 @@ async function negotiatedVersion(
   return negotiated
 }
 
-/** Nobody reads it. */
+/** Cancels a body that will not be read, so that its connection is released. */
 export function discardBody({ body }: UpstreamResponse): void {
   if (body instanceof ReadableStream) void body.cancel().catch(() => {})
 }

@@ -1,6 +1,7 @@
 /**
- * One message to the upstream of a connection, and its response back. The bytes that were checked are the bytes that
- * are sent. A request is sent again only after a 404 for an unknown session, and a `tools/call` never.
+ * Sends one message to a connection's upstream, within a session if one is needed, and returns the client's response.
+ * The bytes that the policy was evaluated on are the bytes sent. A request is retried only after a 404 for an unknown
+ * own session, and a `tools/call` never.
  */
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
@@ -12,36 +13,40 @@ import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstr
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
-import { openOwnSession, type Post } from './own-session.ts'
+import { discardBody, openOwnSession, type Post } from './own-session.ts'
 import type { OwnSession, Sessions } from './sessions.ts'
 import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
 
 export interface UpstreamProxy {
-  /** The upstream's response, as the client gets it. Throws PlatformError. */
+  /**
+   * The client's response. Throws PlatformError: `rate_limited`, `session_not_found`, `upstream_unauthorized`,
+   * `upstream_error` or `upstream_timeout`, each with the id of the message.
+   */
   send(call: UpstreamCall): Promise<Response>
 }
 
 export interface ProxyOptions {
   readonly upstream: Upstream
   readonly sessions: Sessions
-  /** Bytes of responses that were not read yet. */
+  /** Accounts for the bytes of responses that clients have not read yet. */
   readonly memory: Shares
   readonly turns: Turns
-  /** Milliseconds to the head of a response. */
+  /** Milliseconds until the response head must have arrived. */
   readonly timeoutMs: number
-  /** Told what the traffic says of a connection. */
+  /** Called with a connection's state whenever a response or failure shows it. */
   readonly onStatus: (ref: ConnectionRef, status: ConnectionStatus) => void
 }
 
-/** The session that a message is sent in. */
+/** The session in which a message is sent. */
 type Session =
-  /** The client's own; the upstream's id of it. */
+  /** Opened by the client. `id` is the upstream's session id. */
   | { readonly kind: 'client'; readonly id: string }
-  /** The platform's, for a client that has none. */
+  /** Opened by the platform, for a client that sends no session id. */
   | { readonly kind: 'own'; readonly session: OwnSession }
-  /** It needs none. */
+  /** The message needs no session: it is `initialize`, or stateless. */
   | { readonly kind: 'none' }
 
+/** One proxy serves all connections; it holds the call slots. */
 export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onStatus }: ProxyOptions): UpstreamProxy {
   const slots = createCallSlots()
 
@@ -62,7 +67,10 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
     return sessions.own(call.holder.keyId, call.sessionKey, () => openOwnSession(call, post, turns))
   }
 
-  /** Throws `session_not_found`. */
+  /**
+   * Throws `session_not_found` for a session that was sealed here and is no longer valid. An id that was never sealed
+   * here is ignored.
+   */
   async function sessionOf(call: UpstreamCall): Promise<Session> {
     const { message, headers, sessionKey } = call
     const given = headers.get('mcp-session-id')
@@ -73,7 +81,10 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
     return { kind: 'own', session: await ownSession(call) }
   }
 
-  /** In the platform's own session again, where the upstream has forgotten it. */
+  /**
+   * Sends the message. If the upstream no longer knows the own session (404), opens a new one and sends again. A
+   * `tools/call` is not repeated: the 404 does not prove that nothing was executed, so the caller must decide.
+   */
   async function sendWithRetry(call: UpstreamCall, session: Session): Promise<UpstreamResponse> {
     const response = await post(call, call.message.bytes, sessionHeaders(call, session))
     if (response.status !== 404 || session.kind !== 'own' || session.session.id === null) return response
@@ -89,10 +100,13 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
   return {
     async send(call) {
       const release = slots.acquire(call)
+      // Set when the response outlives this call; then its end releases the slot.
       let isHeld = false
       try {
         const session = await sessionOf(call)
         const received = await sendWithRetry(call, session)
+        // Before the response is begun: one that is begun holds its slot until the client has read it.
+        const sessionId = clientSessionId(sessions, call, session, received)
         const response = await clientResponse(received, call, {
           memory,
           onStatus: (status) => onStatus(call.ref, status),
@@ -104,7 +118,7 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
         })
         const { 'mcp-protocol-version': protocolVersion } = received.headers
         if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
-        nameSession(sessions, call, session, received, response)
+        if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
         if (call.connection.status.state !== 'connected' && response.ok) onStatus(call.ref, { state: 'connected' })
         return response
       } catch (thrown) {
@@ -119,6 +133,7 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
   }
 }
 
+/** The client's own `MCP-Protocol-Version`, if sent, takes precedence over that of the own session. */
 function sessionHeaders({ headers }: UpstreamCall, session: Session): Record<string, string> {
   if (session.kind === 'none') return {}
   if (session.kind === 'client') return { 'mcp-session-id': session.id }
@@ -129,31 +144,32 @@ function sessionHeaders({ headers }: UpstreamCall, session: Session): Record<str
   }
 }
 
-/** The session that the client goes on with, in the headers of its response. Throws `upstream_error`. */
-function nameSession(
+/**
+ * The session id that the client gets: newly sealed after `initialize`, otherwise the one that it sent. Discards the
+ * upstream's response and throws `upstream_error` if its id is too long to seal.
+ */
+function clientSessionId(
   sessions: Sessions,
   { message, headers, sessionKey }: UpstreamCall,
   session: Session,
-  from: UpstreamResponse,
-  to: Response,
-): void {
-  if (message.method === 'initialize') {
-    const { 'mcp-session-id': id } = from.headers
-    const sealed = id === undefined ? undefined : sessions.seal(sessionKey, id)
-    if (id !== undefined && sealed === undefined) {
-      throw unusableUpstream('has a session id that is too long', message)
-    }
-    if (sealed !== undefined) to.headers.set('mcp-session-id', sealed)
-  } else if (session.kind === 'client') to.headers.set('mcp-session-id', headers.get('mcp-session-id') ?? '')
+  received: UpstreamResponse,
+): string | undefined {
+  if (session.kind === 'client') return headers.get('mcp-session-id') ?? undefined
+  const { 'mcp-session-id': id } = received.headers
+  if (message.method !== 'initialize' || id === undefined || received.status >= 300) return undefined
+  const sealed = sessions.seal(sessionKey, id)
+  if (sealed !== undefined) return sealed
+  discardBody(received)
+  throw unusableUpstream('has a session id that is too long', message)
 }
 
-/** As an answer to this message: several may have waited for one session, and got one error. */
+/** The error for this message, with its id. Requests that waited for the same session share one thrown error. */
 function errorFor(thrown: unknown, { message, ref }: UpstreamCall, onStatus: ProxyOptions['onStatus']): unknown {
   if (thrown instanceof PlatformError) return thrown.withId(message.id)
   if (!(thrown instanceof UpstreamError)) return thrown
   const { kind, message: what } = thrown
   const { id } = message
-  // What a client did says nothing of the server.
+  // Caused by the client, so the connection's state stays as it is.
   if (kind === 'gone') return new PlatformError('upstream_error', 'The client disconnected', { id })
   if (kind === 'busy') return tooMany(`The upstream’s response was not read: ${what}`, message)
   if (kind === 'late') return new PlatformError('upstream_timeout', `The upstream: ${what}`, { id })

@@ -1,45 +1,48 @@
 /**
- * Sessions of upstreams in the handshake era: those that clients go on with, and those that the platform keeps for
- * clients that have none.
+ * Upstream sessions in the handshake era, of two kinds. A client session is opened by the client with `initialize`; an
+ * own session is opened by the platform for clients that send no session id.
  *
- * A client gets the upstream's session id sealed for its session key: the connection, as it is pointed, and the token.
- * So nobody goes on with a session of another, none is pushed out, and all outlive a restart.
+ * A client receives the upstream's session id sealed with its session key (`sessionKeyOf` in forward.ts) as associated
+ * data. So a caller cannot use another caller's session, and client sessions need no server-side state: they are never
+ * evicted and survive a restart.
  */
 
 import { LRUCache } from 'lru-cache'
 import { openSealed, seal } from '../../auth/secrets.ts'
 import { holdersWithSessionsMax, sessionsKeptMax, upstreamSessionIdCharsMax } from '../../limits.ts'
 
-/** Opened by the platform. `id` is null for an upstream that keeps no sessions. */
+/** A session that the platform opened. `id` is null if the upstream keeps no sessions. */
 export interface OwnSession {
   readonly id: string | null
   readonly protocolVersion: string
 }
 
 export interface Sessions {
-  /** The id that the client gets for a session of the upstream's; undefined for one that is too long. */
+  /** Seals an upstream's session id for the client. Undefined if the id exceeds `upstreamSessionIdCharsMax`. */
   seal(sessionKey: string, id: string): string | undefined
   /**
-   * The upstream's id. `expired`: it was sealed here, and not, or no longer, for this session key. `foreign`: it was
-   * not sealed here at all.
+   * The upstream's id in a session id that a client sent. `expired`: the id has our prefix but does not open for this
+   * session key: the connection was changed, the token is another one, or the value was altered. `foreign`: the id does
+   * not have our prefix.
    */
   open(sessionKey: string, given: string): { readonly id: string } | 'expired' | 'foreign'
   /**
-   * The platform's own; `open` makes it where there is none. Two that ask at once wait for the same. One API key's
-   * sessions push out only its own.
+   * The own session for this session key; `open` is called if there is none. Concurrent calls share one promise, and
+   * reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's many sessions do not
+   * evict another's; beyond `holdersWithSessionsMax` keys, all sessions of the key unused longest are dropped.
    */
   own(keyId: string, sessionKey: string, open: () => Promise<OwnSession>): Promise<OwnSession>
-  /** It has ended. */
+  /** Drops an own session that the upstream no longer knows. */
   forget(keyId: string, sessionKey: string, session: OwnSession): void
 }
 
-/** Tells ours from what clients make up. */
+/** Distinguishes session ids that were sealed here from ids that a client invented. */
 const prefix = 'postern.'
 
-/** By session key; a promise while it is being opened. */
+/** Keyed by session key. The value is a promise while the session is being opened. */
 type OwnSessions = LRUCache<string, OwnSession | Promise<OwnSession>>
 
-/** `key` seals. */
+/** `key` is the encryption key for session ids; see auth/secrets.ts. */
 export function createSessions(key: Buffer): Sessions {
   const byApiKey = new LRUCache<string, OwnSessions>({ max: holdersWithSessionsMax })
 
@@ -53,6 +56,7 @@ export function createSessions(key: Buffer): Sessions {
   function openInto(sessions: OwnSessions, sessionKey: string, open: () => Promise<OwnSession>): Promise<OwnSession> {
     const opening = open()
     sessions.set(sessionKey, opening)
+    // The entry may have been evicted or replaced in the meantime; then it is left alone. A failure is not cached.
     const settle = (session?: OwnSession) => {
       if (sessions.peek(sessionKey) !== opening) return
       if (session === undefined) sessions.delete(sessionKey)
@@ -78,7 +82,7 @@ export function createSessions(key: Buffer): Sessions {
     },
     forget(keyId, sessionKey, session) {
       const sessions = sessionsOf(keyId)
-      // Somebody may have opened the next one already.
+      // Another request may already have opened the next session; keep that one.
       if (sessions.peek(sessionKey) === session) sessions.delete(sessionKey)
     },
   }

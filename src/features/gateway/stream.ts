@@ -1,4 +1,4 @@
-/** Answers of upstreams, whole and as streams, within budgets of bytes and time. */
+/** Upstream responses, as event streams or whole, relayed and rewritten within limits on bytes and time. */
 
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { PlatformError, type RpcId } from '../../errors.ts'
@@ -15,19 +15,23 @@ import {
   upstreamBodyTimeoutMs,
 } from '../../limits.ts'
 
-/** Of one message, as text. Throws SyntaxError for what is none, and PlatformError. */
+/** Rewrites the text of one JSON-RPC message. Rejects with SyntaxError if it is not one, and with PlatformError. */
 export type Rewrite = (data: string) => Promise<string>
 
 export interface StreamOptions {
-  /** Looks at each message, and gives another in its place. */
+  /** Replaces each message. If left out, the bytes are passed on without parsing. */
   readonly rewrite?: Rewrite
-  /** Called once, however it ends. */
+  /** Called once when the stream ends, for whatever reason. */
   readonly onEnd: () => void
-  /** Given what ends the stream, with a last text for its reader, until what this gives is called. */
+  /** Receives a function that ends the stream after sending `lastWords`. Returns a function that stops watching. */
   readonly watch?: (end: (lastWords: string) => void) => () => void
 }
 
-/** The stream as it comes. It ends early past its budgets, and the upstream with it when the client goes. */
+/**
+ * Relays an upstream's stream, reading only as fast as the client does. The stream ends early after
+ * `streamIdleTimeoutMs` without data, after `streamLifetimeMs` or past `streamBytesMax`. If the client disconnects, the
+ * upstream's stream is cancelled. It always closes normally, never with an error.
+ */
 export function relayStream(
   body: ReadableStream<Uint8Array>,
   { rewrite, onEnd, watch }: StreamOptions,
@@ -46,7 +50,7 @@ export function relayStream(
     void reader.cancel().catch(() => {})
     end()
   }
-  // Whether somebody reads or not.
+  // Also runs while the client is not reading, so an abandoned stream cannot hold its slot for ever.
   const lifetime = setTimeout(stop, streamLifetimeMs)
   const events = rewrite === undefined ? undefined : createRewriter(rewrite)
   let lastWords: Uint8Array | undefined
@@ -75,7 +79,7 @@ export function relayStream(
             return
           }
         } catch {
-          // The upstream broke off: what has come is all there is.
+          // The upstream disconnected, or an event could not be rewritten. What was relayed so far stands.
           stop()
           controller.close()
         } finally {
@@ -88,7 +92,10 @@ export function relayStream(
   )
 }
 
-/** Bytes as a stream that is as far as its reader. `onEnd` is called when all was taken, or the reader left. */
+/**
+ * Bytes as a stream of pieces, each produced when the client is ready for it. `onEnd` is called once all pieces were
+ * taken, or the client disconnected.
+ */
 export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
   let at = 0
   return new ReadableStream<Uint8Array>(
@@ -106,7 +113,7 @@ export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableSt
   )
 }
 
-/** What cannot be rewritten is an error among the events, for the request of this id; the others go on. */
+/** Turns a PlatformError of one event into a JSON-RPC error event for this request id; the stream continues. */
 export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
   return async (data) => {
     try {
@@ -118,7 +125,7 @@ export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
   }
 }
 
-/** An answer of our own, with another message in the place of each. */
+/** Rewrites each message of a response that we generated (a mock's). */
 export async function rewriteResponse(response: Response, rewrite: Rewrite): Promise<Response> {
   const { status, headers, body } = response
   if (body !== null && mediaType(headers.get('content-type')) === 'text/event-stream') {
@@ -127,17 +134,23 @@ export async function rewriteResponse(response: Response, rewrite: Rewrite): Pro
   return new Response(await rewrite(await response.text()), { status, headers })
 }
 
-/** Bytes of a stream of events in, bytes of whole events out. Throws for an event that is too large. */
+/**
+ * Takes the bytes of an event stream as they arrive, and returns the bytes of the events that they complete, rewritten.
+ * Comments lose their text and keep their place, because they keep a connection alive. Throws for an event larger than
+ * `streamEventBytesMax`.
+ */
 function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8Array> {
   const decoder = new TextDecoder()
-  /** Whole events and what is between them, in their order. */
+  /** Parsed events, and the retry and comment lines between them, in order. */
   let parts: (string | EventSourceMessage)[] = []
+  /** Bytes since the last complete event. */
   let pending = 0
   const parser = createParser({
     onEvent: (event) => void parts.push(event),
     onRetry: (milliseconds) => void parts.push(`retry: ${milliseconds}\n\n`),
     onComment: () => void parts.push(':\n\n'),
   })
+  /** Bytes not given to the parser yet; a sink, because joining small chunks one by one would be quadratic. */
   const lines = new Bun.ArrayBufferSink()
   lines.start({ stream: true, asUint8Array: true })
 
@@ -151,8 +164,8 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
     const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1
     const turn = { from: performance.now() }
     let text = ''
-    // Whole lines only: the parser looks through an unfinished one again with every piece of it. A reader that was
-    // behind gets megabytes at once, and hundreds of thousands of events may be in them.
+    // Whole lines only: the parser rescans an unfinished line with every piece of it. In steps of `eventBytesAtOnce`: a
+    // client that was slow can receive megabytes at once, with hundreds of thousands of events in them.
     for (let at = 0; at < end; ) {
       const next = lineEndFrom(bytes, at + eventBytesAtOnce, end)
       hold(bytes.subarray(at, next))
@@ -175,24 +188,25 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
   }
 }
 
-/** Past the end of the line that `at` is in; `end` for none. */
+/** The position after the line that contains `at`; `end` if that line is not complete. */
 function lineEndFrom(bytes: Uint8Array, at: number, end: number): number {
   let next = at
   while (next < end && bytes[next] !== 0x0a && bytes[next] !== 0x0d) next += 1
   return Math.min(next + 1, end)
 }
 
-/** Has this stream had its turn of the event loop? Others have theirs then. */
+/** Whether this stream has used the event loop for `eventLoopSliceMs`. */
 function isOver({ from }: { from: number }): boolean {
   return performance.now() - from >= eventLoopSliceMs
 }
 
+/** Yields to other requests, and starts a new slice. */
 async function nextTurn(turn: { from: number }): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
   turn.from = performance.now()
 }
 
-/** A message as an event of its own. */
+/** A JSON-RPC message as a server-sent event. */
 export function messageEvent(data: string): string {
   return eventText({ event: 'message', id: undefined, data }, data)
 }
@@ -203,9 +217,10 @@ function eventText({ event, id }: EventSourceMessage, data: string): string {
 }
 
 /**
- * The messages of an answer, one or a stream of them, until `take` has what it wants; resolves with the characters that
- * were read for it. `read` makes a message of its text, and throws what that throws. Throws PlatformError
- * `upstream_error`.
+ * Parses the messages of a response, whole or a stream, with `read`, and passes each to `take` until that returns true.
+ * The rest of a stream is cancelled. Resolves with the number of characters parsed. A stream ends at an event that is
+ * not JSON, and after `upstreamBodyTimeoutMs`. Rejects with PlatformError `upstream_error` for a whole response that is
+ * not JSON.
  */
 export async function messagesOf(
   response: Response,
@@ -227,7 +242,7 @@ export async function messagesOf(
   let isDone = false
   let characters = 0
   const reader = relayStream(response.body, {
-    // What is no JSON ends the stream.
+    // An event that is not JSON throws here, which ends the stream.
     async rewrite(data) {
       characters += data.length
       if (!isDone && data !== '') isDone = take(await read(data))

@@ -1,6 +1,6 @@
 /**
- * `.tools` (contract, gateway): a connection's tools by plain HTTP, for callers that speak no MCP. Each request is
- * enforced as the `tools/list` or `tools/call` that it stands for, and answers `{error, message}`.
+ * `.tools` (contract, gateway): a connection's tools over plain HTTP, for callers that do not speak MCP. Each request
+ * is translated into `tools/list` or `tools/call`, and the policy is evaluated on that. Errors are `{error, message}`.
  */
 
 import { invalidRequest, notFound, PlatformError, rateLimited } from '../../errors.ts'
@@ -29,6 +29,12 @@ interface Tool {
   readonly name: string
 }
 
+/**
+ * `getTool` returns the tool of this name, or else the group of tools below it as `{tools}`, or else 404. Listing stops
+ * silently after `toolPagesMax` pages or `upstreamBodyTimeoutMs`: then later pages are missing. It throws
+ * `upstream_error` past `toolsCharsMax` or `toolsListedMax`, and `rate_limited` if the caller's share of memory is used
+ * up.
+ */
 export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'getTool' | 'callTool'> {
   return {
     async listTools(request) {
@@ -69,7 +75,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     },
   }
 
-  /** Those of all pages that are wanted; the others are not held. */
+  /** The wanted tools of all pages; the others are not kept in memory. */
   async function list(call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
     const { caller } = call.context
     const tools: Tool[] = []
@@ -97,15 +103,18 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     }
   }
 
-  /** The result of a request to the connection. Throws PlatformError. */
+  /**
+   * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Throws
+   * PlatformError; a JSON-RPC error of the upstream becomes `invalid_request` or `upstream_error`.
+   */
   async function ask(call: AuthorizedCall, method: string, params: object): Promise<Asked> {
     const first = await answerTo(call, messageFor(method, params, 'handshake'), new Headers())
     const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
-    // It was refused, and nothing was called: a server of the newer revision alone is asked in its own words.
+    // The error says that the revision is unsupported, so nothing was executed and sending again is safe.
     const answer = isTooOld
       ? await answerTo(call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
       : first
-    // Some say that there is no error by giving null.
+    // Some servers send `"error": null` with a result.
     if (answer.error !== undefined && answer.error !== null) {
       const { code, message } = answer.error
       const text = typeof message === 'string' ? message : 'the upstream returned an error without a message'
@@ -126,7 +135,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
   }
 }
 
-/** Dots in a tool's name may arrive as slashes, however they are written. */
+/** The tool's name: the path after `.tools`, with `/` (also `%2F`) read as a dot. Throws 404 if it is empty. */
 function toolNameOf(request: Request): string {
   const name = pathSegments(request.url).slice(3).join('.').replaceAll('/', '.')
   if (name === '') throw notFound()
@@ -137,6 +146,7 @@ function toolResponse(value: object): Response {
   return jsonResponse(JSON.stringify(value), freshJson)
 }
 
+/** Any constant will do: each upstream request carries one message, and its response comes back on it. */
 const requestId = 1
 
 function messageFor(method: string, params: object, era: Message['era']): Message {
@@ -150,14 +160,15 @@ function messageFor(method: string, params: object, era: Message['era']): Messag
   return { body, bytes: new TextEncoder().encode(JSON.stringify(body)), method, id: requestId, era }
 }
 
+/** The headers that the stateless revision requires. */
 function standardHeaders(method: string, params: object): Headers {
   const headers = new Headers({ 'mcp-protocol-version': statelessRevision, 'mcp-method': method })
-  // As base64, whatever characters a name has.
+  // Always as base64, since a name may contain any character.
   if ('name' in params) headers.set('mcp-name', `=?base64?${Buffer.from(String(params.name)).toString('base64')}?=`)
   return headers
 }
 
-/** A result, and how long the text was that it came in. */
+/** A result, and the number of characters that were parsed for it. */
 interface Asked {
   readonly result: object
   readonly characters: number
@@ -168,7 +179,10 @@ interface Answer {
   readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
 }
 
-/** The answer among what comes: whole, or one event of a stream. Throws PlatformError. */
+/**
+ * The JSON-RPC response to our request: the whole body, or one event of a stream, in which notifications may precede
+ * it. An error with a null id counts, because a server that could not read the id sends that. Throws PlatformError.
+ */
 async function firstAnswer(
   response: Response,
   read: (text: string) => Promise<unknown>,

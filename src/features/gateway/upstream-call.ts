@@ -1,4 +1,4 @@
-/** One message to the upstream of a connection, with all that is known of who sends it. */
+/** One message to a connection's upstream, with its caller's context; and the errors that sending it can produce. */
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import { PlatformError } from '../../errors.ts'
@@ -10,35 +10,41 @@ import type { Rewrite } from './stream.ts'
 export interface UpstreamCall {
   readonly ref: ConnectionRef
   readonly connection: Connection
-  /** The connection's own headers, in the clear. */
+  /** The connection's own headers, decrypted. */
   readonly ownHeaders: Readonly<Record<string, string>>
-  /** Whom a session belongs to: the token or key, and the connection as it is pointed. */
+  /** Identifies the owner of a session; see `sessionKeyOf` in forward.ts. */
   readonly sessionKey: string
-  /** Whose share of slots and memory it takes. */
+  /** The call counts against this holder's share of slots and memory. */
   readonly holder: Holder
   readonly message: Message
   /** The client's headers. */
   readonly headers: Headers
-  /** The intermediaries that the request came through (RFC 9110, 7.6.3). */
+  /** The client's `Via` header: the intermediaries that forwarded the request (RFC 9110, 7.6.3). */
   readonly via: string | undefined
-  /** Aborts when the client disconnects; undefined for what is asked for nobody in particular. */
+  /** Aborts when the client disconnects. Undefined for requests that several clients wait for. */
   readonly signal: (() => AbortSignal) | undefined
-  /** Looks at each message of the response, where something must be left out. */
+  /** Rewrites each message of the response. Undefined if the response is passed on unchanged. */
   readonly rewrite: Rewrite | undefined
-  /** Ends an open stream by calling `end` when its credential or connection has ended; returns what stops watching. */
+  /**
+   * Calls `end` once the credential or connection of an open stream is no longer valid. Returns a function that stops
+   * it.
+   */
   readonly watch: (end: (why: PlatformError) => void) => () => void
-  /** Called when nothing more is waited for but that the client reads on. */
+  /** Called once nothing is pending except the client reading the response. */
   readonly onResponse: () => void
 }
 
+/** `upstream_error`: the upstream responded, and the response cannot be used. `what` completes "The upstream …". */
 export function unusableUpstream(what: string, { id }: Pick<Message, 'id'>): PlatformError {
   return new PlatformError('upstream_error', `The upstream ${what}`, { id })
 }
 
+/** `rate_limited`: the caller has used up its share of something. */
 export function tooMany(what: string, { id }: Pick<Message, 'id'>): PlatformError {
   return new PlatformError('rate_limited', `${what}: try again`, { id })
 }
 
+/** `session_not_found`: tells an MCP client to send `initialize` again. */
 export function sessionExpired({ id }: Pick<Message, 'id'>): PlatformError {
   return new PlatformError('session_not_found', 'The session has ended: initialize again', { id })
 }

@@ -1,6 +1,7 @@
 /**
- * What a mocked tool answers: a recorded answer that matches, else one of the examples that its output schema carries,
- * else one made up. The same server, scenario, tool and arguments (equal as JSON, key order aside) give the same one.
+ * Chooses a mocked tool's answer: the first matching recorded answer, or else an example from the output schema, or
+ * else a generated value. Deterministic: the same server, scenario, tool and arguments (equal as JSON, regardless of
+ * key order) give the same answer.
  */
 
 import { rpcCodes } from '../../model/mcp.ts'
@@ -11,21 +12,23 @@ import type { Check, JsonSchema } from './argument-schema.ts'
 export type Tool = NonNullable<ServerDetail['tools']>[number]
 export type Arguments = Readonly<Record<string, unknown>>
 
-/** A tool result, or an error of JSON-RPC. */
+/** A tool result or a JSON-RPC error, to be sent after `delayMs` milliseconds. */
 export type MockAnswer = { readonly delayMs: number } & (
   | { readonly result: object }
   | { readonly error: NonNullable<RecordedAnswer['error']> }
 )
 
 export interface Asked {
+  /** Qualified name. */
   readonly server: string
+  /** '' for none. */
   readonly scenario: string
   readonly tool: Tool
   readonly given: Arguments
   readonly recorded: readonly RecordedAnswer[]
 }
 
-/** The text that stands for the arguments, whatever the order of their keys. */
+/** JSON with sorted keys, so equal values have equal texts. */
 export function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
@@ -35,6 +38,7 @@ export function canonical(value: unknown): string {
   return `{${pairs.join(',')}}`
 }
 
+/** Arguments that violate the input schema yield a result with `isError`. Problems of the fixture yield an `error`. */
 export async function mockAnswer({ server, scenario, tool, given, recorded }: Asked): Promise<MockAnswer> {
   const { knownCheckOf } = await import('./argument-schema.ts')
   let check: Check
@@ -44,7 +48,7 @@ export async function mockAnswer({ server, scenario, tool, given, recorded }: As
     return errorResult(`the inputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
   const problem = check(given)
-  // As MCP has it since 2025-11-25: the model that called may read this and call again.
+  // MCP since 2025-11-25: invalid arguments are a tool result, which the calling model can read and correct.
   if (problem !== undefined) return { delayMs: 0, result: { content: [text(problem)], isError: true } }
 
   const match = recorded.find((one) => one.tool === tool.name && holds(given, one.arguments ?? {}))
@@ -77,7 +81,7 @@ export async function mockAnswer({ server, scenario, tool, given, recorded }: As
   return { delayMs: 0, result: { ...contentFor(value), structuredContent: value } }
 }
 
-/** The fault is in what the mock was given to work with. */
+/** For a mistake in the fixture, not in the call. */
 function errorResult(message: string): MockAnswer {
   return { delayMs: 0, error: { code: rpcCodes.internal, message } }
 }
@@ -86,12 +90,12 @@ function text(words: string) {
   return { type: 'text', text: words }
 }
 
-/** Clients that know no structured content read it as text. */
+/** Structured content as text, for clients that do not support structured content. */
 function contentFor(structured: unknown): { content: object[] } {
   return { content: structured === undefined ? [] : [text(JSON.stringify(structured))] }
 }
 
-/** Objects at least these fields, everything else the same. */
+/** Whether the value matches: objects must have at least the wanted fields; lists and scalars must be equal. */
 function holds(value: unknown, wanted: unknown): boolean {
   if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted))
     return canonical(value) === canonical(wanted)

@@ -1,7 +1,7 @@
 /**
- * JSON Schema (2020-12) of a tool: checks arguments and results. Patterns are run by re2js in linear time, like those
- * of policies. One that RE2 does not know, or that is too costly, is not looked at in arguments; of a result nobody
- * could say that it fits.
+ * Validates a tool's arguments and results against its JSON Schemas (2020-12). Patterns run on re2js in linear time, as
+ * those of policies do. A pattern that RE2 does not support, or that is too costly, is ignored for arguments. For
+ * results it is an error (UnknownPattern), because a generated result could not be checked against it.
  */
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -12,15 +12,18 @@ import { patternProblem } from '../../policy/patterns.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** What is wrong with a value, with its place in it; undefined for one that is as the schema says. */
+/** The errors of a value, with their paths, as text; undefined for a valid value. */
 export type Check = (value: unknown) => string | undefined
 
-/** What patterns may still cost, in instructions times characters: one of them is cheap, and values are many. */
+/** The remaining cost that patterns may take on one value, in instructions times characters. */
 interface Budget {
   left: number
 }
 
-/** Searched, not anchored, as JSON Schema has it. Past the budget nothing matches. */
+/**
+ * A pattern that matches anywhere in the text, as JSON Schema requires. An unsupported pattern matches every text. Once
+ * the budget is used up nothing matches.
+ */
 export function patternOf(
   pattern: string,
   budget: Budget = { left: mockPatternCostMax },
@@ -32,15 +35,15 @@ export function patternOf(
       budget.left -= size * (text.length + 1)
       return budget.left >= 0 && (program?.test(text) ?? true)
     },
-    // ajv takes two patterns with the same text for one.
+    // ajv identifies a pattern by this text.
     toString: () => pattern,
   }
 }
 
-/** By schema, which is read anew with its server. */
+/** Keyed by schema object; schemas are parsed anew with each version of the registry, so old entries are collected. */
 const known = { arguments: new WeakMap<JsonSchema, Check>(), result: new WeakMap<JsonSchema, Check>() }
 
-/** The same, compiled once. */
+/** `checkOf`, compiled once per schema object. */
 export function knownCheckOf(schema: JsonSchema, name: 'arguments' | 'result'): Check {
   const kept = known[name].get(schema)
   if (kept !== undefined) return kept
@@ -49,25 +52,26 @@ export function knownCheckOf(schema: JsonSchema, name: 'arguments' | 'result'): 
   return check
 }
 
-/** Nobody could say of a result that it fits: RE2 does not know a pattern of its schema. */
+/** A result schema has a pattern that RE2 does not support, so results cannot be validated. */
 export class UnknownPattern extends Error {
   override readonly name = 'UnknownPattern'
 }
 
 /**
- * Throws UnknownPattern, and what ajv throws for a schema that cannot be used; `isStrict`: for one too that only
- * looks as if it could.
+ * Compiles a schema. `name` is the root of the paths in errors. `isStrict` also validates the schema itself, against
+ * the meta-schema. Throws UnknownPattern, and Error for a schema that ajv cannot compile.
  */
 export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isStrict = false } = {}): Check {
-  // Whatever draft it names, it is read as 2020-12; an id would clash with that of the next tool.
+  // Always read as 2020-12, whatever draft it names. Its own `$id` is dropped: references are resolved within the
+  // schema.
   const { $schema: _, $id: __, ...rest } = schema
-  // What `#` refers to.
+  // The base of references such as `#/$defs/…`.
   const own = { ...rest, $id: 'tool:schema' }
   const unknown = new Set<string>()
   const budget: Budget = { left: Number.POSITIVE_INFINITY }
   const made = (allErrors: boolean) => ajv({ allErrors, budget, onUnknown: (pattern) => unknown.add(pattern) })
   const instance = made(true)
-  // The first says it; the others say it again for each form that a keyword may have.
+  // Only the first error is shown; the others repeat it for each form that a keyword may take.
   const [wrong] = isStrict && instance.validateSchema(own) !== true ? (instance.errors ?? []) : []
   if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
   const ofSmall = instance.compile(own)
@@ -77,7 +81,7 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isSt
   }
   return (value) => {
     budget.left = mockPatternCostMax
-    // Of a large value the first mistake is told: it may have one for each of its parts.
+    // For a large value, validation stops at the first error: there might be one for each of its parts.
     const isLarge = JSON.stringify(value).length > valueCharsSmall
     if (isLarge) ofLarge ??= made(false).compile(own)
     const validate = isLarge && ofLarge !== undefined ? ofLarge : ofSmall
@@ -90,6 +94,7 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isSt
   }
 }
 
+/** Characters of JSON up to which all errors of a value are collected. */
 const valueCharsSmall = 16 * 1024
 
 interface AjvOptions {
@@ -98,7 +103,7 @@ interface AjvOptions {
   readonly onUnknown: (pattern: string) => void
 }
 
-/** One for each compiled schema: what one tool defines, another does not know. */
+/** A new instance for each schema, so that no definitions are shared between tools. */
 function ajv({ allErrors, budget, onUnknown }: AjvOptions): Ajv2020 {
   const engine = (pattern: string) => {
     if (patternProblem(pattern) !== undefined) onUnknown(pattern)
@@ -112,7 +117,7 @@ function ajv({ allErrors, budget, onUnknown }: AjvOptions): Ajv2020 {
     code: { regExp: Object.assign(engine, { code: 'patternOf' }) },
   })
   addFormats.default(instance, { mode: 'fast' })
-  // The package's own compares each item with each other one.
+  // ajv's own implementation compares all pairs of items, which is quadratic; this one compares digests.
   instance.removeKeyword('uniqueItems')
   instance.addKeyword({
     keyword: 'uniqueItems',
@@ -126,10 +131,10 @@ function ajv({ allErrors, budget, onUnknown }: AjvOptions): Ajv2020 {
   return instance
 }
 
-/** By object, as long as its call is there: each part is looked at once, however deep lists stand in each other. */
+/** Digests by object, so that nested lists with `uniqueItems` do not compute those of inner values repeatedly. */
 const digests = new WeakMap<object, string>()
 
-/** The same for values that are equal as JSON. */
+/** Equal for values that are equal as JSON, regardless of key order. */
 function digestOf(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   const known = digests.get(value)
@@ -144,6 +149,7 @@ function digestOf(value: unknown): string {
   return digest
 }
 
+/** An ajv error as text, with the path in dot notation. */
 function inWords(
   { instancePath, keyword, params, message = 'is not as it should be' }: ErrorObject,
   name: string,

@@ -1,11 +1,12 @@
-/** A message to a mocked server, and what the server calls itself. */
+/** A message to a mocked server, and the server's own name and version. */
 
 import type { RegistrySnapshot } from '../../auth/registry.ts'
 import type { ServerDetail } from '../../model/server.ts'
 
 export interface MockCall {
-  /** The registered server. */
+  /** The qualified name of the registered server. */
   readonly server: string
+  /** The connection's scenario; '' for none. */
   readonly scenario: string
   readonly registry: RegistrySnapshot
   readonly message: {
@@ -14,12 +15,13 @@ export interface MockCall {
     readonly id: string | number | null
     readonly era: 'handshake' | 'stateless'
   }
-  /** Those of MCP count. */
+  /** The client's headers, of which only MCP headers matter. */
   readonly headers: Headers
-  /** That it came with, and that may be given up. */
+  /** The HTTP request, whose signal aborts when the client disconnects. */
   readonly request: Request
 }
 
+/** `serverInfo` of MCP. */
 export function serverIdentity({ qualifiedName, displayName }: ServerDetail) {
   return { name: qualifiedName, title: displayName, version: 'mock' }
 }

@@ -1,20 +1,21 @@
-/** Values that look like their field's name: `city` is a city, `summary` says something of the scenario. */
+/** Texts that suit a field's name: a city for `city`, a phrase from the scenario for `summary`. */
 
 import type { Faker } from '@faker-js/faker'
 import { type JsonSchema, patternOf } from './argument-schema.ts'
 
+/** The sources for texts. */
 export interface Likeness {
-  /** Seeded by whoever asks. */
+  /** Already seeded. */
   readonly faker: Faker
-  /** What the connection's scenario says, in parts; what the tool says of itself where there is none. */
+  /** The phrases of the scenario, or of the tool's description if there is none. */
   readonly phrases: readonly string[]
-  /** A scenario in full. */
+  /** The same in full. */
   readonly scenarioText: string
 }
 
 type Make = (fieldValue: Likeness, name: string) => string
 
-/** By the field's name, words joined by `_`; the first that fits. */
+/** Generators by field name, in lower case with words joined by `_`. The first match wins, so order matters. */
 const generators: readonly (readonly [name: RegExp, make: Make])[] = [
   [/e_?mail$/, ({ faker }) => faker.internet.exampleEmail()],
   [/(?:url|uri|link|href)$/, ({ faker }) => `https://example.com/${faker.lorem.slug(2)}`],
@@ -66,7 +67,7 @@ const generators: readonly (readonly [name: RegExp, make: Make])[] = [
 
 const noun: Make = ({ faker }) => faker.word.noun()
 
-/** A text for a field of this name, or undefined where no such text is within the bounds of its schema. */
+/** A text for a field of this name, cut to `maxLength`. Undefined if it violates `minLength` or `pattern`. */
 export function textFor(name: string, schema: JsonSchema, fieldValue: Likeness): string | undefined {
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')

@@ -1,6 +1,6 @@
 /**
- * A result that fits a tool's output schema, the same for the same seed: the structure comes from a schema faker, and
- * what its texts and numbers look like from the names of their fields.
+ * Generates a result that fits a tool's output schema, always the same for the same seed. json-schema-faker generates
+ * the structure; texts and numbers are then replaced by values that suit the names of their fields.
  */
 
 import { faker } from '@faker-js/faker/locale/en'
@@ -9,20 +9,22 @@ import { madeUpDepthMax, madeUpSizeMax, madeUpTriesMax } from '../../limits.ts'
 import type { Check, JsonSchema } from './argument-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
+/** What to generate. */
 export interface Wanted {
   readonly schema: JsonSchema
   readonly check: Check
   readonly seed: number
-  /** What the tool was asked with: fields of the same name answer the same, so that one gets what one asked for. */
+  /** The arguments of the call. A top-level field of the same name and type repeats its argument. */
   readonly given: Readonly<Record<string, unknown>>
+  /** The scenario, or the tool's description if there is none. */
   readonly scenarioText: string
 }
 
-/** Undefined where nothing that fits was found. */
+/** Undefined if no try yields a value that passes `check`, or the schema requires a value above `madeUpSizeMax`. */
 export function generateValue({ schema, check, seed, given, scenarioText }: Wanted): unknown {
   if (leastSize(schema) > madeUpSizeMax) return undefined
   for (let attempt = 0; attempt < madeUpTriesMax; attempt += 1) {
-    // The last half without likeness: a field may be bound to others in a way that only the faker follows.
+    // The second half of the tries keeps the faker's own values: replacing one can violate a rule between fields.
     const isPlain = attempt >= madeUpTriesMax / 2
     const value = generateFrom(schema, seed + attempt, given, scenarioText, isPlain)
     if (value !== undefined && check(value) === undefined) return value
@@ -30,6 +32,7 @@ export function generateValue({ schema, check, seed, given, scenarioText }: Want
   return undefined
 }
 
+/** One try. `isPlain`: without replacing values. */
 function generateFrom(
   schema: JsonSchema,
   seed: number,
@@ -51,11 +54,15 @@ function generateFrom(
       }),
     })
   } catch {
-    // The faker gives up on what contradicts itself.
+    // The faker throws for a schema that contradicts itself.
     return undefined
   }
 }
 
+/**
+ * The replacement for one generated value. Values that the schema fixes (`const`, `enum`, `format`, `multipleOf`) are
+ * kept. `path` is a JSON pointer; items of a list use the name of the list.
+ */
 function applyFieldValue(
   value: unknown,
   schema: JsonSchema,
@@ -78,13 +85,13 @@ function applyFieldValue(
   return value
 }
 
-/** Money and measures have two decimals, places four. */
+/** Two decimals, as for money and measures; four for coordinates. */
 function round(value: number, name: string): number {
   const decimals = /lat|lon|lng/i.test(name) ? 4 : 2
   return Number(value.toFixed(decimals))
 }
 
-/** Within one year that stands still, and at places that are nobody's. */
+/** Dates in one fixed year, and domains and addresses reserved for documentation (RFC 2606, RFC 5737). */
 const formats: Record<string, (random: Random) => string> = {
   date: day,
   'date-time': (random) => `${day(random)}T${two(random.int(7, 18))}:${two(random.int(0, 59))}:00Z`,
@@ -114,8 +121,9 @@ function address(random: Random): string {
 }
 
 /**
- * How many parts a value has at least that the schema asks for, characters of texts included. Lists in lists multiply,
- * and so do references that come back to themselves: infinite where it takes too long to count.
+ * A lower bound for the size of a valid value: its parts and the characters of its texts. Nested lists and recursive
+ * references multiply, so a small schema can require a huge value. Infinity if counting takes more than `madeUpSizeMax`
+ * steps.
  */
 function leastSize(root: JsonSchema): number {
   let looks = 0
@@ -139,7 +147,7 @@ function leastSize(root: JsonSchema): number {
       sum(sizes(prefixItems)) +
       count * (count > 0 ? of(items, levels - 1) : 0) +
       sum(sizes(allOf)) +
-      // Of alternatives the largest: whichever the faker takes.
+      // The largest alternative, since the faker may choose any.
       Math.max(0, ...sizes(anyOf)) +
       Math.max(0, ...sizes(oneOf))
     )
@@ -147,7 +155,7 @@ function leastSize(root: JsonSchema): number {
   return of(root, madeUpDepthMax)
 }
 
-/** What a reference within the schema names; undefined for any other. */
+/** The target of a local reference (`#/…`); undefined for any other. */
 function resolveReference(root: JsonSchema, reference: string): unknown {
   if (!reference.startsWith('#')) return undefined
   return reference
@@ -158,8 +166,9 @@ function resolveReference(root: JsonSchema, reference: string): unknown {
 }
 
 /**
- * The faker runs `patternProperties` in the runtime's RegExp, which must not see patterns of others. A list that may be
- * empty tells nothing: it gets an item, where that cannot go on forever.
+ * The schema for the faker. `patternProperties` is removed: the faker would run its patterns in the runtime's RegExp,
+ * which can take exponential time. A list that may be empty gets at least one item, to be a useful example, unless its
+ * items contain references, which might recurse.
  */
 function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   if (Array.isArray(schema)) return schema.map((part) => prepareSchema(part, isPlain))

@@ -1,4 +1,4 @@
-/** What a mock could not do with its fixtures: nothing that keeps them from being loaded, and nothing that is right. */
+/** Warnings about fixtures that load, but that a mock could not use or that clients would not accept. */
 
 import { specTypeSchemas } from '@modelcontextprotocol/server'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
@@ -6,16 +6,17 @@ import type { ServerDetail } from '../../model/server.ts'
 import { placeOf } from '../../schema/check.ts'
 import { type Check, checkOf, type JsonSchema, UnknownPattern } from './argument-schema.ts'
 
-/** The kinds of content that MCP has. */
+/** The content types of MCP. */
 const contentTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
 
 export interface MockAdvice {
-  /** With its place in words. */
+  /** The warning, beginning with the server and tool that it is about. */
   readonly line: string
-  /** Wrong for every client; else it may be meant so. */
+  /** True: certainly a mistake. False: possibly intended. */
   readonly isWrong: boolean
 }
 
+/** Checks the schemas of all tools, and each recorded answer against its tool's schemas. */
 export function lintMocks(servers: readonly ServerDetail[], mocks: readonly RecordedAnswer[]): MockAdvice[] {
   const advice: MockAdvice[] = []
   const wrong = (line: string) => void advice.push({ line, isWrong: true })
@@ -30,7 +31,7 @@ export function lintMocks(servers: readonly ServerDetail[], mocks: readonly Reco
       tryCheck(tool.inputSchema, 'arguments', (why) => wrong(`${place}: the inputSchema cannot be used: ${why}`))
       if (outputSchema === undefined) continue
       const check = tryCheck(outputSchema, 'result', (why, error) => {
-        // A pattern that RE2 does not know is good JSON Schema, and no fault of whoever mocks the tool.
+        // A pattern that RE2 does not support is still valid JSON Schema, so it is not reported as a mistake.
         const say = error instanceof UnknownPattern ? doubtful : wrong
         say(`${place}: the outputSchema cannot be used, so only recorded answers are given: ${why}`)
       })
@@ -62,10 +63,10 @@ export function lintMocks(servers: readonly ServerDetail[], mocks: readonly Reco
   return advice
 }
 
-/** Where a result is not one that MCP clients would take. */
+/** The paths at which a result violates MCP's own schema. */
 function invalidResultPaths(result: object): string[] {
   const checked = specTypeSchemas.CallToolResult['~standard'].validate(result)
-  // The package answers at once; its interface leaves room for others.
+  // The package validates synchronously; only its interface also allows a promise.
   if (checked instanceof Promise || checked.issues === undefined) return []
   return checked.issues.map(({ path = [] }) =>
     placeOf(path.map((part) => (typeof part === 'object' ? part.key : part)) as (string | number)[]),
@@ -86,8 +87,8 @@ function tryCheck(
 }
 
 /**
- * Why no call that the schema takes holds these arguments; undefined where one may. A call may hold more than is
- * recorded.
+ * Why no valid call can match these recorded arguments; undefined if one can. A call may have more arguments than were
+ * recorded, so the schema is relaxed first.
  */
 function impossibleArguments(wanted: object, schema: JsonSchema | undefined): string | undefined {
   if (schema === undefined) return undefined
@@ -95,15 +96,17 @@ function impossibleArguments(wanted: object, schema: JsonSchema | undefined): st
   return check?.(wanted)
 }
 
-/** Keywords that ask for more than is there, or of which a part may hold where the whole does not. */
+/**
+ * Keywords that a part of a valid value can violate: they require something to be present, or they are not monotonic.
+ */
 const wholes = new Set([
   ...['required', 'minProperties', 'dependentRequired', 'dependentSchemas', 'dependencies', 'unevaluatedProperties'],
   ...['not', 'if', 'then', 'else', 'oneOf'],
 ])
-/** Keywords whose value is schemas by name. */
+/** Keywords whose value is an object of schemas by name. */
 const named = new Set(['properties', 'patternProperties', '$defs', 'definitions'])
 
-/** A schema that takes every part of what this one takes, and perhaps more. */
+/** A schema that accepts every part of every value that the given one accepts, and possibly more. */
 function partialSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(partialSchema)
   if (typeof schema !== 'object' || schema === null) return schema
@@ -112,6 +115,7 @@ function partialSchema(schema: unknown): unknown {
     if (wholes.has(keyword)) continue
     const isValue = keyword === 'const' || keyword === 'enum'
     if (isValue) {
+      // Scalars only: a recorded object need only be a part of the required one.
       if ([value].flat().every((one) => typeof one !== 'object' || one === null)) wide[keyword] = value
     } else if (named.has(keyword) && typeof value === 'object' && value !== null) {
       wide[keyword] = Object.fromEntries(Object.entries(value).map(([name, part]) => [name, partialSchema(part)]))

@@ -1,7 +1,7 @@
 /**
- * A mocked MCP server: the registered server's tools, resources and prompts, answered without any network. The official
- * package speaks the protocol, in both eras; a `tools/call`, which is what mocks are asked all day, is answered without
- * it, because its answer is known.
+ * Mocked MCP servers: the registered server's tools, resources and prompts, without a network. The official package
+ * handles the protocol in both eras (protocol.ts). A valid `tools/call`, the most frequent request, is answered here
+ * from a cache of serialized results.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -16,23 +16,24 @@ import { type Arguments, type MockAnswer, mockAnswer, type Tool } from './answer
 import { type MockCall, serverIdentity } from './call.ts'
 
 export interface Mocks {
-  /** Undefined where the server is not registered any more. */
+  /** The response to a message. Undefined if the server is no longer registered. */
   answer(call: MockCall): Promise<Response | undefined>
 }
 
 export interface MocksOptions {
-  /** Resolves after so many milliseconds, or when nobody waits any more. */
+  /** Resolves after `milliseconds`, or when the client disconnects. */
   readonly wait: (milliseconds: number, request: Request) => Promise<void>
 }
 
 interface MockServer {
-  /** Of this reading of the server alone: what was made for another is not found. */
+  /** Unique to this reading of the server, so cached answers of an earlier version are not used. */
   readonly serial: number
   readonly detail: ServerDetail
   readonly tools: ReadonlyMap<string, Tool>
   readonly recorded: readonly RecordedAnswer[]
 }
 
+/** A call of an existing tool. */
 interface Asked {
   readonly server: MockServer
   readonly scenario: string
@@ -40,25 +41,28 @@ interface Asked {
   readonly given: Arguments
 }
 
-/** An answer to a call as it is sent, by era; `error` is left to the official package. */
+/**
+ * An answer with its result serialized for each era. An answer with `error` is sent by the official package instead.
+ */
 interface Ready {
   readonly answer: MockAnswer
   readonly handshake: string
   readonly stateless: string
 }
 
-/** Made once: a response copies them. */
+/** Built once; a Response copies its headers. */
 const headers = new Headers(freshJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
 export function createMocks({ wait }: MocksOptions): Mocks {
   const answers = new LRUCache<string, Ready>({
     maxSize: mockAnswersBytesMax,
+    // Bytes, roughly: texts can take two bytes per character.
     sizeCalculation: ({ handshake, stateless }, key) => key.length + 2 * (handshake.length + stateless.length) + 500,
   })
   let serial = 0
 
-  /** Read once for each snapshot of the registry. */
+  /** Servers are read once for each snapshot of the registry, and collected with it. */
   const serversBySnapshot = new WeakMap<RegistrySnapshot, LRUCache<string, MockServer>>()
 
   function serversOf(registry: RegistrySnapshot): LRUCache<string, MockServer> {
@@ -80,7 +84,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   }
 
   async function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> {
-    // As written: another order of keys is made once more, and comes out the same.
+    // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
     const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
     return answers.get(key) ?? make(key, { server, scenario, tool, given })
   }
@@ -128,6 +132,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   }
 }
 
+/** Otherwise the official package must answer, with the error for an unsupported revision. */
 function isKnownRevision({ message: { era, body }, headers }: MockCall): boolean {
   if (era === 'handshake') {
     const revision = headers.get('mcp-protocol-version')
@@ -137,7 +142,7 @@ function isKnownRevision({ message: { era, body }, headers }: MockCall): boolean
   return _meta?.['io.modelcontextprotocol/protocolVersion'] === statelessRevision
 }
 
-/** Undefined for everything else, and for a call that is not as it should be. */
+/** The call, if the message is a well-formed `tools/call` of an existing tool. */
 function toolCallOf(
   { message: { method, id, body } }: MockCall,
   { tools }: MockServer,

@@ -1,4 +1,7 @@
-/** The protocol around a mocked server, spoken by the official package: handshake, lists, resources and prompts. */
+/**
+ * MCP for a mocked server, by the official package: handshake, lists, resources, prompts, and calls of tools that
+ * mocks.ts does not answer itself.
+ */
 
 import { createMcpHandler, isInitializeRequest, ProtocolError, Server } from '@modelcontextprotocol/server'
 import { rpcCodes } from '../../model/mcp.ts'
@@ -8,9 +11,10 @@ import { type MockCall, serverIdentity } from './call.ts'
 
 type CallTool = (name: string, given: Arguments) => Promise<MockAnswer>
 
+/** A new server object for each request; mocks keep no state between requests. */
 export async function serve(call: MockCall, detail: ServerDetail, callTool: CallTool): Promise<Response> {
   const { message, request } = call
-  // A mock's lists never change: whoever subscribes to changes is told so, instead of being held.
+  // A mock's lists never change. A subscription is refused at once instead of held open without events.
   if (message.method === 'subscriptions/listen') return unsupported(message)
   if (message.method === 'initialize' && !isInitializeRequest(message.body)) return incomplete(message)
   const handler = createMcpHandler(() => serverOf(detail, call.scenario, callTool))
@@ -18,10 +22,10 @@ export async function serve(call: MockCall, detail: ServerDetail, callTool: Call
   call.headers.forEach((value, name) => {
     if (name.startsWith('mcp-') && name !== 'mcp-session-id') headers.set(name, value)
   })
-  // The address is nobody's; the handler looks at the headers and at the body that was read.
+  // The URL is a placeholder: the handler uses only the headers, the signal and the parsed body.
   const asked = new Request('http://localhost/mcp', { method: 'POST', headers, signal: request.signal })
   const answer = await handler.fetch(asked, { parsedBody: message.body })
-  // nginx would keep events until their stream ends.
+  // Without this, nginx buffers an event stream until it ends.
   if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true)
     answer.headers.set('x-accel-buffering', 'no')
   return answer
@@ -31,7 +35,7 @@ function unsupported(message: MockCall['message']): Response {
   return rpcError(message, rpcCodes.methodNotFound, `a mock does not answer ${message.method}`)
 }
 
-/** The package would answer with all that its checker has to say. */
+/** A short error; the package's own would contain the full output of its validator. */
 function incomplete(message: MockCall['message']): Response {
   const needed = 'params needs protocolVersion, capabilities and clientInfo (name, version)'
   return rpcError(message, rpcCodes.invalidParams, needed)
@@ -42,6 +46,7 @@ function rpcError({ id }: MockCall['message'], code: number, message: string): R
   return Response.json({ jsonrpc: '2.0', id, error }, { headers: { 'cache-control': 'no-store' } })
 }
 
+/** `null` for tools, resources or prompts in the details means that the server does not have that capability. */
 function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): Server {
   const { tools, resources, prompts, description } = detail
   const capabilities = {
@@ -89,7 +94,7 @@ function serverOf(detail: ServerDetail, scenario: string, callTool: CallTool): S
   return server
 }
 
-/** A registered tool says null where MCP leaves out. */
+/** Registered tools have null for absent fields; MCP requires those fields to be left out. */
 function withoutNulls(tool: object): object {
   return Object.fromEntries(Object.entries(tool).filter(([, value]) => value !== null))
 }

@@ -1,4 +1,4 @@
-/** The reference of the HTTP API, from the OpenAPI document. */
+/** Renders the OpenAPI document as an HTML page, the API reference. */
 
 import { contentsList, framed, escapeHtml as text } from './frame.ts'
 
@@ -21,7 +21,7 @@ interface Operation {
 
 type Content = Readonly<Record<string, { readonly schema: object; readonly example?: object }>>
 
-/** `basePath` is that of the base URL, without a slash at its end. */
+/** `basePath`: the path of the base URL, without a trailing slash, not escaped. `document`: from `openApiDocument`. */
 export function apiPage(document: object, basePath: string): string {
   const { info, servers, paths, components } = document as Document
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
@@ -69,7 +69,7 @@ ${requestBody === undefined ? '' : `<p>Body: ${reference(requestBody.content)}</
 <div class="wide"><table><tr><th>Status</th><th>Meaning</th><th>Body</th></tr>${answers.join('')}</table></div>`
 }
 
-/** What stands for the parameters of a path. */
+/** Example values for path parameters. */
 const exampleParts: Readonly<Record<string, string>> = {
   namespace: 'acme',
   connectionId: 'notes',
@@ -77,25 +77,25 @@ const exampleParts: Readonly<Record<string, string>> = {
   qualifiedName: 'acme%2Fnotes',
 }
 
-/** A line to paste. */
+/** A curl command to paste into a shell. */
 function exampleOf({ method, path, requestBody, security }: Placed, baseUrl: string): string {
   const target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => exampleParts[name] ?? name)
   const parts = [`curl -s${method === 'get' ? '' : ` -X ${method.toUpperCase()}`} '${baseUrl}${target}'`]
-  // An empty list says that there is none.
+  // An empty list means that the operation needs no credential.
   if (security?.length !== 0) parts.push(`-H "Authorization: Bearer $KEY"`)
   const { example } = requestBody?.content['application/json'] ?? {}
   if (example !== undefined) parts.push(`-H 'Content-Type: application/json'`, `-d '${JSON.stringify(example)}'`)
   return parts.join(' \\\n  ')
 }
 
-/** The schema's name, or the names of those that it may be. */
+/** Links to the schema, or to its alternatives. */
 function reference(content: Content): string {
   const { $ref, anyOf } = (content['application/json']?.schema ?? {}) as { $ref?: string; anyOf?: { $ref?: string }[] }
   const names = [$ref, ...(anyOf ?? []).map((one) => one.$ref)].flatMap((ref) => ref?.split('/').at(-1) ?? [])
   return names.map((name) => `<a href="#${text(name)}"><code>${text(name)}</code></a>`).join(' or ')
 }
 
-/** Text with code in backticks. */
+/** Text as HTML, with `…` as code. */
 function words(description: string): string {
   return text(description).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 }

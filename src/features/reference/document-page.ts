@@ -1,20 +1,20 @@
-/** A document of `docs/` as a page, from its Markdown. */
+/** Renders a document of `docs/` from Markdown to an HTML page. */
 
 import { Marked, Renderer, type Tokens } from 'marked'
 import { contentsList, framed, type Heading } from './frame.ts'
 
 export interface DocumentSource {
   readonly markdown: string
-  /** Names of the documents that have pages. */
+  /** Names of the documents that have pages; links to other files are rendered as plain text. */
   readonly names: ReadonlySet<string>
-  /** Of the base URL, without a slash at its end. */
+  /** The path of the base URL, without a trailing slash; escaped for HTML. */
   readonly basePath: string
 }
 
-/** A page has a list of its parts from so many on. */
+/** A page with at least this many sections has a table of contents. */
 const partsListedFrom = 3
 
-/** The first heading is the title. */
+/** The document's first line must be its title, `# …`. */
 export function documentPage({ markdown, names, basePath }: DocumentSource): string {
   const parts: Heading[] = []
   const idOf = createHeadingIds()
@@ -34,7 +34,7 @@ export function documentPage({ markdown, names, basePath }: DocumentSource): str
       table(this: Renderer, token: Tokens.Table) {
         return `<div class="wide">${Renderer.prototype.table.call(this, token)}</div>\n`
       },
-      // Comments for those who read or generate the Markdown; no document has other HTML.
+      // The only HTML in the documents is comments for readers and generators of the Markdown.
       html: () => '',
       image: () => '',
     },
@@ -45,7 +45,7 @@ export function documentPage({ markdown, names, basePath }: DocumentSource): str
   return framed({ title: `${title} - postern`, basePath, body: `<h1>${title}</h1>\n${contents}${html}` })
 }
 
-/** Undefined for what only the repository has. */
+/** The link target on the site; undefined for files that exist only in the repository. */
 function targetOf(href: string, names: ReadonlySet<string>, basePath: string): string | undefined {
   if (/^(?:#|https?:)/.test(href)) return href
   const [, name = '', part = ''] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
@@ -53,7 +53,7 @@ function targetOf(href: string, names: ReadonlySet<string>, basePath: string): s
   return names.has(name) ? `${basePath}/docs/${name}${part}` : undefined
 }
 
-/** Ids as GitHub makes them, so that a link to a part works in the repository and here. */
+/** Heading ids as GitHub generates them, so that links to sections work there and here. One generator per page. */
 export function createHeadingIds(): (text: string) => string {
   const counts = new Map<string, number>()
   return (text) => {

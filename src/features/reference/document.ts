@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of the platform, made of the very schemas that check requests and fixtures. */
+/** The platform's OpenAPI 3.1 document, generated from the schemas that validate requests and fixtures. */
 
 import { type TSchema, Type } from '@sinclair/typebox'
 import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
@@ -47,7 +47,7 @@ const McpTools = Type.Object({ tools: Type.Array(McpTool) }, { additionalPropert
 const ToolResult = Type.Object({}, open)
 const ToolArguments = Type.Object({}, open)
 
-/** By the names they have in the document. Where one stands inside another it is referred to. */
+/** Schemas by their name in the document. One that occurs inside another becomes a reference. */
 const schemas: Readonly<Record<string, TSchema>> = {
   CreateTokenRequest,
   Constraint,
@@ -72,22 +72,23 @@ const schemas: Readonly<Record<string, TSchema>> = {
 }
 const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
-/** Those of the interface; what describes it is not a part of it. */
+/** The operations of the API. Those that describe the API are not part of it. */
 type DocumentedId = Exclude<OperationId, 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'>
 
-/** What the table of operations does not say about one. */
+/** What the table of operations does not say about one. `errors` has the meaning of each error status. */
 interface Words {
   readonly summary: string
   readonly description: string
+  /** True: needs no credential. */
   readonly open?: boolean
   readonly parameters?: readonly object[]
   readonly body?: TSchema
-  /** Of a body. */
+  /** An example of the request body. */
   readonly example?: object
   readonly answer: TSchema
-  /** Of the answer; 200 without it. */
+  /** The status of success; 200 if left out. */
   readonly status?: number
-  /** Of errors, where it is not the one of the table of operations. */
+  /** The body of errors, where it is not the one that the table of operations implies. */
   readonly error?: TSchema
   readonly errors: Readonly<Record<number, string>>
 }
@@ -293,7 +294,7 @@ const words: Readonly<Record<DocumentedId, Words>> = {
   },
 }
 
-/** `baseUrl` is where the platform is reached. */
+/** `baseUrl`: the URL under which clients reach the platform. */
 export function openApiDocument(baseUrl: string): object {
   const paths: Record<string, object> = {}
   for (const id of Object.keys(words) as DocumentedId[]) {
@@ -358,10 +359,10 @@ function errorSchemaOf(id: DocumentedId): TSchema {
   return errors === 'server' ? ServerError : ErrorBody
 }
 
-/** What only our own checks read. */
+/** Keywords that only our validator knows; they are left out of the document. */
 const ownKeywords = new Set(['errorMessage', 'keyMessage'])
 
-/** A schema as JSON, with a reference for each that has a name, but for `itself`. */
+/** The schema as JSON. Every named schema in it, except `itself`, becomes a reference. */
 function plain(schema: unknown, itself: unknown): unknown {
   const name = nameOf.get(schema)
   if (name !== undefined && schema !== itself) return { $ref: `#/components/schemas/${name}` }

@@ -1,6 +1,6 @@
 /**
- * The documents of `docs/`, which the executable carries: machines without a network have them too. Imported when the
- * first of them is asked for.
+ * The documents of `docs/`, embedded in the executable so that they are available without a network. Imported on the
+ * first request for one.
  */
 
 import architecture from '../../../docs/architecture.md' with { type: 'text' }
@@ -23,10 +23,10 @@ import specification from '../../../docs/specification.md' with { type: 'text' }
 import trust from '../../../docs/trust.md' with { type: 'text' }
 import upgrade from '../../../docs/upgrade.md' with { type: 'text' }
 
-/** The page that lists the others. */
+/** `docs/README.md`, which lists the others. */
 export const indexDocument: string = index
 
-/** Markdown by the name of its page; a test compares them with the folder. */
+/** Markdown by page name. A test checks that the list matches the folder. */
 export const documents: ReadonlyMap<string, string> = new Map([
   ['http-api', httpApi],
   ['policy', policy],

@@ -1,4 +1,4 @@
-/** What all pages of `/docs` have in common: HTML that needs no script, no font and no network. */
+/** The common frame of all pages under `/docs`: HTML and one style sheet, without scripts, fonts or other resources. */
 
 import { createHash } from 'node:crypto'
 
@@ -20,19 +20,20 @@ nav ul { columns: 18rem; padding-left: 1.2rem; }
 .method { font-weight: 700; text-transform: uppercase; }
 summary { cursor: pointer; }
 `
-/** Nothing but this style: no script runs, nothing is loaded, nobody frames the page. */
+/** The `Content-Security-Policy`: only this style sheet. No scripts, no resources, no framing by other pages. */
 export const docsPolicy =
   `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; ` +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 export interface Frame {
   readonly title: string
-  /** Of the base URL, without a slash at its end. */
+  /** The path of the base URL, without a trailing slash; escaped for HTML. */
   readonly basePath: string
   /** HTML. */
   readonly body: string
 }
 
+/** A complete HTML document. `title` is plain text. */
 export function framed({ title, basePath, body }: Frame): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -49,11 +50,13 @@ export interface Heading {
   readonly title: string
 }
 
+/** A table of contents. */
 export function contentsList(headings: readonly Heading[]): string {
   const items = headings.map(({ id, title }) => `<li><a href="#${escapeHtml(id)}">${title}</a></li>`)
   return `<nav aria-label="Contents"><ul>\n${items.join('\n')}\n</ul></nav>`
 }
 
+/** For text and for attribute values in double quotes. */
 export function escapeHtml(plain: string): string {
   return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }

@@ -1,6 +1,6 @@
 /**
- * `GET /openapi.json`, `GET /docs` with its pages, and `GET /` which leads there: what the platform says of itself, to
- * anybody. Browsers ask it for an icon too.
+ * `GET /openapi.json`, `GET /docs` and its pages, and `GET /`, which redirects there. None needs a credential. Browsers
+ * request an icon too; that response is empty.
  */
 
 import { notFound } from '../../errors.ts'
@@ -17,9 +17,9 @@ type ReferenceHandlers = Pick<Handlers, 'home' | 'openApi' | 'docs' | 'apiRefere
 const cached = { 'cache-control': 'public, max-age=300' }
 
 export function referenceHandlers(baseUrl: string): ReferenceHandlers {
-  // A proxy may serve this under a path, which the base URL has and the request no longer.
+  // A proxy may publish the platform under a path, and strip that path from requests; links must contain it.
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, '')
-  // Made when first asked for: most starts are not asked.
+  // Built on first use; most processes never need it.
   let document: object | undefined
   const madeDocument = () => {
     document ??= openApiDocument(baseUrl)
@@ -67,7 +67,7 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
   }
 }
 
-/** Throws 404 where there is no page. */
+/** Throws 404 if `html` is undefined. */
 function pageResponse(html: string | undefined): Response {
   if (html === undefined) throw notFound()
   return new Response(html, {

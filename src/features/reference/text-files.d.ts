@@ -1,4 +1,4 @@
-/** Documents are imported as their text. */
+/** Markdown files are imported as text. */
 
 declare module '*.md' {
   const text: string

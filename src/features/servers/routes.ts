@@ -1,4 +1,4 @@
-/** `GET /servers/{qualifiedName}` (specification 4.3). */
+/** `GET /servers/{qualifiedName}`: the details of a registered server (specification 4.3). */
 
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
@@ -13,7 +13,7 @@ import { type Access, decide } from '../../policy/decide.ts'
 export interface ServerDeps {
   readonly authorizer: Pick<Authorizer, 'authenticate'>
   readonly denials: Denials
-  /** Told of details that were answered: they may answer the next request for them. */
+  /** Called with each response body, so that the fast lane can reuse it. */
   readonly onDetails: (context: RequestContext, json: Uint8Array) => void
 }
 
@@ -29,7 +29,7 @@ export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): 
       const decision = decide(caller.blocks, access)
       if (!decision.allowed) denials.policy(request, caller, access, decision)
       if (!decision.allowed && !decision.visible) throw notFound()
-      // Registered servers are visible to every caller, so absence is told before a missing permission.
+      // Registered servers are visible to every caller whose policy does not hide them, so 404 precedes 403.
       const json = await registry.serverJson(qualifiedName)
       if (json === undefined) throw notFound()
       if (!decision.allowed) throw forbidden(decision) // 403
@@ -40,7 +40,7 @@ export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): 
   }
 }
 
-/** `ns/server`, or `ns` for a namespace-only server, which may keep its slash: `/servers/ns%2F`. */
+/** `ns/server`, or `ns` for a namespace-only server, which may have a trailing slash: `/servers/ns%2F`. */
 function readQualifiedName(url: string): string | undefined {
   const name = nameAfter('/servers/', url)
   const trimmed = name?.endsWith('/') === true ? name.slice(0, -1) : name

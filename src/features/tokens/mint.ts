@@ -1,4 +1,7 @@
-/** Minting: what a new token's claims are (spec 4.1; contract 3). No I/O but the caller's own look-ups, no clock. */
+/**
+ * Determines the claims of a new token (specification 4.1; contract 3). A child token inherits its parent's policy and
+ * never outlives it. No clock, and no I/O except registry look-ups and `sign`.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
@@ -14,18 +17,24 @@ const requestShape = validatorOf(CreateTokenRequest)
 export interface MintOptions {
   readonly caller: Caller
   readonly registry: RegistrySnapshot
+  /** `iss` and `aud` of the token. */
   readonly issuer: string
+  /** Unix seconds. */
   readonly nowSeconds: number
   /** Signs the claims into a token. */
   readonly sign: (claims: ServiceTokenClaims) => Promise<string>
 }
 
-/** Throws `invalid_request`, `policy_too_large` and `forbidden`. `body` is undefined when there was none. */
+/**
+ * `body` is undefined for an empty request body. `expiresAt` is ISO 8601. Throws `invalid_request`, `policy_too_large`,
+ * `forbidden`, and what `sign` throws.
+ */
 export async function mint(body: unknown, { caller, registry, issuer, nowSeconds, sign }: MintOptions) {
   const { policy = [], organizationId } = readCreateTokenRequest(body)
   const parent = caller.token
   const whole = [...(parent?.policy ?? []), ...policy]
-  // Before anything is compiled or signed: what cannot fit a token costs nothing.
+  // A lower bound of the token's size: base64url of the policy alone. Checked before patterns are compiled or anything
+  // is signed, so that a policy that cannot fit costs nothing.
   const atLeast = Math.ceil((Buffer.byteLength(JSON.stringify(whole)) * 4) / 3)
   if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
   const blocks = readBlocks(policy, caller.blocks)
@@ -59,13 +68,13 @@ function tooLarge(chars: number): PlatformError {
   return new PlatformError('policy_too_large', message)
 }
 
-/** The same refusal for an organization that is not the caller's to lead and for one that does not exist. */
+/** False for an organization that the caller does not lead and for one that does not exist, alike. */
 async function mayScopeTo(organizationId: string, caller: Caller, registry: RegistrySnapshot): Promise<boolean> {
   if (caller.organizationId !== undefined && caller.organizationId !== organizationId) return false
   return isOrganizationAdmin(caller, organizationId, registry)
 }
 
-/** Zero bytes, `{}` and `null` mean "no policy"; `null` is what the official client sends (contract 3). */
+/** An empty body, `{}` and `null` mean "no policy"; the official client sends `null` (contract 3). */
 function readCreateTokenRequest(body: unknown): CreateTokenRequest {
   if (body === undefined || body === null) return {}
   if (!requestShape.isValid(body)) {
@@ -75,7 +84,7 @@ function readCreateTokenRequest(body: unknown): CreateTokenRequest {
   return body
 }
 
-/** `inherited` are the parent's: patterns cost what they cost together. */
+/** `inherited`: the parent's blocks, because the limits on patterns apply to all of them together. */
 function readBlocks(policy: CreateTokenRequest['policy'] & object, inherited: readonly Block[]) {
   if (policy.length === 0) return []
   const read = readPolicy(policy)

@@ -1,4 +1,4 @@
-/** `POST /tokens` (spec 4.1) and the public keys that verify what it mints. */
+/** `POST /tokens` (specification 4.1), and the public keys that verify its tokens, as a JWK Set (RFC 7517). */
 
 import { createHash } from 'node:crypto'
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
@@ -21,11 +21,12 @@ import type { Signers } from './signers.ts'
 export interface TokenDeps {
   readonly authenticator: Authenticator
   readonly signers: Pick<Signers, 'sign'>
-  /** By API key. */
+  /** Limits minting per API key. */
   readonly mints: RateLimit
   readonly audit: Audit
   readonly denials: Denials
   readonly issuer: string
+  /** Milliseconds since 1970. */
   readonly now: () => number
   readonly observer: { minted(): void; refused(reason: string): void } | undefined
 }
@@ -50,7 +51,7 @@ export function tokenHandlers({
         if (wait > 0) throw rateLimited('This API key is minting tokens too fast', wait) // 429
         refuseQuery(request.url) // 400
         const body = await readJsonBody(request) // 400
-        // A body may take its time; what was revoked meanwhile mints nothing.
+        // The client may have sent the body slowly; a credential that was revoked in the meantime must not mint.
         const { caller, registry } = await authenticator.authenticate(request) // 401
         const nowSeconds = Math.floor(now() / 1000)
         const { active } = await authenticator.keys()
@@ -60,9 +61,9 @@ export function tokenHandlers({
         }
         // 400, 403, 503
         const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign })
-        // It waited for its signature: what was revoked meanwhile is given to nobody.
+        // Signing may have waited; if the credential was revoked in the meantime, the token is discarded.
         await authenticator.authenticate(request) // 401
-        // Before the answer: a token that is in the world is in the log.
+        // Before the response, so that every token that exists outside is in the audit log.
         await audit.record('token.minted', mintedFields(claims, active.kid))
         authenticator.minted(token)
         observer?.minted()
@@ -82,7 +83,7 @@ export function tokenHandlers({
   }
 }
 
-/** The policy itself may hold what is nobody's business; its hash tells whether two tokens have the same one. */
+/** The policy may contain confidential values, so only its hash is logged; it shows whether two policies are equal. */
 function mintedFields({ jti, par, sub, key, org, exp, policy }: ServiceTokenClaims, kid: string): AuditFields {
   const policyHash = createHash('sha256').update(JSON.stringify(policy)).digest('hex')
   return { jti, par, userId: sub, keyId: key, organizationId: org, exp, kid, constraints: policy.length, policyHash }

@@ -1,6 +1,7 @@
 /**
- * A few threads that sign tokens, so that minting takes cores that are free and holds up no reader. What waits for them
- * is bounded, and shared by callers: one that mints in bursts leaves room for the others.
+ * Worker threads that sign tokens, so that minting uses idle cores and does not block the event loop. Pending
+ * signatures are limited to `pendingSignaturesMax` and divided fairly among callers, so a burst of one caller leaves
+ * room for the others.
  */
 
 import { availableParallelism } from 'node:os'
@@ -11,20 +12,28 @@ import { createShares, type Holder } from '../../http/shares.ts'
 import { pendingSignaturesMax, signaturesBehind, signersMax } from '../../limits.ts'
 import { setThreadPriority } from './thread-priority.ts'
 
+/** Sent to a worker. */
 export interface SigningRequest {
+  /** Repeated in the worker's reply. */
   readonly id: number
+  /** The signing input: header and payload of the token. */
   readonly text: string
+  /** The seed and then the public key, as tweetnacl has it. */
   readonly secretKey: Uint8Array
 }
 
-/** A signature, or, first of all, the system's number of the thread. */
+/** Sent by a worker: first its thread id in the operating system, then signatures. */
 export type ThreadMessage =
   | { readonly id: number; readonly signature: string }
   | { readonly thread: number | undefined }
 
 export interface Signers {
-  /** The signature of the text, encoded. Rejects with `unavailable` where too many wait. */
+  /**
+   * The signature of the text, in base64url. Rejects with `unavailable` if the holder has too many pending signatures,
+   * and with Error if the worker fails.
+   */
   sign(text: string, key: SigningKey, holder: Holder): Promise<string>
+  /** Stops all workers. Pending signatures never resolve. */
   close(): void
 }
 
@@ -35,14 +44,15 @@ interface Waiting {
 
 interface Thread {
   readonly worker: Worker
-  /** Undefined until it has said so, and where the system does not tell. */
+  /** Its thread id in the operating system. Undefined until reported, and if the system does not provide it. */
   number: number | undefined
-  /** It competes for the processor. Otherwise it signs only where nobody else has something to do. */
+  /** True: it runs at normal priority, because its queue is long. False: it runs only when a core would be idle. */
   isBehind: boolean
+  /** By request id. */
   readonly waiting: Map<number, Waiting>
 }
 
-/** One core is left for requests. Threads are started by the first tokens that are minted: most processes need none. */
+/** By default one core is left for the event loop. Threads start when tokens are minted; most processes need none. */
 export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))): Signers {
   const threads = new Set<Thread>()
   const shares = createShares(pendingSignaturesMax)
@@ -60,9 +70,10 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
       }
       waiting.get(data.id)?.resolve(data.signature)
       waiting.delete(data.id)
+      // The queue is empty: back to idle priority.
       if (thread.isBehind && waiting.size === 0) compete(thread, false)
     }
-    // It is not used again: the next token starts another one.
+    // A failed worker is not reused; a later token starts another one.
     worker.onerror = ({ message }) => {
       threads.delete(thread)
       for (const { reject } of waiting.values()) reject(new Error(`the thread that signs ended: ${message}`))
@@ -72,12 +83,13 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
     return thread
   }
 
+  /** Sets the priority: normal or idle. */
   function compete(thread: Thread, isBehind: boolean): void {
     thread.isBehind = isBehind
     setThreadPriority(thread.number, isBehind ? 'normal' : 'idle')
   }
 
-  /** The one with the least to do, or another one while all have something. */
+  /** The thread with the shortest queue; a new one if all are busy and there are fewer than `count`. */
   function least(): Thread {
     const [first] = [...threads].sort((a, b) => a.waiting.size - b.waiting.size)
     return first === undefined || (first.waiting.size > 0 && threads.size < count) ? start() : first
@@ -95,7 +107,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
         lastId += 1
         const { promise, resolve, reject } = Promise.withResolvers<string>()
         thread.waiting.set(lastId, { resolve, reject })
-        // Where the processors are busy without end, a thread that gives way to all signs two tokens a second.
+        // If all cores are constantly busy, a thread at idle priority signs only two tokens per second.
         if (!thread.isBehind && thread.waiting.size >= signaturesBehind) compete(thread, true)
         thread.worker.postMessage({ id: lastId, text, secretKey } satisfies SigningRequest)
         return await promise
@@ -110,7 +122,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
   }
 }
 
-/** Where the thread's program is: in the executable beside the main one, by its place there. */
+/** The worker's program: bundled in the executable under its path below `src`, or the source file. */
 function program(): string {
   return isCompiled ? './features/tokens/signing-worker.ts' : new URL('./signing-worker.ts', import.meta.url).href
 }

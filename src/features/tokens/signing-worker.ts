@@ -1,4 +1,7 @@
-/** A thread that signs: tweetnacl takes 1.5 ms for a signature, which nobody else should wait for (`signers.ts`). */
+/**
+ * The worker thread that signs tokens: tweetnacl takes 1.5 ms per signature, too long for the event loop
+ * (`signers.ts`).
+ */
 
 import { signatureOf } from '../../auth/signature.ts'
 import type { SigningRequest, ThreadMessage } from './signers.ts'

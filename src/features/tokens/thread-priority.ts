@@ -1,14 +1,14 @@
 /**
- * When the system runs a thread of this process: before others, or only where nobody else wants the processor. Linux
- * with glibc; elsewhere, and where a sandbox forbids it, nothing changes.
+ * The scheduling priority of a thread of this process: normal, or only when a core would otherwise be idle. Works on
+ * Linux with glibc; on other systems, and in a sandbox that forbids it, nothing changes.
  */
 
 import { dlopen } from 'bun:ffi'
 import { readlinkSync } from 'node:fs'
 
-/** Linux's `SCHED_OTHER` and `SCHED_IDLE` (sched(7)). */
+/** `SCHED_OTHER` and `SCHED_IDLE` of Linux (sched(7)). */
 const policies = { normal: 0, idle: 5 } as const
-/** A `struct sched_param`: its one field is 0 for both policies. */
+/** A `struct sched_param`. Its only field, the priority, must be 0 for both policies. */
 const parameters = new Uint8Array(4)
 
 const library = process.platform === 'linux' ? open() : undefined
@@ -17,12 +17,12 @@ function open() {
   try {
     return dlopen('libc.so.6', { sched_setscheduler: { args: ['i32', 'i32', 'ptr'], returns: 'i32' } })
   } catch {
-    // musl has no such library, and no such call either.
+    // With musl there is no such library, and its sched_setscheduler is not implemented.
     return undefined
   }
 }
 
-/** The system's number of the thread that asks; undefined where it has none that we can read. */
+/** The operating system's id of the calling thread. Undefined without `/proc`. */
 export function threadNumber(): number | undefined {
   try {
     return Number(readlinkSync('/proc/thread-self').split('/').at(-1))
@@ -31,7 +31,7 @@ export function threadNumber(): number | undefined {
   }
 }
 
-/** Never fails: a priority is a courtesy. */
+/** Best effort: errors are ignored, because signing works at any priority. */
 export function setThreadPriority(thread: number | undefined, priority: keyof typeof policies): void {
   if (thread !== undefined) library?.symbols.sched_setscheduler(thread, policies[priority], parameters)
 }

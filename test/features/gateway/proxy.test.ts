@@ -7,7 +7,7 @@ import { createSessions } from '../../../src/features/gateway/sessions.ts'
 import type { UpstreamCall } from '../../../src/features/gateway/upstream-call.ts'
 import { createShares } from '../../../src/http/shares.ts'
 import { createTurns } from '../../../src/http/turns.ts'
-import { concurrentCallsMax, responseInOnePieceBytesMax } from '../../../src/limits.ts'
+import { concurrentCallsMax, responseInOnePieceBytesMax, upstreamSessionIdCharsMax } from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -313,3 +313,30 @@ describe('a session of our own', () => {
     expect((await opening(greeting(200, 'x'.repeat(32), 's'))()).version).toBe('x'.repeat(32))
   })
 })
+
+test('a session id that is too long leaves nothing taken: neither slots nor memory, nor an open stream', async () => {
+  const headers = { ...jsonType, 'mcp-session-id': 'x'.repeat(upstreamSessionIdCharsMax + 1) }
+  const large = JSON.stringify({ jsonrpc: '2.0', id: 7, result: 'x'.repeat(responseInOnePieceBytesMax) })
+  // A token may hold a quarter of what there is: one such response, and no second one while the first is held.
+  const { seen, send } = proxyTo(answering(200, headers, large), 6 * large.length)
+  for (let i = 0; i < 3; i += 1) expect(await reasonOf(send(initialize))).toContain('session id that is too long')
+  expect(seen.done).toBe(3)
+
+  let isCancelled = false
+  const stream = new ReadableStream<Uint8Array>({
+    cancel() {
+      isCancelled = true
+    },
+  })
+  const streaming = { ...headers, 'content-type': 'text/event-stream' }
+  const open = proxyTo(() => ({ status: 200, headers: streaming, body: stream as ReadableStream<Uint8Array> }))
+  expect(await reasonOf(open.send(initialize))).toContain('session id that is too long')
+  expect([isCancelled, open.seen.done]).toEqual([true, 1])
+})
+
+function reasonOf(sending: Promise<Response>): Promise<string> {
+  return sending.then(
+    () => 'it was answered',
+    (error: Error) => error.message,
+  )
+}

@@ -5,8 +5,10 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { generateSync } from 'json-schema-faker'
+import { apiKeyDigest, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import type { ServerDetail } from '../../../src/model/server.ts'
+import { apiKeyDigestKey } from '../../../src/storage/keys.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, source, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -288,6 +290,17 @@ describe('an answer', () => {
     for (const given of [{}, { list: [2, 1], order: {} }, { order: 'SO-1' }]) {
       expect(Object.keys((await call(given)).result['structuredContent'] ?? {})).toContain('city')
     }
+  })
+
+  test('that took its time is not given to a caller who was revoked meanwhile', async () => {
+    const delayed = { arguments: {}, result: { content: [{ type: 'text', text: 'late' }] }, delayMs: 60_000 }
+    const platform = await made({ outputSchema }, [delayed])
+    platform.whileWaiting = async () => {
+      platform.now += 60_000
+      const keyId = await platform.store.get(apiKeyDigestKey(apiKeyDigest(platform.pepper, sampleKeys.ada)))
+      await revokeApiKey(platform.store, Buffer.from(keyId ?? '').toString(), new Date(platform.now))
+    }
+    expect((await callTool(platform, 'ada/made', 'do', {}, sampleKeys.ada)).status).toBe(401)
   })
 
   test('to arguments that the tool does not take says what is wrong, for the model to read', async () => {
