@@ -261,7 +261,7 @@ export const freeBytesMin = 16 * MB
 export const reservedBytesMin = 4 * MB
 /** Storage contract: text before and after concatenated values: the frame of a page. Past it: a bug in postern. */
 export const wrapBytesMax = 512
-/** Storage contract: bytes of a key; LMDB allows 1,978 with our page size. Past it: refused before anything is written. */
+/** Storage contract: bytes of a key; LMDB allows 1,978 with our page size. Past it: refused before the write. */
 export const storeKeyBytesMax = 1024
 /** Ours: the last entry of an audit log is searched in this many bytes; lines are short, so they hold several. Past it: the chain continues from the end stored in the lock file. */
 export const auditTailBytes = 64 * kB
