@@ -5,6 +5,7 @@
 
 import { readFileSync } from 'node:fs'
 
+/** Reads the token. Blocks until stdin ends. */
 export function readToken(given: string): string {
   return (given === '-' ? readFileSync(0, 'utf8') : given).trim()
 }

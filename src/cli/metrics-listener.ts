@@ -37,7 +37,8 @@ export async function serveMetrics(
   const ready = async () => {
     try {
       await store.get(registryVersionKey)
-      // A file that was moved or replaced stays open, and writes go to a file without its name.
+      // If the file was moved or replaced, this process still has the old one open, and its writes are lost to the next
+      // start.
       if (statSync(storeFile).ino !== ino) throw new Error('the data folder is another one')
       requireFreeSpace(dataPath, 0)
       return Response.json({ status: 'ready' })

@@ -82,7 +82,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       exit(await dev(config, terminal))
     })
 
-  // Warns about POSTERN_ variables that no flag has. Other commands stay silent: their output may be parsed.
+  // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.
   postern.hook('preAction', (_, command) => {
     if (!['serve', 'dev'].includes(command.name())) return
     const log = createLog({ write: terminal.stderr, now: () => new Date() })

@@ -4,6 +4,7 @@ import { Presets, SingleBar } from 'cli-progress'
 import { createLog, type Log } from '../ops/log.ts'
 import type { Terminal } from './terminal.ts'
 
+/** Shows how far a command is. Call `end` before printing anything else. */
 export interface Progress {
   /** Cheap enough to call for every item. `total` is undefined while it is unknown. */
   step(stage: string, done: number, total?: number): void

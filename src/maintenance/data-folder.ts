@@ -102,6 +102,7 @@ export function openNamedDataFolder({ data, isNamed }: NamedFolder, stderr: Tell
   return isNamed ? openDataFolder(data, upgradeUnlessServed(data, stderr)) : openExistingDataFolder(data, stderr)
 }
 
+/** A data folder as given to a command. */
 export interface NamedFolder {
   readonly data: string
   /** True if the path was given by a flag or the environment, false for the default. */

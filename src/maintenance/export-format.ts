@@ -58,6 +58,7 @@ const lines = {
   }),
   revocation: line('revocation', { jti: Type.String({ pattern: '^[A-Za-z0-9_-]{1,100}$' }), until: Type.Integer() }),
 }
+/** A line between head and end. */
 export type ExportLine = { [K in keyof typeof lines]: Static<(typeof lines)[K]> }[keyof typeof lines]
 
 /** Validators. A line is the head (first), the end (last), or one of `lineShapes` by its `kind`. */

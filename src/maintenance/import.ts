@@ -30,6 +30,7 @@ import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'
 
+/** Numbers of lines. */
 export interface Imported {
   readonly records: number
   /** API keys that were not imported: they are of another instance, and their hashes do not work with this secret. */

@@ -37,6 +37,7 @@ export interface Findings {
   readonly namespaces: readonly string[]
 }
 
+/** `onProgress` is called for every record and index entry: it must be cheap. */
 export interface VerifyOptions {
   /** Key that opens the sealed signing keys. */
   readonly sealingKey: Buffer

@@ -49,6 +49,7 @@ export function parseLine(line: string): Link | undefined {
   }
 }
 
+/** The result of checking a log. */
 export interface ChainReport {
   readonly entries: number
   /** The entry before the first one: number 0 with the first hash, or the last entry of an earlier file. */

@@ -14,6 +14,7 @@ import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 /** Fields of an entry. Undefined ones are left out. */
 export type AuditFields = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>
 
+/** What writes entries. Time, number and hashes are added here. */
 export interface Audit {
   /**
    * Resolves when the line is in the file. Rejects with StoreError `unavailable` if it cannot be written; the caller

@@ -2,6 +2,7 @@
 
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
+/** Counts events. Labels must come from fixed sets: each new value is a new time series. */
 export interface Metrics {
   answered(operation: string, status: number, seconds: number): void
   minted(): void

@@ -21,6 +21,7 @@ export interface Block {
   readonly rpc?: readonly RpcRule[]
 }
 
+/** Pairs of which all must match. */
 export type MetadataSet = readonly (readonly [key: string, value: string])[]
 
 /**

@@ -24,6 +24,7 @@ export interface Access {
   readonly isReply?: boolean
 }
 
+/** The fields that can deny. A block's ttl is not among them. */
 export const fields = ['namespaces', 'resources', 'operations', 'metadata', 'rpcReqMatch'] as const
 export type Field = (typeof fields)[number]
 

@@ -6,6 +6,7 @@
 import { rpcPathPartsMax, rpcValueCharsMax } from '../limits.ts'
 import { costToAsk, matches } from './patterns.ts'
 
+/** One entry of `rpcReqMatch`. */
 export interface RpcRule {
   /** As written in the policy; dots separate the parts. */
   readonly path: string
@@ -41,6 +42,7 @@ export function ruleCost(rule: RpcRule, body: unknown): number {
  */
 const preliminary = /^(?:initialize|ping|server\/discover|tools\/list|notifications\/.*)$/s
 
+/** True for a rule about a request's parameters. */
 export function isParamsRule({ path }: RpcRule): boolean {
   return path.startsWith('params.')
 }

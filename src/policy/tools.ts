@@ -17,6 +17,7 @@ export interface ToolRules {
   readonly others: Verdict
 }
 
+/** Prepares the rules of a policy for `toolVerdict`. */
 export function toolRules(blocks: readonly Block[]): ToolRules {
   const rules = blocks.flatMap(({ rpc = [] }) => rpc)
   const others = rules.filter((rule) => !isKnown(rule))

@@ -29,6 +29,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
  */
 export type Numbers = 'any' | 'exact' | 'marked'
 
+/** Bounds for untrusted JSON. Without `numbers`, 'any'. */
 export interface JsonBounds {
   readonly depthMax: number
   readonly numbers?: Numbers
@@ -54,6 +55,7 @@ export function* reading<T>(characters: number, read: () => T): Generator<number
   return read()
 }
 
+/** Parses a text. The problem's place is '' for the text as a whole. */
 export function readJson(text: string, { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds): JsonResult {
   const parts = countParts(text)
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max

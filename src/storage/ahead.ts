@@ -50,8 +50,8 @@ export interface Ahead {
 
 /**
  * Writes the entries, durable when it resolves and still invisible. The commit that makes them visible must delete the
- * note (`aheadKey`). Resolves with false if another process wrote to the same place; the note and a part of the entries
- * then remain until `removeAhead`.
+ * note (`aheadKey`). Resolves with false after a concurrent write to the same place; the note and some entries may then
+ * remain until `removeAhead`.
  */
 export async function writeAhead(store: Store, { namespaces, entries, checks }: Ahead): Promise<boolean> {
   const hidden = [...checks, ...namespaces.map((name): Check => ({ key: namespaceKey(name), value: null }))]

@@ -134,6 +134,7 @@ export function newConnectionsVersion(namespace: string): Entry {
   return newVersion(connectionsVersionKey(namespace))
 }
 
+/** Decodes a stored record. Not checked: only valid records are written, and the engine verifies checksums. */
 export function readConnection(bytes: Uint8Array): Connection {
   return JSON.parse(asBuffer(bytes).toString()) as Connection
 }

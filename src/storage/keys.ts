@@ -102,7 +102,7 @@ export const manifestKey = (part: number): Key => key('f', String(part).padStart
 /** Prefix of all parts of the manifest. */
 export const manifest = key('f')
 
-/** Bytes of a term. 128 bits: a collision cannot be found by searching (2^64 hashes). */
+/** Bytes of a term. 128 bits: finding two facts with the same term takes about 2^64 hashes. */
 export const termBytes = 16
 
 /**

@@ -67,6 +67,7 @@ export type Committed =
   | { readonly ok: true }
   | { readonly ok: false; readonly conflicts: readonly Key[]; readonly full: readonly Key[] }
 
+/** An open store. The `kind` of a StoreError tells the caller what it can do. */
 export interface Store {
   /** The value, or undefined if the key holds nothing. */
   get(key: Key): Promise<Uint8Array | undefined>
@@ -90,7 +91,7 @@ export interface Store {
   load(write: Write): Promise<Committed>
   /** Present if the engine runs in this process. Code that uses it must also work without it. */
   readonly local?: LocalReads
-  /** Reads and writes after `close` reject. */
+  /** No read or write may follow: it rejects, or throws for `local`. */
   close(): Promise<void>
 }
 

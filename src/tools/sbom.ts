@@ -3,6 +3,7 @@
 import { version } from '../version.ts'
 import type { LockedPackage } from './packages.ts'
 
+/** The bill of materials for a target. */
 export function sbom(target: string, packages: readonly LockedPackage[]): string {
   const root = `pkg:generic/postern@${version}?target=${target}`
   const document = {

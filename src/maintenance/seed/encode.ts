@@ -37,6 +37,7 @@ export interface ReadyNamespace {
   read(index: number): EncodedConnection
 }
 
+/** All connections of a set of fixtures, by namespace. */
 export interface EncodedConnections {
   readonly length: number
   /** The first connection and the first mocked one, for the greeting. */

@@ -73,7 +73,7 @@ export async function loadFixtures(
 ): Promise<Loaded> {
   for (;;) {
     const loaded = await tryLoad(store, fixtures, digest, options)
-    // Another process wrote to the same place: start again from what is stored now.
+    // A concurrent write changed the same part of the store: start again from what is stored now.
     if (loaded !== undefined) return loaded
   }
 }

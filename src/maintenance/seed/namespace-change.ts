@@ -25,6 +25,7 @@ export interface NamespaceChange {
   readonly isTouched: boolean
 }
 
+/** `now`: `createdAt` of new connections without one. */
 export interface ChangeOptions {
   readonly now: Date
   /**

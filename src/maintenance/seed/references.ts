@@ -15,6 +15,7 @@ interface Reference {
   count: number
 }
 
+/** Collects references while files are read. */
 export interface References {
   /**
    * Records a use of `name`, which `known` does not contain yet. `known` is checked again at the end. `place` is called

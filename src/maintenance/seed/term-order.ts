@@ -9,6 +9,7 @@
 import { termBytes, termKeyWriter } from '../../storage/keys.ts'
 import type { Key } from '../../storage/store.ts'
 
+/** Terms of one namespace. First all `add`, then `keys`. */
 export interface TermOrder {
   /** Adds a term of the connection with this index in `ids`. Indexes must not decrease. */
   add(index: number, term: Uint8Array): void

@@ -16,6 +16,7 @@ export const keyEncoder = {
 }
 
 export type Root = RootDatabase
+/** A named database with raw keys and values, not checked against checksums. */
 export type Bytes = Database<Uint8Array, Key>
 
 /** Opens the environment in `folder`. The caller must close it. */

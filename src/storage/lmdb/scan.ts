@@ -11,6 +11,7 @@ import { openRecords } from './migrations.ts'
 import { openRoot } from './root.ts'
 import { encodeSegment, packedKinds, Segment, splitSegments } from './segments.ts'
 
+/** Called for every value, synchronously and inside the snapshot. */
 export interface ScanVisitor {
   /**
    * An intact record. Single records come first, then packed ones, each in key order. Records only written ahead are
