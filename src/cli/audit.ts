@@ -1,4 +1,4 @@
-/** `postern audit verify`, and the lines that commands write to the audit log. */
+/** `postern audit verify`, and the audit entries of other commands. */
 
 import { createReadStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,10 @@ import { chainVerifier } from '../ops/audit-chain.ts'
 import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
 import type { Terminal } from './terminal.ts'
 
-/** After the act itself, before the command says that it is done. */
+/**
+ * Writes an audit entry. Called after the act, and before the command reports success. Throws StoreError if the entry
+ * cannot be written.
+ */
 export async function auditCommand(data: string, event: string, fields: AuditFields): Promise<void> {
   const audit = openAuditLog(data, { now: () => new Date(), onFailure: () => {} })
   try {
@@ -19,7 +22,10 @@ export async function auditCommand(data: string, event: string, fields: AuditFie
   }
 }
 
-/** The files are one log, the oldest first; `-` is stdin. */
+/**
+ * Checks the chain of one log, given as files from the oldest to the newest; `-` is stdin. `hash`: the hash of an entry
+ * that must be in it. Throws CommandError with the problems.
+ */
 export async function verifyAudit(
   files: readonly string[],
   { data, hash }: { readonly data: string; readonly hash?: string },
@@ -35,6 +41,7 @@ export async function verifyAudit(
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
       number += 1
       chain.push(line, `${path}:${number}`)
+      // Comparing the end of the line is enough: the chain check reports a line with a forged hash.
       hasHash ||= line.endsWith(`,"hash":"${hash}"}`)
     }
   }
@@ -45,6 +52,7 @@ export async function verifyAudit(
   }
   for (const place of truncatedLines) stderr(`${place}: was truncated by a crash; nothing after it is missing\n`)
   if (problems.length > 0) {
+    // Not a single valid line: the wrong file, and not a damaged log.
     if (entries === 0) throw new CommandError(`${named} is not an audit log: no line is a valid entry`)
     const lines = problems.slice(0, problemsShownMax)
     if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} more`)

@@ -1,4 +1,4 @@
-/** `postern backup` and `postern restore`: a data folder in one file, and out of it. */
+/** `postern backup` and `postern restore`: a data folder to one file, and back. */
 
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -12,11 +12,15 @@ import { leavingNothing } from './leaving-nothing.ts'
 import type { Terminal } from './terminal.ts'
 import { verify } from './verify.ts'
 
+/** `data`: path of the data folder. */
 interface Flags {
   readonly data: string
 }
 
-/** While the server runs or not; what was committed before is in it. */
+/**
+ * Writes a backup of everything committed before; the server may be running. Never overwrites a file. Throws
+ * CommandError.
+ */
 export async function backUpCommand(file: string, { data }: Flags, { stdout }: Terminal): Promise<void> {
   requireDataFolder(data)
   if (existsSync(file)) throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
@@ -30,6 +34,10 @@ export async function backUpCommand(file: string, { data }: Flags, { stdout }: T
   stdout(`${file} holds the whole of ${data}, its secrets too (${shown}): keep it as safe as the folder\n`)
 }
 
+/**
+ * Creates a data folder from a backup and verifies it. The folder must be empty or missing; a failed restore leaves it
+ * so. Throws CommandError.
+ */
 export async function restoreCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
   if (existsSync(data) && readdirSync(data).length > 0) {
@@ -44,7 +52,7 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
       const secret = await restore(file, join(data, 'store'))
       writeFileSync(join(data, 'instance-secret'), `${secret}\n`, { mode: 0o600, flush: true })
     })
-    // A backup may have lain on a bad disk: better known now than when it is needed. Its index can be made again.
+    // The backup's disk may have damaged it: better to know now. The index is rebuilt if it does not match.
     await verify({ data, repair: true }, terminal).catch((error: unknown) => {
       if (!(error instanceof CommandError)) throw error
       const problems = error.message.replace(/\nrestore a backup$/, '')
@@ -55,6 +63,7 @@ export async function restoreCommand(file: string, { data }: Flags, terminal: Te
   terminal.stdout(`${data} is as it was when the backup was made; start it with \`postern serve --data ${data}\`\n`)
 }
 
+/** Turns errors of the store and the file system into CommandError; `what` begins the message of the latter. */
 async function asCommandError(what: string, work: () => Promise<void>): Promise<void> {
   try {
     await work()

@@ -1,4 +1,4 @@
-/** `postern check DIR`: every problem of a fixture folder, a line each. */
+/** `postern check DIR`: prints every problem of a fixture folder, one a line. */
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,8 +10,8 @@ import { escapeControlCharacters } from '../ops/escape-control.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
- * Resolves when the fixtures can be loaded and their mocks would do what is meant; throws CommandError with the list of
- * problems otherwise. What may be a mistake is a warning; `strict` makes it a problem.
+ * Resolves if the fixtures can be loaded and their mocks work; otherwise throws CommandError with the problems.
+ * Possible mistakes are warnings on stderr; `strict` turns them into problems.
  */
 export async function check(
   folders: readonly string[],
@@ -22,7 +22,7 @@ export async function check(
   const sources = files.map(sourceFile)
   const { fixtures, problems } = readFixtures(sources)
   if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
-  // Serving knows this file too, and need not read the checker of schemas at its start.
+  // `serve` imports this file too and does not need the checker of schemas.
   const { lintMocks } = await import('../features/mocks/lint.ts')
   const { fixtureDoubts, looksIgnored } = await import('../maintenance/seed/doubts.ts')
   const advice = lintMocks(fixtures.servers, fixtures.mocks)
@@ -56,6 +56,9 @@ function ignoredFiles(folder: string, looksIgnored: (file: string) => boolean): 
     .map((name) => `${join(folder, name)}: is not read: fixtures are *.json files`)
 }
 
+/**
+ * The problems, one a line, and their number. Control characters are escaped, because fixtures may be someone else's.
+ */
 export function fixtureProblemsText(problems: readonly FixtureProblem[]): string {
   return [
     ...problems.map(fixtureProblemLine).map(escapeControlCharacters),

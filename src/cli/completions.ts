@@ -1,12 +1,12 @@
-/** `postern completions SHELL`: a script for the shell, made from the commands as they are. */
+/** `postern completions SHELL`: prints a completion script, generated from the commands and flags themselves. */
 
 import type { Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import type { Terminal } from './terminal.ts'
 
-/** A command, with what may follow it. */
+/** A command with its subcommands and flags. */
 interface Place {
-  /** As it is typed: `postern keys create`. */
+  /** The full command: `postern keys create`. */
   readonly path: string
   readonly commands: readonly Named[]
   readonly flags: readonly Flag[]
@@ -18,17 +18,19 @@ interface Named {
 }
 
 interface Flag extends Named {
-  /** One letter, with its dash. */
+  /** The short form with its dash: `-h`. */
   readonly short: string | undefined
   readonly takesValue: boolean
 }
 
+/** Prints the script for a shell. Throws CommandError 2 for an unknown shell. */
 export function completions(program: Command, shell: string, terminal: Terminal): void {
   const write = { bash, zsh, fish }[shell]
   if (write === undefined) throw new CommandError(`${shell}: there are completions for bash, zsh and fish`, 2)
   terminal.stdout(write(placesOf(program, program.name())))
 }
 
+/** The command and everything below it, visible ones only. The program itself comes first. */
 function placesOf(command: Command, path: string): Place[] {
   const help = command.createHelp()
   const commands = help.visibleCommands(command)
@@ -44,12 +46,13 @@ function flagOf({ long, short, description, required, optional }: Option): Flag 
   return { name: long ?? '', short, description, takesValue: required || optional }
 }
 
-/** Where the cursor is: the words before it, as far as they are commands. */
+/** A shell pattern of all commands. Each script appends one word at a time while the result is a command. */
 const isPlace = (places: readonly Place[]) =>
   places
     .slice(1)
     .map(({ path }) => `"${path}"`)
     .join(' | ')
+/** Flags after which a value is expected, which is completed as a file name. */
 const valueFlags = (places: readonly Place[]) => [
   ...new Set(places.flatMap(({ flags }) => flags.filter(({ takesValue }) => takesValue).map(({ name }) => name))),
 ]
@@ -132,7 +135,7 @@ ${lines.join('\n')}
 `
 }
 
-/** One word for a shell, whatever is in it. */
+/** Quotes text as one word for the shell. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }

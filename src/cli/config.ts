@@ -1,4 +1,4 @@
-/** Settings of `serve` and `dev`: text from flags and the environment in, checked values out. */
+/** Settings of `serve` and `dev`: reads text from flags and the environment, returns checked values. */
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { didYouMean } from '../schema/near-name.ts'
 import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
 import { type ClientName, clientNames } from '../upstream/client-names.ts'
 
-/** As the command line and the environment give them. */
+/** The flags as Commander returns them, unchecked. */
 export interface ServeFlags {
   readonly host: string
   readonly port: string
@@ -34,39 +34,41 @@ export interface ServeFlags {
   readonly allowSampleKeys?: boolean
 }
 
+/** Checked settings. */
 export interface ServeConfig {
   readonly host: string
   readonly port: number
   readonly fixtures: readonly string[]
-  /** Without a slash at the end; undefined: made from host and port once the port is known. */
+  /** Without a trailing slash. Undefined: derived from host and port once the port is known. */
   readonly baseUrl: string | undefined
   readonly corsOrigins: readonly string[]
-  /** Where metrics and readiness are served, if anywhere. */
+  /** Address of metrics and readiness; undefined for none. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined
+  /** Per second; 0 for no limit. */
   readonly rates: { readonly mints: number; readonly failures: number; readonly writes: number }
-  /** What a namespace may hold before nothing more is made in it over HTTP. */
+  /** Bounds of a namespace for writes over HTTP; Infinity for no limit. */
   readonly quota: { readonly connections: number; readonly bytes: number }
-  /** Proxies in front, whose word counts for where a request comes from. */
+  /** Reverse proxies whose headers are trusted for a client's address. */
   readonly trustedProxies: readonly Network[]
-  /** Where connections may point, and how many milliseconds an upstream has for the head of its answer. */
+  /** Where connections may connect to, and the timeout for the head of an upstream's response. */
   readonly upstream: {
     readonly allowed: readonly AllowedUpstream[]
     readonly isPublicAllowed: boolean
     readonly timeoutMs: number
-    /** Certificates of private authorities, in PEM. */
+    /** Certificates of private certificate authorities, in PEM. */
     readonly authorities: readonly string[]
     readonly client: ClientName
   }
-  /** May keys that everybody has be used by whoever reaches an address that is not this machine's alone? */
+  /** True if the publicly known sample keys are accepted on an address that other machines can reach. */
   readonly areSampleKeysAllowed: boolean
-  /** The first operator key, where the environment brings it. */
+  /** The first operator key, if the environment gives one. */
   readonly operatorKey: string | undefined
 }
 
-/** Throws CommandError (2, wrong usage) that lists every complaint. */
+/** Checks all settings. Throws CommandError 2 (wrong usage) with all complaints at once, one a line. */
 export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, string | undefined>>): ServeConfig {
   const complaints: string[] = []
-  /** The flag with its value, or the variable that it came from. */
+  /** The flag or the environment variable that gave this value, for a complaint. */
   const given = (flag: string, value: string | undefined) => {
     const variable = `POSTERN_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`
     return `${env[variable] === value ? variable : flag} ${value}`
@@ -166,12 +168,14 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   }
 }
 
-/** Read elsewhere than from a flag: the first operator key, and what `verify` tells the process that looks for it. */
+/** Variables without a flag: the first operator key, and a mark that `verify` sets for its child process. */
 const settingsWithoutFlag = ['POSTERN_API_KEY', 'POSTERN_VERIFY_HERE']
-/** What Kubernetes tells of a service that is called postern. */
+/** Variables that Kubernetes sets for a service named postern. */
 const ofService = /^POSTERN_(?:SERVICE_|PORT_\d)/
 
-/** A line for each variable that looks like a setting and is none: a letter off, and nothing would say so. */
+/**
+ * A warning for each variable that begins with POSTERN_ and is not a setting. A misspelt one would be ignored silently.
+ */
 export function unknownSettings(
   env: Readonly<Record<string, string | undefined>>,
   ofFlags: readonly string[],
@@ -182,7 +186,7 @@ export function unknownSettings(
     .map((name) => `the environment variable ${name} is not a setting${didYouMean(name, known)}`)
 }
 
-/** The certificates of a file in PEM, or what is wrong with it. */
+/** The PEM certificates of a file, or a text that says what is wrong with it. */
 function readCertificates(file: string): string[] | string {
   let text: string
   try {
@@ -204,12 +208,14 @@ function isCertificate(text: string): boolean {
   }
 }
 
+/** Parses HOST:PORT, with brackets around an IPv6 address. Undefined if it is neither. */
 function readListen(text: string): { host: string; port: number } | undefined {
   const [, host = '', port = ''] = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/.exec(text) ?? []
   if (host === '' || Number(port) > 65_535) return undefined
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
 }
 
+/** True for an http or https URL without user, query and fragment. */
 function isPlainUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { protocol, username, password, search, hash } = new URL(text)

@@ -1,4 +1,7 @@
-/** `postern dev`: the platform on a developer's laptop, with fixtures that reload and nothing kept. */
+/**
+ * `postern dev`: serves fixtures on a developer's machine from a temporary data folder, and reloads them when they
+ * change.
+ */
 
 import { rmSync, watch } from 'node:fs'
 import { sampleSources } from '../maintenance/seed/sample.ts'
@@ -11,21 +14,22 @@ import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
 
-/** A file is written in several steps; they count as one change. */
+/** Milliseconds without a change before a reload. An editor saves a file in several steps. */
 const settleMs = 100
 
+/** Serves until a signal. Resolves with the exit code. Throws CommandError if it cannot start. */
 export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
   const data = temporaryFolder('postern-dev-')
-  // However this ends, short of a kill.
+  // Remove the folder on every exit. A process killed by an unhandled signal leaves it behind.
   process.once('exit', () => rmSync(data, { recursive: true, force: true }))
   const own = config.fixtures.length > 0
-  // On a laptop the servers under development are on the same machine.
+  // Allow loopback: servers under development run on the same machine.
   const upstream = { ...config.upstream, allowed: [...config.upstream.allowed, ...loopback] }
   const hangUp = ignoredHangUp()
   const running = await start({ ...config, upstream, fixtures: [] }, data, terminal)
   try {
     const fixtures = await running.load(own ? findFixtureFiles(config.fixtures).map(sourceFile) : sampleSources())
-    // A new folder has nothing loaded, so there is something to show.
+    // Never 'unchanged' with a new folder.
     const lines =
       fixtures === 'unchanged'
         ? ''
@@ -45,6 +49,7 @@ const nothingKept = 'Nothing is kept: the data folder goes when this stops.'
 
 const loopback = ['127.0.0.0/8', '::1', 'localhost'].flatMap((text) => readAllowedUpstream(text) ?? [])
 
+/** Reloads all folders when a file in one of them changes. Dispose it to stop watching. */
 function reloadOnChange(running: Running, folders: readonly string[]): Disposable {
   let timer: ReturnType<typeof setTimeout> | undefined
   const watchers = folders.map((folder) =>

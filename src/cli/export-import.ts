@@ -22,17 +22,20 @@ import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
+/** `data`: path of the data folder. */
 interface Flags {
   readonly data: string
 }
 
-/** To a file, or to stdout. */
+/** Exports all records to a new file, or to stdout if `file` is undefined. Throws CommandError. */
 export async function exportCommand(file: string | undefined, { data }: Flags, terminal: Terminal): Promise<void> {
   if (file !== undefined && existsSync(file)) {
     throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
   }
+  // Opened only to upgrade the layout and to read the secret; the scan opens the store itself.
   const { store, secrets } = await openExistingDataFolder(data, terminal.stderr)
   await store.close()
+  // Written under another name, so that `file` appears complete or not at all. `wx`: never overwrites.
   const draft = `${file}.part`
   const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
   const progress = commandProgress(terminal)
@@ -48,6 +51,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
     gone = await exportLines(join(data, 'store'), secretName(secrets.apiKeyPepper), (line) => {
       waiting.push(`${line}\n`)
       lines += 1
+      // A write for each line would be a system call for each record.
       if (waiting.length < 1000) return
       flush()
       progress.step('exporting', lines)
@@ -59,7 +63,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
     }
   } catch (error) {
     if (file !== undefined) rmSync(draft, { force: true })
-    // Whoever read along has had enough.
+    // The reader closed the pipe, as `head` does: not an error.
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return
     throw new CommandError(
       error instanceof StoreError ? error.message : `cannot write: ${(error as Error).message}`,
@@ -70,6 +74,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
     )
   }
   progress.end()
+  // Two lines are not records: the head and the end.
   await auditCommand(data, 'data.exported', { records: lines - 2 })
   if (gone.length > 0) {
     terminal.stderr(
@@ -80,6 +85,10 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
   if (file !== undefined) terminal.stdout(`${lines - 2} records are in ${file}\n`)
 }
 
+/**
+ * Imports a file, all or nothing. Creates the data folder only if the operator named it, and removes it again if the
+ * import fails. Throws CommandError.
+ */
 export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
   const { data } = flags
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
@@ -104,7 +113,10 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   }
 }
 
-/** Of a load of fixtures that was cut off; one that is under way has the folder. Throws CommandError. */
+/**
+ * Removes what an interrupted load of fixtures left. If a server holds the folder's lock, a load may be running: throws
+ * CommandError.
+ */
 async function removeLeftovers(data: string, store: Store): Promise<void> {
   try {
     using _lock = lockForServing(data)
@@ -115,7 +127,7 @@ async function removeLeftovers(data: string, store: Store): Promise<void> {
   }
 }
 
-/** Tells instances apart without telling their secret. */
+/** Identifies the instance without revealing its secret: a truncated hash of a key derived from it. */
 function secretName(pepper: Buffer): string {
   return createHash('sha256').update('export ').update(pepper).digest('hex').slice(0, 16)
 }

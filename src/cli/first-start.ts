@@ -1,4 +1,4 @@
-/** What a start leaves in the store for later starts: the operator key, and what clients call the server. */
+/** What a start stores for later starts: the operator key and the base URL. */
 
 import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
@@ -7,7 +7,10 @@ import type { Log } from '../ops/log.ts'
 import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
 import { asBuffer, type Store } from '../storage/store.ts'
 
-/** The first start of a data folder makes one operator key. Undefined later, and where the environment brought it. */
+/**
+ * Creates one operator key at the first start of a data folder. Resolves with the key to show, or undefined at later
+ * starts and if the environment gave the key. Throws CommandError if that key is also in the fixtures.
+ */
 export async function firstStart(
   { store, secrets }: DataFolder,
   operatorKey: string | undefined,
@@ -35,7 +38,7 @@ export async function firstStart(
   return operatorKey === undefined ? key : undefined
 }
 
-/** Keeps what this server is called, and tells where it was called something else: that ends its tokens. */
+/** Stores the base URL, and warns if it has changed: it is the issuer of tokens, so earlier ones are refused. */
 export async function recordBaseUrl(store: Store, url: string, log: Log): Promise<void> {
   const stored = await store.get(baseUrlKey)
   const before = stored === undefined ? undefined : asBuffer(stored).toString()
@@ -46,7 +49,7 @@ export async function recordBaseUrl(store: Store, url: string, log: Log): Promis
   try {
     await store.commit({ puts: [{ key: baseUrlKey, value: Buffer.from(url) }] })
   } catch (error) {
-    // A disk without room is no reason not to serve: this is only kept for `token explain`.
+    // A full disk must not prevent serving: only `token explain` needs the stored URL.
     log.warn('the base URL could not be stored', { error: (error as Error).message })
   }
 }

@@ -1,10 +1,10 @@
-/** What `postern dev` and `make run` end with: lines to paste, and where the documentation is. */
+/** The end of the output of `postern dev` and `make run`: commands to paste, and where the documentation is. */
 
 import type { Fixtures } from '../maintenance/seed/read.ts'
 
 /**
- * Lines to paste, after one that says how things are: a list with a key of the fixtures, and a token that sees less.
- * `otherKey` is for fixtures that bring none.
+ * Commands to paste, after the line `first`: a list with a key of the fixtures, and a token with a narrower policy.
+ * `otherKey` is used if no fixture key reaches the namespace.
  */
 export function greeting(first: string, url: string, fixtures: Fixtures, otherKey: string | undefined): string {
   const namespace = fixtures.connections.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
@@ -24,7 +24,7 @@ export function greeting(first: string, url: string, fixtures: Fixtures, otherKe
   ].join('\n')
 }
 
-/** How a common MCP client gets to a mocked connection; nothing where there is none, or no key for it. */
+/** The configuration of a common MCP client for a mocked connection. Empty if there is none, or no key for it. */
 function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined): string[] {
   const mocked = fixtures.connections.firstMocked
   if (mocked === undefined) return []
@@ -48,6 +48,10 @@ function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined)
   ]
 }
 
+/**
+ * A user's key that reaches the namespace, or else an operator key. A user's key is preferred, because it shows the
+ * usual case.
+ */
 function keyThatReaches(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {
   const namespace = namespaces.find((one) => one.namespace === name)
   if (namespace === undefined) return undefined

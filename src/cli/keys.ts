@@ -1,4 +1,7 @@
-/** `postern keys create | list | revoke`: API keys, whether or not the server runs. */
+/**
+ * `postern keys create | list | revoke`: manages API keys. The server may be running; it sees a change at its next
+ * request.
+ */
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
@@ -17,13 +20,17 @@ import type { Terminal } from './terminal.ts'
 const userShape = validatorOf(ApiKey.properties.userId)
 const nameShape = validatorOf(ApiKey.properties.name)
 
+/** `user`: the id of the user that the key acts for. `name`: a note for people. */
 export interface CreateFlags extends NamedFolder {
   readonly user: string
   readonly name?: string
   readonly operator?: boolean
 }
 
-/** Prints the key, alone, on stdout. */
+/**
+ * Creates a key and prints nothing but the key on stdout, so that a script can capture it. Throws CommandError 2 for an
+ * invalid flag.
+ */
 export async function createKey(flags: CreateFlags, terminal: Terminal): Promise<void> {
   const { data, user, name, operator = false } = flags
   for (const [flag, shape, value] of [
@@ -41,12 +48,14 @@ export async function createKey(flags: CreateFlags, terminal: Terminal): Promise
     now: new Date(),
   })
   await store.close()
+  // Audited before the key is printed: a key that is not in the log is never shown.
   await auditCommand(data, 'key.created', { keyId: record.keyId, userId: user, operator })
   terminal.stdout(`${key}\n`)
   if (isNew) terminal.stderr(madeFolder(data))
   terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. It is not shown again.\n`)
 }
 
+/** Prints all keys, revoked ones included, as a table. */
 export async function listKeys({ data }: { readonly data: string }, { stdout, stderr }: Terminal): Promise<void> {
   const { store } = await openExistingDataFolder(data, stderr)
   const keys = await listApiKeys(store)
@@ -62,6 +71,7 @@ export async function listKeys({ data }: { readonly data: string }, { stdout, st
   stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows]))
 }
 
+/** Revokes a key and with it every token minted from it. Throws CommandError for an unknown id. */
 export async function revokeKey(
   keyId: string,
   { data }: { readonly data: string },

@@ -1,9 +1,12 @@
-/** Work that makes a data folder: it is there when the work is done, and nothing of it is when the work fails. */
+/** Cleans up after a command that creates a data folder and fails. */
 
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/** What `work` throws is thrown on. A folder that held something before stays as `work` left it. */
+/**
+ * Runs `work`. If it fails, removes the folder if `work` created it, or its content if it was empty, and rethrows the
+ * error. A folder that was not empty is left as it is.
+ */
 export async function leavingNothing<T>(folder: string, work: () => Promise<T>): Promise<T> {
   const wasThere = existsSync(folder)
   const wasEmpty = wasThere && readdirSync(folder).length === 0
@@ -17,7 +20,7 @@ export async function leavingNothing<T>(folder: string, work: () => Promise<T>):
   }
 }
 
-/** Folders above it may have to be made too. */
+/** The topmost folder that `work` would have to create to create `folder`. */
 function uppermostMissing(folder: string): string {
   const above = dirname(folder)
   return existsSync(above) ? folder : uppermostMissing(above)

@@ -1,4 +1,4 @@
-/** Loading fixtures for a server: read, checked and brought into the store, with what it says on the way. */
+/** Loads fixtures for a server: reads, checks and stores them, with progress and log lines. */
 
 import { CommandError } from '../errors.ts'
 import { isLoopback } from '../http/guard.ts'
@@ -13,9 +13,13 @@ import { fixtureProblemsText } from './check.ts'
 import type { ServeConfig } from './config.ts'
 import { createProgress } from './progress.ts'
 
-/** Throws CommandError when the fixtures have problems; then nothing has changed. */
+/**
+ * Loads one set of fixtures. 'unchanged': it is already loaded. Throws CommandError if the fixtures have problems; then
+ * nothing has changed.
+ */
 export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
 
+/** A loader for an open data folder. Many connections are spooled to a file in that folder. */
 export function fixtureLoader({ store, secrets, path }: DataFolder, config: ServeConfig, log: Log): LoadFixtures {
   return async (sources) => {
     const digest = digestOf(sources)
@@ -40,23 +44,26 @@ export function fixtureLoader({ store, secrets, path }: DataFolder, config: Serv
     })
     progress.end()
     log.info('fixtures loaded', { ...loaded })
-    // Later: whoever called has the fixtures still.
+    // Later, because the caller still uses the fixtures.
     if (isLarge) setTimeout(giveBack, giveBackAfterMs).unref()
     return fixtures
   }
 }
 
-/** What reading so many connections leaves behind, the runtime would keep for later: some hundred megabytes. */
+/** The runtime keeps some hundred megabytes of garbage after so many connections. Collect it explicitly. */
 const giveBackEvery = 100_000
 const giveBackAfterMs = 500
 const giveBack = () => Bun.gc(true)
 
-/** Others than this machine reach it, and nobody said that they may use the keys that everybody has. */
+/** True if other machines can reach the server and the operator has not allowed the publicly known keys. */
 function refusesSampleKeys({ host, areSampleKeysAllowed }: ServeConfig): boolean {
   return !isLoopback(host) && !areSampleKeysAllowed
 }
 
-/** Looks at the keys of earlier loads too. Throws CommandError. */
+/**
+ * Checks the whole store, because an earlier load may have brought sample keys. Throws CommandError if they are not
+ * allowed.
+ */
 export async function checkSampleKeys({ store, secrets }: DataFolder, config: ServeConfig, log: Log): Promise<void> {
   if (isLoopback(config.host) || !(await acceptsSampleKey(store, secrets.apiKeyPepper))) return
   if (!config.areSampleKeysAllowed) throw sampleKeysRefused(config)

@@ -1,4 +1,4 @@
-/** The listener for operators: `/metrics` in the text format of Prometheus, and `/ready`. */
+/** The operator's listener: `/metrics` in the Prometheus text format, and `/ready`. */
 
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,13 +11,17 @@ import { requireFreeSpace } from '../storage/lmdb/free-space.ts'
 import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
 
+/** A running listener. `observer` receives the events to count. */
 export interface MetricsServer {
   readonly observer: Observer
   readonly url: string
   stop(): void
 }
 
-/** `guard` keeps out pages of a name that was made to point here; names without a dot nobody else can own. */
+/**
+ * Starts the listener. `guard` prevents DNS rebinding: a web page whose name was made to resolve to this address. Names
+ * without a dot cannot be registered by an attacker and are always accepted. Throws CommandError if it cannot listen.
+ */
 export async function serveMetrics(
   { host, port }: { readonly host: string; readonly port: number },
   guard: Pick<Guard, 'check'>,
@@ -29,10 +33,12 @@ export async function serveMetrics(
   const storeFile = join(dataPath, 'store', 'data.mdb')
   const metrics = createMetrics({ storeBytes: () => statSync(storeFile).blocks * 512, pageCache })
   const { ino } = statSync(storeFile)
+  // Ready: the store can be read, is still the file under its name, and its disk has room for writes.
   const ready = async () => {
     try {
       await store.get(registryVersionKey)
-      // A file that was moved or replaced is still open here, and written to where nobody looks.
+      // If the file was moved or replaced, this process still has the old one open, and its writes are lost to the next
+      // start.
       if (statSync(storeFile).ino !== ino) throw new Error('the data folder is another one')
       requireFreeSpace(dataPath, 0)
       return Response.json({ status: 'ready' })
@@ -56,6 +62,7 @@ export async function serveMetrics(
     const server = Bun.serve({
       hostname: host,
       port,
+      // No shared port: a second server must fail, and not take half of the requests.
       reusePort: false,
       development: false,
       routes: {

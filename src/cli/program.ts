@@ -1,5 +1,6 @@
 /**
- * The commands: what each is called, takes and says in its help. What a command does is loaded when it runs.
+ * The commands: their names, arguments, flags and help. A command's own code is imported when it runs, so that each
+ * start loads only what it needs.
  */
 
 import { Command, CommanderError, Option } from 'commander'
@@ -11,12 +12,17 @@ import { collect, dataOption, isNamed, makingOption } from './options.ts'
 import { withServeOptions } from './serve-options.ts'
 import type { Terminal } from './terminal.ts'
 
+/** What a command has of its process. Tests pass their own. */
 interface Context {
   readonly terminal: Terminal
-  /** Sets the exit code of a command that ends without an error. */
+  /** Sets the exit code of a command that resolves. A thrown CommandError has its own. */
   readonly exit: (code: number) => void
 }
 
+/**
+ * All commands. Parsing throws CommanderError for wrong usage and after help, CommandError from commands; it never
+ * exits.
+ */
 export function createProgram(context: Context): Command {
   const postern = new Command('postern')
     .description('An MCP platform in one executable: servers, connections and scoped service tokens.')
@@ -28,7 +34,7 @@ export function createProgram(context: Context): Command {
       writeErr: context.terminal.stderr,
       getOutHelpWidth: columns,
       getErrHelpWidth: columns,
-      // One line as all of ours are, a guess at what was meant with it.
+      // One line, like all our errors, including Commander's suggestion.
       outputError: (text, write) =>
         write(
           `${text
@@ -49,6 +55,7 @@ export function createProgram(context: Context): Command {
   return postern
 }
 
+/** A command with subcommands, such as `keys`. */
 function group(postern: Command, name: string): Command {
   return postern.command(name).helpCommand('help [command]', 'print the help of a command')
 }
@@ -75,6 +82,7 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
       exit(await dev(config, terminal))
     })
 
+  // Warns about POSTERN_ variables that no flag has: a misspelt setting of a server would be ignored silently.
   postern.hook('preAction', (_, command) => {
     if (!['serve', 'dev'].includes(command.name())) return
     const log = createLog({ write: terminal.stderr, now: () => new Date() })
@@ -169,7 +177,7 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
     .command('restore')
     .argument('<file>', 'the backup; - for stdin')
     .description('make a data folder from a backup')
-    // No default: it makes a folder.
+    // No default: restore creates the folder, so the operator must name it.
     .addOption(
       new Option('--data <dir>', 'data folder to make, which must be empty or missing')
         .env('POSTERN_DATA')
@@ -225,7 +233,7 @@ function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
   signingKey
     .command('revoke')
     .argument('<kid>', 'the id of the key, as `signing-key list` shows it')
-    // An id may begin with a dash.
+    // A key id may begin with a dash, which would look like an option.
     .allowUnknownOption()
     .description('revoke a key: every token it signed is refused at once')
     .addOption(dataOption('data folder'))
@@ -239,7 +247,7 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
     .command('version')
     .description('print the version')
     .action(() => terminal.stdout(`${version}\n`))
-  // As it was once.
+  // Earlier versions had -V; it still works, and is hidden.
   postern.addOption(new Option('-V').hideHelp()).on('option:V', () => {
     terminal.stdout(`${version}\n`)
     throw new CommanderError(0, 'commander.version', version)
@@ -268,13 +276,13 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
     })
 }
 
-/** The environment's names for the flags of all commands. */
+/** Names of environment variables of all flags, subcommands included. */
 function variablesOf({ options, commands }: Command): string[] {
   const own = options.flatMap(({ envVar }) => envVar ?? [])
   return [...own, ...commands.flatMap(variablesOf)]
 }
 
-/** For help that goes to a pager too. */
+/** Width of the help text. COLUMNS counts too, for output into a pager. */
 function columns(): number {
   const asked = Number(process.env['COLUMNS'])
   return asked > 0 ? asked : (process.stdout.columns ?? 80)

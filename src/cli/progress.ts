@@ -1,18 +1,20 @@
-/** Progress of long work: a bar on a terminal, a log line a second anywhere else. */
+/** Progress of long work: a bar on a terminal, otherwise one log line a second. */
 
 import { Presets, SingleBar } from 'cli-progress'
 import { createLog, type Log } from '../ops/log.ts'
 import type { Terminal } from './terminal.ts'
 
+/** Shows how far a command is. Call `end` before printing anything else. */
 export interface Progress {
-  /** Safe to call often. `total` is undefined while it is not known. */
+  /** Cheap enough to call for every item. `total` is undefined while it is unknown. */
   step(stage: string, done: number, total?: number): void
   end(): void
 }
 
+/** Milliseconds before progress is shown, and between two log lines. */
 const quietMs = 1000
 
-/** Nothing is shown for work that is done within a second. */
+/** Shows nothing for work that takes less than a second. */
 export function createProgress(log: Log, terminal: NodeJS.WriteStream): Progress {
   const bar = terminal.isTTY
     ? new SingleBar(
@@ -42,7 +44,7 @@ export function createProgress(log: Log, terminal: NodeJS.WriteStream): Progress
   }
 }
 
-/** Of a command, which has no log of its own. */
+/** For a command, which has no log of its own. */
 export function commandProgress({ stderr }: Terminal): Progress {
   return createProgress(createLog({ write: stderr, now: () => new Date() }), process.stderr)
 }

@@ -11,6 +11,7 @@ import {
 } from '../limits.ts'
 import { collect } from './options.ts'
 
+/** Adds the flags. Values stay text here; `config.ts` checks them, so that all complaints are reported together. */
 export function withServeOptions(command: Command): Command {
   return command
     .addOption(new Option('--host <address>', 'address to listen on').env('POSTERN_HOST').default('127.0.0.1'))

@@ -1,4 +1,4 @@
-/** `postern serve`: opens the data folder, loads fixtures, listens, and stops in good order. */
+/** `postern serve`: opens the data folder, loads fixtures, listens, and shuts down gracefully. */
 
 import { networkInterfaces } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -30,24 +30,28 @@ import { serveMetrics } from './metrics-listener.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import type { Terminal } from './terminal.ts'
 
+/** A server that answers requests. */
 export interface Running {
   readonly url: string
   readonly folder: DataFolder
   readonly log: Log
-  /** The operator key that this start made, if it did. */
+  /** The operator key created by this start, if any. It is shown once and cannot be read again. */
   readonly operatorKey: string | undefined
-  /** Loads these fixtures now. */
+  /** Loads fixtures now. Throws CommandError if they have problems. */
   readonly load: LoadFixtures
   /**
-   * Opens the audit log anew, and loads the folders again where their files have changed. Problems are logged, and what
-   * was loaded stays.
+   * Reopens the audit log, and reloads the fixture folders if their files have changed. Problems are logged, and the
+   * loaded fixtures stay. Never rejects for problems of fixtures.
    */
   reload(folders: readonly string[]): Promise<void>
-  /** Finishes the requests in flight and closes the store. */
+  /** Finishes requests in progress, for at most `shutdownTimeoutMs`, and closes the store. */
   stop(): Promise<void>
 }
 
-/** Starts a server that answers; throws CommandError with a line that says what to do. */
+/**
+ * Starts a server. Throws CommandError with a line that tells the operator what to do. Then everything opened here is
+ * closed, except the store: the process is expected to end.
+ */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
   const log = createLog({ write: terminal.stderr, now: () => new Date() })
   using cleanup = new DisposableStack()
@@ -59,7 +63,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const server = listen(config)
   cleanup.defer(() => void server.stop(true))
   const load = fixtureLoader(folder, config, log)
-  // What a load that was cut off has left, and no other is under way: the folder is ours.
+  // Remove what an interrupted load left. No other load is running: we hold the lock.
   await removeAhead(store)
   if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(sourceFile))
   await checkSampleKeys(folder, config, log)
@@ -77,12 +81,13 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const signers = createSigners()
   cleanup.defer(() => signers.close())
   const memory = createShares(pendingResponseBytesMax)
-  /** A request that takes its time has none of the runtime's timeout, and gets it back. */
+  /** Disables the runtime's idle timeout for a long request. The returned function restores it. */
   const disableIdleTimeout = (request: Request) => {
     const arrived = originalRequest(request)
     server.timeout(arrived, 0)
     return () => server.timeout(arrived, idleTimeoutSeconds)
   }
+  // A connection must not point back to this server: calls would recurse.
   const isSelf = (address: string, port: number, target: URL) =>
     (port === server.port && isThisMachine(address, config.host, localAddresses)) || isBelow(target, url)
   const app = createApp({
@@ -116,7 +121,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     log,
     ...(metrics && { observer: metrics.observer }),
   })
-  // Last of all: a start that fails has not made a key that nobody saw.
+  // Last, so that a failed start has not created a key that was never shown.
   const operatorKey = await firstStart(folder, config.operatorKey, log)
   await recordBaseUrl(store, url, log)
   if (config.baseUrl === undefined && wildcards.has(config.host)) {
@@ -132,13 +137,14 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       if (loaded === 'unchanged') log.info('the fixtures have not changed')
     } catch (error) {
       const { message } = error as Error
-      if (error instanceof CommandError) log.warn('the the fixtures were not reloaded', { problems: message })
-      else log.error('the the fixtures were not reloaded', { error: message })
+      if (error instanceof CommandError) log.warn('the fixtures were not reloaded', { problems: message })
+      else log.error('the fixtures were not reloaded', { error: message })
     }
   }
-  /** One after the other: a change comes in several steps, and a signal at any time. */
+  /** Reloads run one at a time: file events and signals may overlap. */
   let reloading = Promise.resolve()
 
+  // Everything is open: from here on `stop` closes it, not the end of this function.
   const held = cleanup.move()
   return {
     url: urlOf(config.host, server.port ?? 0),
@@ -151,6 +157,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       return reloading
     },
     async stop() {
+      // Let requests finish; at the timeout, close their connections.
       const timeoutMs = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
       await server.stop()
       clearTimeout(timeoutMs)
@@ -168,7 +175,7 @@ interface MetricsContext {
   readonly pageCache: () => { readonly hits: number; readonly misses: number }
 }
 
-/** Undefined where nobody asked for metrics: nothing is counted, and the library that counts is not loaded. */
+/** Undefined if metrics are disabled: nothing is counted, and the metrics library is not loaded. */
 async function openMetrics({ metrics }: ServeConfig, { url, localAddresses, folder, log, pageCache }: MetricsContext) {
   if (metrics === undefined) return undefined
   const guard = createGuard({ host: metrics.host, baseUrl: url, corsOrigins: [], localAddresses })
@@ -183,17 +190,21 @@ function chooseUpstreamClient({ upstream: { client } }: ServeConfig, log: Log) {
   )
 }
 
+/** True for loopback, the listener's host, and every address of this machine. */
 function isThisMachine(address: string, host: string, localAddresses: readonly string[]): boolean {
   return isLoopback(address) || address === host || localAddresses.includes(address)
 }
 
-/** Is it what clients call us, whatever proxy is in between? Others may be served beside us under the same name. */
+/** True if the URL is below our own base URL, even through a proxy. Other services may share its host name. */
 function isBelow(target: URL, baseUrl: string): boolean {
   const { origin, pathname } = new URL(baseUrl)
   return target.origin === origin && `${target.pathname}/`.startsWith(pathname.replace(/\/*$/, '/'))
 }
 
-/** Bound before anything is loaded, so that a busy port is told at once; answers "not yet" until then. */
+/**
+ * Binds the port before anything is loaded, so that a busy port fails at once. Until the application is ready, every
+ * request gets a 503.
+ */
 function listen({ host, port }: ServeConfig) {
   try {
     return Bun.serve({
@@ -202,10 +213,10 @@ function listen({ host, port }: ServeConfig) {
       reusePort: false,
       development: false,
       idleTimeout: idleTimeoutSeconds,
-      // Bodies are bounded where they are read, with an answer that says so; the runtime's would be empty.
+      // Bodies are bounded where they are read, with an explanation; the runtime's own 413 has an empty body.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       fetch: () => Response.json({ error: 'unavailable', message: 'The server is starting' }, { status: 503 }),
-      // Nothing gets here but by a mistake of ours outside the application: the runtime would answer with its own page.
+      // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.
       error: (thrown) => errorResponse(asPlatformError(thrown)),
     })
   } catch (error) {
@@ -224,7 +235,7 @@ function listen({ host, port }: ServeConfig) {
 
 const wildcards = new Set(['0.0.0.0', '::'])
 
-/** Serves until a signal asks to stop. Resolves with the exit code. */
+/** Serves until a signal. Resolves with the exit code. */
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {
   const hangUp = ignoredHangUp()
   const running = await start(config, dataPath, terminal)
@@ -232,7 +243,7 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   running.log.info('started', { version, url: running.url, data: dataPath })
   hangUp.does(() => running.reload(config.fixtures))
   const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
-  // Whoever reads that it listens may send a signal at once.
+  // Install the handlers before printing the line: a script that reads it may send a signal at once.
   const asked = stopSignal()
   terminal.stdout(`postern listening on ${running.url}\n${lines}`)
   const signal = await asked
@@ -242,7 +253,7 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   return 0
 }
 
-/** For who tries the sample company. Of other fixtures nothing is shown: their keys are nobody else's business. */
+/** The greeting, if the sample fixtures are loaded. For other fixtures nothing is printed: their keys are secret. */
 async function sampleGreeting({ url, folder: { store, secrets } }: Running): Promise<string> {
   if (!(await acceptsSampleKey(store, secrets.apiKeyPepper))) return ''
   const { sampleSources } = await import('../maintenance/seed/sample.ts')

@@ -1,4 +1,7 @@
-/** `postern signing-key list | rotate | revoke`: the keys that sign service tokens, whether or not the server runs. */
+/**
+ * `postern signing-key list | rotate | revoke`: manages the keys that sign service tokens. The server may be running;
+ * it sees a change at its next request.
+ */
 
 import {
   changeSigningKeys,
@@ -19,10 +22,12 @@ interface Flags {
   readonly data: string
 }
 
+/** Prints all keys with their state: next, active or retired. */
 export async function listSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
   stdout(describeKey(await change(data, stderr, () => undefined), seconds(now)))
 }
 
+/** Makes the next key active and the active one retired, and creates a new next key. */
 export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
   const records = await change(data, stderr, (before) => rotateKeys(before, seconds(now)))
   const { active } = keyRing(records)
@@ -30,6 +35,7 @@ export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout, st
   stdout(`${active.kid} signs from now on\n\n${describeKey(records, seconds(now))}`)
 }
 
+/** Removes a key at once: every token that it signed is refused. Throws CommandError for an unknown id. */
 export async function revokeSigningKey(
   kid: string,
   { data }: Flags,
@@ -46,6 +52,10 @@ export async function revokeSigningKey(
   stdout(`${kid} is revoked, and every token it signed\n\n${describeKey(records, seconds(now))}`)
 }
 
+/**
+ * Changes the keys as `how` returns them; undefined leaves them alone. Resolves with the keys after that. `how` may run
+ * more than once, if another process changes them too.
+ */
 async function change(
   data: string,
   stderr: Terminal['stderr'],
@@ -60,6 +70,7 @@ async function change(
   }
 }
 
+/** The table of keys. A retired key is accepted until `keyRetirementSeconds` after it was retired. */
 function describeKey(records: readonly SigningKeyRecord[], nowSeconds: number): string {
   const time = (unix: number) => new Date(unix * 1000).toISOString()
   const rows = keyRing(records).all.map((key) => [

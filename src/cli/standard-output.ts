@@ -1,15 +1,14 @@
-/**
- * stdout and stderr, of which a pipe takes 64 kB at a time: the rest waits for its reader, and dies with the process.
- */
+/** stdout and stderr. A pipe takes 64 kB at a time; what is still buffered is lost if the process exits. */
 
 import { setTimeout } from 'node:timers/promises'
 
-/** What was written last, which comes after all the rest. */
+/** The last write to each stream. Writes complete in order, so the others are then complete too. */
 let last: { readonly stdout: Promise<Error | undefined>; readonly stderr: Promise<Error | undefined> } = {
   stdout: Promise.resolve(undefined),
   stderr: Promise.resolve(undefined),
 }
 
+/** Starts a write. Failures are reported by `drained`. */
 export function write(name: 'stdout' | 'stderr', text: string): void {
   if (text === '') return
   const drained = new Promise<Error | undefined>((resolve) => {
@@ -19,8 +18,8 @@ export function write(name: 'stdout' | 'stderr', text: string): void {
 }
 
 /**
- * Resolves when all of it is written, or after `timeoutMs` milliseconds; with why it could not be, unless the reader
- * of a pipe had enough.
+ * Resolves when everything is written, or after `timeoutMs`. The result is the error message if a write failed, except
+ * for a pipe closed by its reader (EPIPE).
  */
 export async function drained(timeoutMs: number): Promise<string | undefined> {
   const late = new AbortController()

@@ -1,11 +1,11 @@
-/** Signals of a server: what ends it, and what does not. */
+/** Signals: which end a server, and which do not. */
 
 import { closeSync, openSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
 /**
- * Until it is known what SIGHUP is to do, it does nothing; it never ends the process. But where the terminal that this
- * was started in was closed, nobody is left to stop it: that counts as SIGTERM.
+ * Handles SIGHUP: it never ends the process, and does nothing until `does` sets its work. Exception: if the process was
+ * started in a terminal that has been closed, SIGHUP counts as SIGTERM, because no one could press Ctrl-C any more.
  */
 export function ignoredHangUp(): { does(work: () => Promise<void>): void } {
   const hasTerminal = isatty(0)
@@ -21,6 +21,7 @@ export function ignoredHangUp(): { does(work: () => Promise<void>): void } {
   }
 }
 
+/** True if the process still has a controlling terminal. */
 function isTerminalThere(): boolean {
   try {
     closeSync(openSync('/dev/tty', 'r'))
@@ -35,7 +36,10 @@ const stopSignals = [
   ['SIGTERM', 15],
 ] as const
 
-/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once. */
+/**
+ * Resolves with the name of the first SIGINT or SIGTERM. A second one ends the process at once, with the shell's exit
+ * code for that signal.
+ */
 export function stopSignal(): Promise<string> {
   return new Promise((resolve) => {
     const stop = (signal: string) => {

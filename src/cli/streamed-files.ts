@@ -1,6 +1,6 @@
 /**
- * `-` where a command takes a file. A backup and an import are read more than once, and a backup is made under a name
- * before it is whole, so each goes through a file in a folder for temporary files (TMPDIR), which only its owner reads.
+ * `-` in place of a file. Backups and imports are read more than once, and a backup must be complete before it gets its
+ * name. So stdin and stdout go through a temporary file (TMPDIR) that only its owner can read.
  */
 
 import {
@@ -22,12 +22,15 @@ import { backUpCommand } from './backup.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
 
+/** Files that a command can confuse with each other. */
 type Kind = 'backup' | 'export'
 
-/** Runs `work` on the file, or on all of stdin. Throws CommandError for a file of the other kind. */
+/**
+ * Runs `work` with the path of the file, or of a copy of stdin. Throws CommandError if the file is of the other kind.
+ */
 export async function withInputFile(file: string, kind: Kind, work: (path: string) => Promise<void>): Promise<void> {
   if (file !== '-' && !existsSync(file)) return work(file)
-  // What is no file in a folder can be read once only: a pipe, or a device that stands for stdin.
+  // A pipe or device, such as /dev/stdin, can be read only once: copy it.
   if (file !== '-' && !isStream(file)) {
     expectKind(file, file, kind)
     return work(file)
@@ -46,7 +49,7 @@ export async function withInputFile(file: string, kind: Kind, work: (path: strin
   })
 }
 
-/** A backup on stdout, and what is said of it on stderr. */
+/** Writes a backup to stdout, and its messages to stderr. Throws CommandError if stdout is a terminal. */
 export async function backUpToStdout(flags: { readonly data: string }, { stderr }: Terminal): Promise<void> {
   if (isatty(1)) {
     throw new CommandError('a backup is not text for a terminal: send it elsewhere, as in `postern backup - > FILE`', 2)
@@ -66,6 +69,7 @@ export async function backUpToStdout(flags: { readonly data: string }, { stderr 
   })
 }
 
+/** Runs `work` with the path of a file that does not exist yet, and removes its folder in any case. */
 async function withTemporaryFile(work: (path: string) => Promise<void>): Promise<void> {
   const folder = temporaryFolder('postern-stream-')
   try {
@@ -75,6 +79,7 @@ async function withTemporaryFile(work: (path: string) => Promise<void>): Promise
   }
 }
 
+/** True for anything that is neither a regular file nor a folder. */
 function isStream(file: string): boolean {
   const status = statSync(file)
   return !status.isFile() && !status.isDirectory()
@@ -82,6 +87,7 @@ function isStream(file: string): boolean {
 
 const commands: Readonly<Record<Kind, string>> = { backup: 'postern restore', export: 'postern import' }
 
+/** Throws CommandError if the file is recognizably of the other kind. An unknown file is left to the command itself. */
 function expectKind(path: string, name: string, kind: Kind): void {
   const found = kindOf(path)
   if (found === undefined || found === kind) return
@@ -90,9 +96,10 @@ function expectKind(path: string, name: string, kind: Kind): void {
 
 const article: Readonly<Record<Kind, string>> = { backup: 'a backup', export: 'an export' }
 
-/** LMDB's magic number, as the file of a store begins with after the head of its first page. */
+/** LMDB's magic number, found in the first page of a store, after the page header. */
 const magic = Buffer.of(0xde, 0xc0, 0xef, 0xbe)
 
+/** The kind of a file by its first 64 bytes; undefined if unknown. */
 function kindOf(path: string): Kind | undefined {
   if (statSync(path).isDirectory()) return undefined
   const start = Buffer.alloc(64)

@@ -1,9 +1,10 @@
-/** Tables of commands. */
+/** Text tables for the output of commands. */
 
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 
 /**
- * Rows in columns, as wide as their widest cell; the first row is the heading. A cell is one line, whatever is in it.
+ * Aligns rows in columns; the first row is the heading. Control characters in cells are escaped, so every row is one
+ * line.
  */
 export function table(cells: readonly (readonly string[])[]): string {
   const rows = cells.map((row) => row.map(escapeControlCharacters))

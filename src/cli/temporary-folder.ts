@@ -1,11 +1,11 @@
-/** A folder for temporary files, which a machine may not have: TMPDIR, or /tmp. */
+/** A folder for temporary files in TMPDIR, or /tmp. Neither needs to exist, for example in a container from scratch. */
 
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 
-/** Whoever makes it removes it. */
+/** Creates a folder that the caller must remove. Throws CommandError. */
 export function temporaryFolder(prefix: string): string {
   try {
     return mkdtempSync(join(tmpdir(), prefix))

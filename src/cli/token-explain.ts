@@ -1,4 +1,4 @@
-/** `postern token explain`: a token's blocks in words, and what they say of one described request. */
+/** `postern token explain`: prints a token's blocks in words, and what each says about one described request. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,6 +22,7 @@ import { asBuffer } from '../storage/store.ts'
 import { readToken } from './given-token.ts'
 import type { Terminal } from './terminal.ts'
 
+/** All but `data` describe the request. */
 export interface ExplainFlags {
   readonly data: string
   readonly namespace?: string
@@ -31,7 +32,10 @@ export interface ExplainFlags {
   readonly rpc?: string
 }
 
-/** Resolves with the exit code: 1 where a request was described that is refused. */
+/**
+ * Resolves with the exit code: 1 if a described request is refused. Throws CommandError for a text that is not a token,
+ * and 2 for wrong usage.
+ */
 export async function explainToken(
   given: string,
   flags: ExplainFlags,
@@ -73,13 +77,14 @@ export async function explainToken(
   return isRefused ? 1 : 0
 }
 
-/** Why it is refused whatever is asked. */
+/** The reason why the token is refused for every request, or undefined. */
 function reasonItIsOver(claims: ServiceTokenClaims, known: Known | undefined, now: Date): string | undefined {
   if (isExpired(claims, now)) return 'has expired'
   if (known !== undefined && known.revoked.length > 0) return 'is revoked'
   return isForeign(claims, known) ? 'is of another base URL' : undefined
 }
 
+/** The token's claims: who, from whom, until when. */
 function tokenLines(claims: ServiceTokenClaims, signatureLines: readonly string[], now: Date): string[] {
   const { sub, key, org, jti, par = [], iat, exp } = claims
   const time = (seconds: number) => new Date(seconds * 1000).toISOString()
@@ -94,15 +99,16 @@ function tokenLines(claims: ServiceTokenClaims, signatureLines: readonly string[
   ]
 }
 
+/** What the data folder knows about the token. */
 interface Known {
   readonly keys: KeyRing | undefined
-  /** Of the token, the tokens it was minted with, and its API key. */
+  /** Revoked ids among the token, its ancestors and its API key. */
   readonly revoked: readonly string[]
-  /** Under which the folder was last served. */
+  /** Base URL under which the folder was last served. */
   readonly baseUrl: string | undefined
 }
 
-/** Only looks: a folder that is not there is not made. */
+/** Reads the data folder. Undefined if it does not exist; it is never created. */
 async function lookUp(
   { jti, par = [], key }: ServiceTokenClaims,
   data: string,
@@ -126,6 +132,7 @@ async function lookUp(
   }
 }
 
+/** The result of verifying the signature, and why the token is refused, if it is. */
 function signatureLines(claims: ServiceTokenClaims, token: string, data: string, known: Known | undefined): string[] {
   if (known?.keys === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
   const verified = verifyToken(token, { keys: known.keys, issuer: claims.iss, nowSeconds: claims.iat })
@@ -138,11 +145,12 @@ function signatureLines(claims: ServiceTokenClaims, token: string, data: string,
   ]
 }
 
-/** A server refuses tokens that name another base URL than its own. */
+/** True if the token's issuer is not this instance's base URL: the server refuses such a token. */
 function isForeign({ iss }: ServiceTokenClaims, known: Known | undefined): boolean {
   return known?.baseUrl !== undefined && known.baseUrl !== iss
 }
 
+/** One block in words. */
 function blockLines(block: Block, index: number): string[] {
   const words: string[] = []
   if (block.namespaces) words.push(`namespaces: ${block.namespaces.join(' or ')}`)
@@ -163,7 +171,10 @@ function blockLines(block: Block, index: number): string[] {
   return [`policy[${index}] allows only`, ...words.map((line) => `  ${line}`)]
 }
 
-/** `invalidReason` says why the token is refused whatever is asked. */
+/**
+ * The verdict of every field of every block, then the decision. `invalidReason`: why the token is refused for every
+ * request.
+ */
 function requestLines(
   given: readonly Block[],
   access: Access,
@@ -171,7 +182,7 @@ function requestLines(
   invalidReason: string | undefined,
 ): { readonly lines: string[]; readonly allowed: boolean } {
   const { resource, operation } = access
-  // Without a namespace nothing is said of namespaces.
+  // If no namespace was given, its constraints are ignored.
   const blocks: readonly Block[] = namespace === undefined ? given.map(({ namespaces: _, ...block }) => block) : given
   const lines = [`Request: ${operation} ${resource}${namespace === undefined ? '' : ` in ${namespace}`}`]
   for (const [index, block] of blocks.entries()) {
@@ -209,7 +220,7 @@ function isExpired(claims: ServiceTokenClaims, now: Date): boolean {
   return clockRefusal(claims, Math.floor(now.getTime() / 1000)) === 'expired'
 }
 
-/** Throws CommandError 2 for a flag that describes nothing. */
+/** The described request. Throws CommandError 2 for an invalid flag. */
 function readAccess({ namespace = '', resource = 'connections', operation, metadata, rpc }: ExplainFlags): Access {
   const resourceType = resourceTypes.find((type) => type === resource)
   const operationKind = operationKinds.find((kind) => kind === (operation ?? (rpc === undefined ? 'read' : 'execute')))
@@ -225,6 +236,7 @@ function readAccess({ namespace = '', resource = 'connections', operation, metad
   }
 }
 
+/** Parses `key=value` pairs. No prototype, so that a key such as `constructor` is only a key. */
 function readFacts(pairs: readonly string[]) {
   const metadata: Record<string, string> = Object.create(null)
   for (const pair of pairs) {
@@ -235,7 +247,7 @@ function readFacts(pairs: readonly string[]) {
   return { connectionId: metadata[connectionIdFact] ?? '', metadata }
 }
 
-/** A file's name, `-` for stdin, or the request itself. */
+/** The JSON-RPC request: from a file, from stdin (`-`), or the text itself if it begins with a brace. */
 function readBody(file: string): unknown {
   let bytes: Uint8Array
   try {

@@ -1,4 +1,7 @@
-/** `postern token revoke`: a token and all its children, whether or not the server runs. */
+/**
+ * `postern token revoke`: revokes a token and all its descendants. The server may be running; it sees the revocation at
+ * its next request.
+ */
 
 import { revokeToken } from '../auth/revocation.ts'
 import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
@@ -10,7 +13,10 @@ import { auditCommand } from './audit.ts'
 import { readToken } from './given-token.ts'
 import type { Terminal } from './terminal.ts'
 
-/** `named` is the token itself, its id, or `-` for either on stdin. */
+/**
+ * `named` is the token, its id, or `-` for either on stdin. Throws CommandError for text that is neither, and for a
+ * token signed by another instance.
+ */
 export async function revokeTokenCommand(
   named: string,
   { data }: { readonly data: string },
@@ -26,11 +32,13 @@ export async function revokeTokenCommand(
   try {
     if (claims !== undefined) {
       const keys = await readKeyRing(store, secrets.sealingKey)
+      // Verified as of its own issue time and issuer: an expired token of this instance may be revoked too.
       const verified = keys && verifyToken(token, { keys, issuer: claims.iss, nowSeconds: claims.iat })
       if (verified === undefined || 'refused' in verified)
         throw new CommandError(`this token is not of ${data}, so it is not accepted there anyway`)
     }
     const jti = claims?.jti ?? token
+    // An id alone says nothing about its expiry: it is then revoked for the longest lifetime.
     await revokeToken(store, jti, { exp: claims?.exp, nowSeconds: Math.floor(now.getTime() / 1000) })
     await auditCommand(data, 'token.revoked', { jti })
     stdout(`${jti} is revoked, and every token minted with it\n`)

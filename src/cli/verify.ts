@@ -1,4 +1,4 @@
-/** `postern verify`: prints what `maintenance/verify.ts` finds wrong in a store, and mends what can be mended. */
+/** `postern verify`: prints the findings of `maintenance/verify.ts`, and repairs what can be repaired. */
 
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
@@ -14,6 +14,10 @@ import { auditCommand } from './audit.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
+/**
+ * `data`: path of the data folder. `repair`: rebuild the index. `removeLeftovers`: delete connections without a
+ * namespace.
+ */
 interface Flags {
   readonly data: string
   readonly repair?: boolean
@@ -21,8 +25,8 @@ interface Flags {
 }
 
 /**
- * LMDB trusts its file, and where the file's own structure is damaged it takes the process with it. So another
- * process looks, and this one tells how it ended.
+ * Checks the store in a child process and reports how it ended: LMDB trusts its file, and damage to the file's own
+ * structure crashes the process. Throws CommandError with the problems.
  */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   if (process.env[verifyChildVariable] !== undefined) return verifyHere(flags, terminal)
@@ -41,6 +45,7 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
     new Response(child.stderr).text(),
     child.exited,
   ])
+  // Commands exit with 0, 1 or 2. Anything else is a crash.
   if (code > 2 || child.signalCode !== null) {
     throw new CommandError(`${join(flags.data, 'store', 'data.mdb')} has a damaged structure: restore a backup`)
   }
@@ -49,9 +54,12 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   terminal.stdout(stdout)
 }
 
+/** Tells the child that it is the child. */
 const verifyChildVariable = 'POSTERN_VERIFY_HERE'
 
+/** The check itself, in the child. */
 async function verifyHere({ data, repair = false, removeLeftovers = false }: Flags, terminal: Terminal): Promise<void> {
+  // The store creates a lock file, which must be private.
   process.umask(0o077)
   const folder = join(data, 'store')
   requireDataFolder(data)
@@ -86,6 +94,7 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
   else if (leftovers.size > 0) terminal.stderr(leftoverLines(leftovers))
 }
 
+/** The remedy for the most serious kind of finding. */
 function adviceFor({ problems, lost }: Findings): string {
   if (problems.length > 0) return 'restore a backup'
   if (lost.size === 0) return 'run `postern verify --repair`'
@@ -95,6 +104,7 @@ function adviceFor({ problems, lost }: Findings): string {
   )
 }
 
+/** Removes the connections of these namespaces, which do not exist, and audits each removal. */
 async function remove(data: string, namespaces: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
   if (namespaces.length === 0) stdout('there are no leftovers\n')
   const { store } = await openExistingDataFolder(data, stderr)

@@ -1,6 +1,6 @@
 /**
- * Backups: a copy of the store as it was at one moment, in one file, with the instance secret in it. The file is
- * itself a store of LMDB; restoring is putting it in place. It appears whole, under its name, or not at all.
+ * Backups: one file with a snapshot of the store and the instance secret. The file is itself an LMDB store; to restore
+ * is to copy it into place. The file appears under its name complete, or not at all.
  */
 
 import {
@@ -20,12 +20,17 @@ import { checkFile } from '../storage/lmdb/file-check.ts'
 import { type Bytes, openBytes, openRoot } from '../storage/lmdb/root.ts'
 import { StoreError } from '../storage/store.ts'
 
+/** Key of the secret in the backup's extra database. */
 const secretKey = Buffer.from('instance-secret')
 
-/** `store` is the folder of a store; a server may have it open. Throws StoreError `fatal` when it cannot be done. */
+/**
+ * Writes a backup of the store in the folder `store` to `file`; a server may have it open. `secret` is the text of the
+ * instance secret. Throws StoreError and Error for what LMDB or the file system refuses.
+ */
 export async function backUp(store: string, file: string, secret: string): Promise<void> {
   const draft = mkdtempSync(join(dirname(file), '.postern-backup-'))
   try {
+    // Read-only and compacted (`true`): the copy is a consistent snapshot, and free pages are left out.
     const source = openRoot(store, { readOnly: true })
     try {
       await source.backup(draft, true)
@@ -33,6 +38,7 @@ export async function backUp(store: string, file: string, secret: string): Promi
       await source.close()
     }
     await withExtra(draft, (extra) => extra.put(secretKey, Buffer.from(secret)))
+    // Flush the file before the rename and the folder after it, so that a crash leaves either no file or a whole one.
     const copy = join(draft, 'data.mdb')
     flush(copy)
     renameSync(copy, file)
@@ -42,14 +48,17 @@ export async function backUp(store: string, file: string, secret: string): Promi
   }
 }
 
-/** Makes the store's folder from a backup, and gives the instance secret. Throws StoreError `fatal`. */
+/**
+ * Creates the store folder `store` from a backup and resolves with the instance secret. Throws StoreError `fatal` if
+ * `file` is not a backup, or is damaged.
+ */
 export async function restore(file: string, store: string): Promise<string> {
   try {
     checkFile(file)
   } catch (error) {
     throw new StoreError('fatal', `${file} is not a backup of postern, or is damaged`, { cause: error })
   }
-  // No dot: lmdb-js takes such a path for a file.
+  // No dot in the name: lmdb-js takes a path with an extension for a file.
   const draft = `${store}-draft`
   rmSync(draft, { recursive: true, force: true })
   mkdirSync(draft, { recursive: true })
@@ -57,6 +66,7 @@ export async function restore(file: string, store: string): Promise<string> {
   chmodSync(join(draft, 'data.mdb'), 0o600)
   let secret: Uint8Array | undefined
   await withExtra(draft, (extra) => {
+    // Remove the secret from the store: it belongs in its own file.
     secret = extra.get(secretKey)
     if (secret !== undefined) extra.remove(secretKey)
   })
@@ -64,6 +74,7 @@ export async function restore(file: string, store: string): Promise<string> {
     rmSync(draft, { recursive: true })
     throw new StoreError('fatal', `${file} is not a backup of postern`)
   }
+  // The lock file belongs to this opening; the next one creates its own.
   rmSync(join(draft, 'lock.mdb'), { force: true })
   flush(join(draft, 'data.mdb'))
   renameSync(draft, store)
@@ -71,13 +82,12 @@ export async function restore(file: string, store: string): Promise<string> {
   return Buffer.from(secret).toString()
 }
 
-/** A database of its own, beside the records. */
+/** Opens the extra database of a backup, next to the records, for one transaction. */
 async function withExtra(folder: string, use: (extra: Bytes) => void): Promise<void> {
   const root = openRoot(folder)
   try {
     const extra = openBytes(root, 'backup')
-    // Nothing is returned: a transaction waits for a promise that its function gives back, and this one would never
-    // come.
+    // Return nothing: lmdb awaits a returned promise, and put()'s promise settles only after the transaction.
     root.transactionSync(() => {
       use(extra)
     })
@@ -86,6 +96,7 @@ async function withExtra(folder: string, use: (extra: Bytes) => void): Promise<v
   }
 }
 
+/** Flushes a file or a directory to disk. */
 function flush(path: string): void {
   if (!existsSync(path)) return
   const descriptor = openSync(path, 'r')

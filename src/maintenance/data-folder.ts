@@ -1,6 +1,6 @@
 /**
- * The data folder: the store and the instance secret. Commands and the server open it
- * alike, and may do so at the same time; serving is for one process only.
+ * The data folder: the store, the instance secret and the audit log. The server and the commands open it in the same
+ * way, and may have it open at the same time; only one process may serve it.
  */
 
 import { Database } from 'bun:sqlite'
@@ -14,15 +14,19 @@ import { openLmdbStore } from '../storage/lmdb/store.ts'
 import { requireOwn, requirePrivate } from '../storage/private-file.ts'
 import { type Store, StoreError } from '../storage/store.ts'
 
+/** An open data folder. The caller must close `store`. */
 export interface DataFolder {
   readonly path: string
   readonly store: Store
   readonly secrets: Secrets
-  /** Did this opening make it? */
+  /** True if this call created the store. */
   readonly isNew: boolean
 }
 
-/** For commands that have nothing to say of an empty folder. Throws CommandError. */
+/**
+ * Throws CommandError unless `path` holds a store and its secret and is private to its owner. For commands that are
+ * useless on an empty folder.
+ */
 export function requireDataFolder(path: string): void {
   if (existsSync(path)) {
     requireReadable(path)
@@ -34,11 +38,15 @@ export function requireDataFolder(path: string): void {
   requireSecret(path)
 }
 
+/** The one test for "this is a data folder": LMDB creates data.mdb with the store. */
 function hasStore(path: string): boolean {
   return existsSync(join(path, 'store', 'data.mdb'))
 }
 
-/** What is in a folder of somebody else's looks like nothing. */
+/**
+ * In a directory that we may not read, existsSync() is false for every file. Report that, and not "there is no data
+ * folder".
+ */
 function requireReadable(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.X_OK)
@@ -49,7 +57,10 @@ function requireReadable(path: string): void {
   }
 }
 
-/** Made anew beside data that needs the old one, it would lock everybody out without a word. */
+/**
+ * Throws CommandError if the store exists and its secret does not. A new secret would silently invalidate every API
+ * key, and sealed headers could no longer be opened.
+ */
 function requireSecret(path: string): void {
   const file = join(path, 'instance-secret')
   if (hasStore(path) && !existsSync(file)) {
@@ -57,17 +68,18 @@ function requireSecret(path: string): void {
   }
 }
 
-/** For a command: opens a data folder that must be there. */
+/** For a command: opens an existing data folder. Throws CommandError if there is none. */
 export async function openExistingDataFolder(path: string, stderr: Tell): Promise<DataFolder> {
   requireDataFolder(path)
   return openDataFolder(path, upgradeUnlessServed(path, stderr))
 }
 
+/** Writes a message for the operator. */
 type Tell = (text: string) => void
 
 /**
- * For a command: the store of an older version is upgraded only where nobody serves it, and that is told. A server of
- * that version would answer nothing but errors from then on.
+ * For a command: upgrades an older store only if no server is serving it, and reports the upgrade on stderr. A server
+ * of the older version could no longer read the store and would answer every request with an error.
  */
 function upgradeUnlessServed(path: string, stderr: Tell): Upgrading {
   return (from, to, upgrade) => {
@@ -76,33 +88,39 @@ function upgradeUnlessServed(path: string, stderr: Tell): Upgrading {
   }
 }
 
-/** For a command that looks at the store as it lies: upgrades one of an older version, and opens nothing else. */
+/** For a command that scans the store without `openDataFolder`: upgrades an older layout, opens nothing else. */
 export async function upgradeStore(path: string, stderr: Tell): Promise<void> {
   await openStore(join(path, 'store'), upgradeUnlessServed(path, stderr)).close()
 }
 
 /**
- * For a command that may make a data folder, and does so only where it was named: one that appears in whatever folder
- * the command was run in would be that of no server, and what is made in it would be good for nothing.
+ * For a command that may create a data folder. It creates one only at a path given by the operator: a folder at the
+ * default path, in whatever directory the command was run, belongs to no server, and a key created in it would be
+ * useless.
  */
 export function openNamedDataFolder({ data, isNamed }: NamedFolder, stderr: Tell): Promise<DataFolder> {
   return isNamed ? openDataFolder(data, upgradeUnlessServed(data, stderr)) : openExistingDataFolder(data, stderr)
 }
 
+/** A data folder as given to a command. */
 export interface NamedFolder {
   readonly data: string
-  /** By the flag or the environment; false for the default. */
+  /** True if the path was given by a flag or the environment, false for the default. */
   readonly isNamed: boolean
 }
 
-/** Whoever mistyped the name sees it. */
+/** The notice after a folder was created, so that a mistyped path is noticed. */
 export function madeFolder(path: string): string {
   return `made a new data folder at ${path}\n`
 }
 
-/** Opens a data folder, making it when it is missing. Throws CommandError with one line that says what to do. */
+/**
+ * Opens a data folder, and creates it if it is missing. Throws CommandError with one line that tells the operator what
+ * to do. Without `upgrading`, a store of an older layout is refused.
+ */
 export async function openDataFolder(path: string, upgrading?: Upgrading): Promise<DataFolder> {
   makeFolder(path)
+  // Asked first: the next lines create what is missing.
   const isNew = !hasStore(path)
   requireSecret(path)
   const secrets = openSecrets(path)
@@ -116,13 +134,17 @@ export async function openDataFolder(path: string, upgrading?: Upgrading): Promi
   return { path, store, secrets, isNew }
 }
 
-/** The first opening makes them. */
+/**
+ * Creates the signing keys at the first opening. Two processes may do this at the same time; one of them wins, and both
+ * use its keys.
+ */
 async function ensureSigningKeys(store: Store, secrets: Secrets): Promise<void> {
   await changeSigningKeys(store, secrets.sealingKey, (records) =>
     records === undefined ? newSigningKeys(Math.floor(Date.now() / 1000)) : undefined,
   )
 }
 
+/** The store's errors are for the operator: turn StoreError into CommandError. */
 function openStore(path: string, upgrading: Upgrading | undefined): Store {
   try {
     return openLmdbStore(path, undefined, upgrading)
@@ -132,9 +154,9 @@ function openStore(path: string, upgrading: Upgrading | undefined): Store {
   }
 }
 
-/** Makes the folder when it is missing. Throws CommandError where it cannot be used. */
+/** Creates the folder if it is missing. Throws CommandError if it cannot be used. */
 function makeFolder(path: string): void {
-  // Whatever is written from here on is for its owner only, the store's files included.
+  // From here on every new file is private to its owner, LMDB's files included.
   process.umask(0o077)
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
@@ -150,8 +172,9 @@ function makeFolder(path: string): void {
 }
 
 /**
- * Whoever else could write here could put keys of their own in, or have the superuser write where a link points to. The
- * folder itself may be reached by a link, which is of the operator's making.
+ * Throws CommandError unless the folder and the files in it are private. Another user with write access could insert
+ * API keys, or place a symbolic link through which root writes elsewhere. The folder itself may be a link: the operator
+ * made it.
  */
 function requirePrivateFolder(path: string): void {
   const found = statSync(path)
@@ -165,8 +188,8 @@ function requirePrivateFolder(path: string): void {
 
 const locks = ['audit.lock', 'server.lock']
 /**
- * All that is read or written here; other files are nobody's business. SQLite reads some that it finds beside its
- * own.
+ * Every file that postern reads or writes here; other files are ignored. SQLite also opens journal files next to its
+ * own, so those are checked too.
  */
 const files = [
   'instance-secret',
@@ -178,9 +201,9 @@ const files = [
 ]
 
 /**
- * Takes the folder for serving, until the process ends however it ends, and makes it when it is missing. Throws
- * CommandError when another server has it. To be called before the folder is opened: only who has it upgrades the
- * store.
+ * Locks the folder for serving, and creates it if it is missing. The lock lasts until it is disposed or the process
+ * ends, in whatever way. Throws CommandError if another server holds it. Call it before the folder is opened: only the
+ * holder of the lock may upgrade the store.
  */
 export function lockForServing(path: string): Disposable {
   makeFolder(path)
@@ -188,8 +211,7 @@ export function lockForServing(path: string): Disposable {
 }
 
 /**
- * An SQLite lock, because it is the one lock of the operating system that the runtime offers: it needs no cleaning up
- * after a crash.
+ * An SQLite lock: the only lock of the operating system that the runtime offers. The system releases it after a crash.
  */
 function lock(path: string, whenTaken: string): Disposable {
   const held = new Database(join(path, 'server.lock'))

@@ -1,6 +1,7 @@
 /**
- * Records as lines of an export: what each says, what it must be, and which entries of the store it stands for.
- * Left out are the secrets, and what is made from the records: index, generations, manifest.
+ * The export format: one JSON object a line for each record, its schema, and the store entries that it stands for. Not
+ * exported: secrets (sealed headers, signing keys) and what is derived from records (index, versions, usages,
+ * manifest).
  */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
@@ -24,17 +25,21 @@ import {
 } from '../storage/registry-records.ts'
 import type { Entry } from '../storage/store.ts'
 
+/** The schema of a line: `kind` and the kind's own fields, nothing else. */
 function line<K extends string, P extends Record<string, TSchema>>(kind: K, properties: P) {
   return Type.Object({ kind: Type.Literal(kind), ...properties }, { additionalProperties: false })
 }
 
-/** The first line. `secret` tells instance secrets apart without telling one: hashes of API keys are keyed with it. */
+/**
+ * The first line. `secret` identifies the instance secret without revealing it. The import needs it, because API keys
+ * are stored as hashes keyed with that secret.
+ */
 export const ExportHead = Type.Object(
   { postern: Type.Literal('export'), version: Type.Literal(1), secret: Type.String() },
   { additionalProperties: false },
 )
 
-/** The last line: a file that was cut off does not have it. */
+/** The last line. A truncated file does not have it. */
 const ExportEnd = Type.Object(
   { postern: Type.Literal('end'), records: Type.Integer() },
   { additionalProperties: false },
@@ -54,13 +59,18 @@ const lines = {
   }),
   revocation: line('revocation', { jti: Type.String({ pattern: '^[A-Za-z0-9_-]{1,100}$' }), until: Type.Integer() }),
 }
+/** A line between head and end. */
 export type ExportLine = { [K in keyof typeof lines]: Static<(typeof lines)[K]> }[keyof typeof lines]
 
+/** Validators. A line is the head (first), the end (last), or one of `lineShapes` by its `kind`. */
 export const headShape = validatorOf(ExportHead)
 export const endShape = validatorOf(ExportEnd)
 export const lineShapes = Object.fromEntries(Object.entries(lines).map(([kind, schema]) => [kind, validatorOf(schema)]))
 
-/** The entries of a line, without the index. `headers` are the sealed ones that a connection has already. */
+/**
+ * The store entries of a line, without index, versions and usage. `headers`: the sealed headers that an existing
+ * connection keeps.
+ */
 export function entriesOf(record: ExportLine, headers?: string): Entry[] {
   const json = (value: object) => Buffer.from(JSON.stringify(value))
   switch (record.kind) {

@@ -1,4 +1,4 @@
-/** The records of a store as lines, from one snapshot. */
+/** Exports the records of a store as JSON lines, from one snapshot. */
 
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
@@ -7,17 +7,22 @@ import { scanStore } from '../storage/lmdb/scan.ts'
 import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
 
 /**
- * Gives each line to `give`. `folder` is the store's. Resolves with the namespaces that have connections and are not
- * there: an import wants each. Throws StoreError `damaged`.
+ * Passes each line (without a newline) to `give`. `folder` is the store's folder; a server may have it open. Resolves
+ * with the namespaces that have connections but do not exist; an import requires them. Throws StoreError `damaged` at
+ * the first damaged record.
  */
 export async function exportLines(folder: string, secret: string, give: (line: string) => void): Promise<string[]> {
-  // Characters that a terminal acts on stand in strings only, where their escapes are JSON's own.
+  // Control characters occur only inside JSON strings, where their escapes are valid JSON.
   const write = (line: string) => give(escapeControlCharacters(line))
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
   let records = 0
-  /** What comes before the record it belongs to. */
+  /**
+   * Hashes (`h`) and private parts (`p`) come before the records that they belong to: keep them until then. Single
+   * records are scanned in key order, and connections (`c`) are packed, so they come last.
+   */
   const digests = new Map<string, string>()
   const servers = new Map<string, string | undefined>()
+  // Namespaces of connections, and namespaces that exist.
   const named = new Set<string>()
   const there = new Set<string>()
 
@@ -53,7 +58,7 @@ export async function exportLines(folder: string, secret: string, give: (line: s
         const from = server === undefined ? '' : `,"server":${JSON.stringify(server)}`
         return `{"kind":"connection","namespace":${JSON.stringify(namespace)},"connection":${json}${from}}`
       }
-      // Made again from the records, of this instance alone, or secret.
+      // Derived from records, meaningful for this instance only, or secret.
       case 'indexEntry':
       case 'connectionsVersion':
       case 'registryVersion':

@@ -1,6 +1,7 @@
 /**
- * An export into a store: one transaction, all or nothing. A record replaces the one of the same id; the others stay.
- * The lines are read twice: once to check them all and to find what they replace, once to write them.
+ * Imports an export into a store: one transaction, all or nothing. A record replaces the record of the same id; all
+ * others stay. The file is read twice: first to check every line and find what it replaces, then to write it. So memory
+ * holds names and counts, and never the records.
  */
 
 import { closeSync, openSync, readSync } from 'node:fs'
@@ -28,13 +29,17 @@ import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'
 
+/** Numbers of lines. */
 export interface Imported {
   readonly records: number
-  /** API keys of another instance: their hashes are good for nothing here. */
+  /** API keys that were not imported: they are of another instance, and their hashes do not work with this secret. */
   readonly leftOut: number
 }
 
-/** Throws CommandError that names the line. */
+/**
+ * Imports a file; durable when it resolves. `secret` identifies this instance (`ExportHead`). Throws CommandError, with
+ * `file:line` for a bad line; then nothing was written.
+ */
 export async function importFile(
   store: Store,
   file: string,
@@ -44,34 +49,49 @@ export async function importFile(
   const plan = new ImportPlan(store, file, secret)
   await plan.read(onProgress)
   await plan.requireNamed()
-  const committed = await store.load(await plan.write(onProgress))
+  const committed = await store.load(plan.write(onProgress))
   if (!committed.ok) throw new CommandError('another process wrote to the store, so nothing was imported: try again')
   return { records: plan.records, leftOut: plan.leftOut }
 }
 
-/** What a file brings, read once to be checked against the store, and a second time to be written. */
+/**
+ * The plan of one import: what the first reading found, which the second reading needs. Call `read`, `requireNamed` and
+ * `write`, in this order.
+ */
 class ImportPlan {
   records = 0
-  /** API keys that are left out: their hashes are keyed with another instance's secret. */
+  /** API keys not imported: their hashes are keyed with another instance's secret. */
   leftOut = 0
   readonly #store: Store
   readonly #file: string
   readonly #secret: string
-  /** The file is of this instance. */
+  /** True if the file was exported from an instance with the same secret. */
   #isOurs = false
+  /**
+   * Keys to delete in the same transaction: index entries and private parts of replaced connections, marks of
+   * namespaces.
+   */
   readonly #deletes: Key[] = []
-  /** What records name, by what it is called for a person. */
+  /** Organizations and namespaces that records refer to, by their name in messages. */
   readonly #named = new Map<string, Key>()
+  /** Organizations and namespaces that the file itself contains, by the same names. */
   readonly #loaded = new Set<string>()
-  /** When API keys of the store were revoked: an older export does not bring them back. */
+  /** Revocation times of API keys in the store, by key id. An older export must not reactivate them. */
   readonly #revokedAt = new Map<string, string>()
-  /** How long tokens are revoked, in the file or in the store: no revocation gets shorter. */
+  /**
+   * The end of each revocation in the file, in Unix seconds, or the store's if that is later: an import never shortens
+   * one.
+   */
   readonly #revokedUntil = new Map<string, number>()
-  /** The sealed headers of connections that are replaced and keep them. */
+  /** Sealed headers of existing connections that keep them, by `namespace/connectionId`. */
   readonly #keptHeaders = new Map<string, string>()
-  /** What the file adds to namespaces. */
+  /** Changes of usage by namespace. */
   readonly #usages = new Map<string, { connections: number; bytes: number }>()
+  /** Connections seen, to report duplicates: each would be counted twice in the usage. */
   readonly #connections = new Set<string>()
+
+  /** Of all parts that the file is compared with, each read before anything of its part. */
+  readonly #versions: Check[] = []
 
   constructor(store: Store, file: string, secret: string) {
     this.#store = store
@@ -79,7 +99,9 @@ class ImportPlan {
     this.#secret = secret
   }
 
+  /** The first reading. Throws CommandError for the first bad line. */
   async read(onProgress: (stage: string, done: number) => void): Promise<void> {
+    await this.#readVersion(registryVersionKey)
     for (const { line, head } of linesOf(this.#file)) {
       if (head !== undefined) {
         this.#isOurs = head === this.#secret
@@ -95,7 +117,7 @@ class ImportPlan {
     }
   }
 
-  /** Throws CommandError for what is named, and is neither in the file nor in the store. */
+  /** Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store. */
   async requireNamed(): Promise<void> {
     for (const [what, key] of this.#named) {
       if (!this.#loaded.has(what) && (await this.#store.get(key)) === undefined) {
@@ -104,16 +126,24 @@ class ImportPlan {
     }
   }
 
-  /** All of it, to be written while nothing that it was checked against has changed. */
-  async write(onProgress: (stage: string, done: number) => void): Promise<Write> {
-    const checks: Check[] = [nothingAhead]
-    for (const key of [registryVersionKey, ...[...this.#usages.keys()].map(connectionsVersionKey)]) {
-      checks.push({ key, value: (await this.#store.get(key)) ?? null })
-    }
+  /**
+   * The write. Its checks are the versions of all parts that the file was compared with, so it conflicts if any of them
+   * has changed since.
+   */
+  write(onProgress: (stage: string, done: number) => void): Write {
     const counts = [...this.#usages].map(([namespace, { connections, bytes }]) =>
       usageCount(namespace, connections, bytes),
     )
-    return { checks, counts, deletes: this.#deletes, puts: this.#entries(onProgress) }
+    return {
+      checks: [nothingAhead, ...this.#versions],
+      counts,
+      deletes: this.#deletes,
+      puts: this.#entries(onProgress),
+    }
+  }
+
+  async #readVersion(key: Key): Promise<void> {
+    this.#versions.push({ key, value: (await this.#store.get(key)) ?? null })
   }
 
   async #add(line: ExportLine): Promise<void> {
@@ -161,6 +191,7 @@ class ImportPlan {
     const name = `${namespace}/${connectionId}`
     if (this.#connections.has(name)) throw new CommandError(`${this.#file}: has the connection ${name} twice`)
     this.#connections.add(name)
+    if (!this.#usages.has(namespace)) await this.#readVersion(connectionsVersionKey(namespace))
     const usage = this.#usages.get(namespace) ?? { connections: 0, bytes: 0 }
     this.#usages.set(namespace, usage)
     const stored = await findConnection(this.#store, namespace, connectionId)
@@ -170,12 +201,17 @@ class ImportPlan {
       this.#deletes.push(connectionPrivateKey(namespace, connectionId))
       usage.bytes -= bytesOf(stored)
       const { headers } = stored.privatePart
-      // An export carries no secrets. What goes to this very server stays; to another one it must not go.
+      // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
+      // credentials for one server must never be sent to another.
       if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) this.#keptHeaders.set(name, headers)
     }
     for (const { value } of entriesOf(line, this.#keptHeaders.get(name))) usage.bytes += value.length
   }
 
+  /**
+   * The second reading: the entries to put. Index entries are sorted in batches (`importIndexBatchMax`), which bounds
+   * memory.
+   */
   *#entries(onProgress: (stage: string, done: number) => void): Generator<Entry> {
     let index: Entry[] = []
     let done = 0
@@ -200,7 +236,7 @@ class ImportPlan {
   }
 }
 
-/** The line, with what the store knows of revocations: nothing that was taken back comes to life. */
+/** The line, with the revocations of the store applied: an import never undoes one. */
 function asRevoked(
   line: ExportLine,
   revoked: ReadonlyMap<string, string>,
@@ -213,7 +249,7 @@ function asRevoked(
   return line.kind === 'revocation' ? { ...line, until: untils.get(line.jti) ?? line.until } : line
 }
 
-/** Neighbours one after the other: a tree that is written in order is several times as fast. */
+/** Sorts by key: writing a tree in key order is several times faster. */
 function sortEntries(entries: Entry[]): Entry[] {
   return entries.sort((a, b) => Buffer.compare(a.key, b.key))
 }
@@ -222,7 +258,10 @@ type Line =
   | { readonly line: ExportLine; readonly head: undefined }
   | { readonly line: ExportLine; readonly head: string }
 
-/** The lines, each checked. The first is the head, and its `line` is nothing. */
+/**
+ * Reads and checks all lines. The first item is the head: `head` is its `secret`, and `line` is undefined. Throws
+ * CommandError with `file:line` for the first bad line, and for a file without an end.
+ */
 function* linesOf(file: string): Generator<Line> {
   let number = 0
   let ended = false
@@ -261,7 +300,7 @@ function* linesOf(file: string): Generator<Line> {
   if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
 }
 
-/** As a write is checked: what could not be called is not taken in. */
+/** The same URL checks as for a write over HTTP: a URL that could never be called is refused. */
 function urlProblemOf(line: ExportLine): Problem | undefined {
   const { kind } = line
   if (kind === 'server') return inside('server', serverUrlProblem(line.server))
@@ -270,10 +309,15 @@ function urlProblemOf(line: ExportLine): Problem | undefined {
   return message === undefined ? undefined : { place: 'connection.mcpUrl', message }
 }
 
+/** Prefixes a problem's place. */
 function inside(place: string, problem: Problem | undefined): Problem | undefined {
   return problem && { ...problem, place: `${place}.${problem.place}` }
 }
 
+/**
+ * The lines of a file as bytes, without newlines. Only the current chunk and a partial line are in memory. A yielded
+ * line is valid until the next.
+ */
 function* rawLines(file: string): Generator<Buffer> {
   const descriptor = openSync(file, 'r')
   try {

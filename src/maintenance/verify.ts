@@ -1,7 +1,7 @@
 /**
- * What is wrong in a store: every value against its checksum, every record against its shape and its key, every index
- * entry against its record. Index and records are compared by sums over hashes, so that a million rows need no memory;
- * entries are named one by one only when the sums differ.
+ * Finds what is wrong in a store: checks every value against its checksum, every record against its schema and key, and
+ * every index entry against its record. Index and records are compared by sums of hashes, so that memory does not grow
+ * with the rows; single entries are looked for only if the sums differ.
  */
 
 import { readSigningKeys } from '../auth/signing-keys.ts'
@@ -16,31 +16,37 @@ import { replaceIndex, scanStore } from '../storage/lmdb/scan.ts'
 import { asBuffer, type Entry, type Key } from '../storage/store.ts'
 import { createUsageCounter } from '../storage/usage.ts'
 
+/**
+ * The result of a check. The three kinds of trouble have different remedies: a backup, a repair, or removing leftovers.
+ */
 export interface Findings {
-  /** Of records: only a backup helps. */
+  /** Damaged or invalid records. Only a backup helps. */
   readonly problems: readonly string[]
-  /** Of the index and of what namespaces hold: `rebuildIndex` makes both again. */
+  /** Differences in the index and the usages. `rebuildIndex` repairs both. */
   readonly indexProblems: readonly string[]
-  /** How many connections each namespace has that was removed with its fixture, by name. */
+  /** Leftovers: the number of connections by namespace, for namespaces that were removed with their fixture. */
   readonly leftovers: ReadonlyMap<string, number>
-  /** The same of namespaces that are missing without a reason. */
+  /** The same for namespaces that are missing although no fixture was removed: a sign of a lost record. */
   readonly lost: ReadonlyMap<string, number>
   readonly records: number
   readonly indexEntries: number
   readonly connections: number
-  /** How much each namespace holds, as it is stored; to be written with the index. */
+  /** Recounted usages as store entries, for `rebuildIndex`. */
   readonly usages: readonly Entry[]
-  /** Those that have connections. */
+  /** Namespaces that have connections. */
   readonly namespaces: readonly string[]
 }
 
+/** `onProgress` is called for every record and index entry: it must be cheap. */
 export interface VerifyOptions {
-  /** Opens the signing keys. */
+  /** Key that opens the sealed signing keys. */
   readonly sealingKey: Buffer
   readonly onProgress: (what: string, done: number) => void
 }
 
-/** `folder` is the store's. */
+/**
+ * Checks the store in `folder`, in one snapshot; a server may have it open. Throws StoreError if it cannot be opened.
+ */
 export async function verifyStore(folder: string, { sealingKey, onProgress }: VerifyOptions): Promise<Findings> {
   const records = new RecordCheck(sealingKey)
   const actual = new KeySum()
@@ -67,7 +73,7 @@ export async function verifyStore(folder: string, { sealingKey, onProgress }: Ve
     indexProblems.push(...(await indexDifferences(folder)))
   }
   const usages = records.usages.entries()
-  // Where a record cannot be read nobody knows how much it is.
+  // If a record is unreadable its size is unknown, and the count would be wrong for that reason only.
   if (problems.length === 0) indexProblems.push(...usageProblems(records.storedUsages, usages))
   return {
     problems,
@@ -81,7 +87,11 @@ export async function verifyStore(folder: string, { sealingKey, onProgress }: Ve
   }
 }
 
-/** Writes the index anew, and how much each namespace holds. */
+/**
+ * Rewrites the whole index and all usages from the records, in one transaction, and gives every namespace a new
+ * version, so that no cache survives. A commit of another process between the scan and this transaction is missing from
+ * the new index.
+ */
 export async function rebuildIndex(folder: string, { namespaces, usages }: Findings): Promise<void> {
   const entries: Entry[] = []
   await scanStore(folder, {
@@ -102,13 +112,13 @@ const [organizationShape, namespaceShape, apiKeyShape, serverShape, mockShape] =
   validatorOf(RecordedAnswer),
 ]
 
-/** Records, one after the other, and what they say of one another. */
+/** Checks records one at a time, and collects what must be compared at the end. */
 class RecordCheck {
   readonly problems: string[] = []
   readonly usages = createUsageCounter()
   readonly storedUsages = new Map<string, string>()
   readonly expectedIndex = new KeySum()
-  /** How many each namespace has. */
+  /** Number of connections by namespace. */
   readonly connectionsOf = new Map<string, number>()
   count = 0
   connections = 0
@@ -116,12 +126,14 @@ class RecordCheck {
   readonly #namespaces = new Set<string>()
   readonly #leftNamespaces = new Set<string>()
   readonly #keyIds = new Set<string>()
+  /** Key ids that hashes point to. Hashes (`h`) come before key records (`k`), so they are compared at the end. */
   readonly #digestedKeyIds: string[] = []
 
   constructor(sealingKey: Buffer) {
     this.#sealingKey = sealingKey
   }
 
+  /** Checks one record and counts it. */
   add(entry: Entry, parsed: Exclude<ParsedKey, { kind: 'indexEntry' }> | undefined): void {
     this.count += 1
     this.usages.add(entry)
@@ -168,7 +180,7 @@ class RecordCheck {
       case 'signingKeys':
         this.#checkSigningKeys(value)
         return
-      // Read as they are, by those that write them.
+      // No schema: the code that writes them reads them as they are.
       case 'connectionPrivate':
       case 'connectionsVersion':
       case 'registryVersion':
@@ -181,7 +193,7 @@ class RecordCheck {
     }
   }
 
-  /** All problems, once every record was added. */
+  /** All problems. Call it after the last record. */
   end(): readonly string[] {
     for (const keyId of this.#digestedKeyIds) {
       if (!this.#keyIds.has(keyId)) this.problems.push(`hash of API key ${keyId}: there is no such key`)
@@ -189,7 +201,7 @@ class RecordCheck {
     return this.problems
   }
 
-  /** How many connections are of namespaces that do not exist. */
+  /** Connections of namespaces that do not exist, split by the mark of a removed namespace. */
   withoutNamespace(): Pick<Findings, 'leftovers' | 'lost'> {
     const orphans = [...this.connectionsOf].filter(([namespace]) => !this.#namespaces.has(namespace))
     return {
@@ -214,7 +226,10 @@ class RecordCheck {
     }
   }
 
-  /** The record, if it has its shape; reports where it has not, and where it is another's. */
+  /**
+   * Parses and checks a record. Reports a record that is invalid, and one whose id differs from its key. Undefined only
+   * if it is invalid.
+   */
   #readOwn<T>(key: Key, value: Uint8Array, shape: Validator<T>, isOwn: (record: T) => boolean): T | undefined {
     const record = jsonOf(value)
     if (!shape.isValid(record)) {
@@ -231,7 +246,7 @@ class RecordCheck {
   }
 }
 
-/** Namespaces whose count is not what they hold. One that holds nothing need not be counted. */
+/** Namespaces whose stored usage differs from the count. A missing usage equals zero. */
 function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly Entry[]): string[] {
   const actual = new Map(
     counted.flatMap(({ key, value }) => {
@@ -245,7 +260,7 @@ function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly En
   })
 }
 
-/** A sum over hashes of keys: the same for the same keys in any order. */
+/** An order-independent sum of key hashes: equal sets of keys give equal sums. 64 bits are enough against accidents. */
 class KeySum {
   count = 0
   #low = 0n
@@ -258,11 +273,14 @@ class KeySum {
   }
 }
 
-/** Which entries are missing, and which belong to no connection. */
+/**
+ * Names the missing index entries and those without a connection. Runs only if the sums differ, because it keeps keys
+ * in memory.
+ */
 async function indexDifferences(folder: string): Promise<string[]> {
   const missing = new Set<string>()
   const extra: string[] = []
-  // Records come before their index entries, as `c` comes before `x`.
+  // Connections (`c`) come before index entries (`x`), so one pass is enough.
   await scanStore(folder, {
     entry(entry) {
       const key = latin1Key(entry.key)
@@ -278,7 +296,7 @@ async function indexDifferences(folder: string): Promise<string[]> {
   ]
 }
 
-/** Of a connection that can be read. */
+/** The index entries of a readable connection; none for any other entry. */
 function indexEntriesOf({ key, value }: Entry): Entry[] {
   const parsed = parseKey(key)
   const record = parsed?.kind === 'connection' ? jsonOf(value) : undefined

@@ -1,4 +1,4 @@
-/** A connection as the list answers it (spec 2.5, 2.6; contract 5). */
+/** Connections as lists return them (spec 2.5, 2.6; contract 5). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import {
@@ -18,11 +18,11 @@ export const Url = Type.String({
   errorMessage: 'must be an http or https URL',
 })
 
-/** What is wrong with a URL that has the shape of one, or undefined: for wherever one is taken in. */
+/** What is wrong with a URL that matches the schema, or undefined. Every place that accepts a URL must call it. */
 export function urlProblem(url: string): string | undefined {
   if (!URL.canParse(url)) return 'must be an http or https URL'
   const { username, password } = new URL(url)
-  if (username + password !== '') return 'must not carry a user or password; credentials belong into headers'
+  if (username + password !== '') return 'must not carry a user or password; put credentials in "headers"'
   return undefined
 }
 
@@ -56,7 +56,7 @@ const InputFields = Type.Record(Type.String({ pattern: '^[^]+$' }), InputField, 
 
 export type ServerInfo = Static<typeof ServerInfo>
 
-/** Contract 5: five states, each with what a person needs to leave it. */
+/** Contract 5: five states, each with what a person needs to resolve it. */
 export const ConnectionStatus = Type.Union([
   Type.Object({ state: Type.Literal('connected') }, closed),
   Type.Object({ state: Type.Literal('disconnected') }, closed),
@@ -81,7 +81,7 @@ export const ConnectionStatus = Type.Union([
 ])
 export type ConnectionStatus = Static<typeof ConnectionStatus>
 
-/** Values of any JSON type are kept; how they compare is said in `policy/metadata.ts`. */
+/** Values of any JSON type. `policy/metadata.ts` defines how they are compared. */
 export const ConnectionMetadata = Type.Record(Type.String({ pattern: '^[^]+$' }), Type.Unknown(), {
   additionalProperties: false,
   maxProperties: connectionMetadataPairsMax,
@@ -95,7 +95,10 @@ export const Mock = Type.Object({ enabled: Type.Boolean(), scenario: Type.Option
 
 export const connectionName = Type.String({ minLength: 1, maxLength: connectionNameCharsMax })
 
-/** Spec 2.5. `mcpUrl` is null for an uplink, `metadata` is null when there is none; the first four are always there. */
+/**
+ * Spec 2.5. `mcpUrl` is null for an uplink, `metadata` is null if there is none. The first four fields are always
+ * present.
+ */
 export const Connection = Type.Object(
   {
     connectionId: ConnectionId,
@@ -113,7 +116,7 @@ export const Connection = Type.Object(
 )
 export type Connection = Static<typeof Connection>
 
-/** Header names and values as HTTP has them; which names are refused is said in `features/connections/draft.ts`. */
+/** Header names and values in HTTP's syntax. `features/connections/draft.ts` decides which names are refused. */
 const HttpHeaders = Type.Record(
   Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }),
   Type.String({
@@ -125,8 +128,7 @@ const HttpHeaders = Type.Record(
 )
 
 /**
- * Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. A field that is left out keeps
- * its value.
+ * Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. An omitted field keeps its value.
  */
 export const ConnectionWrite = Type.Object(
   {
@@ -142,7 +144,7 @@ export const ConnectionWrite = Type.Object(
 )
 export type ConnectionWrite = Static<typeof ConnectionWrite>
 
-/** Body of a deletion's answer. */
+/** Body of the response to a deletion. */
 export const Deleted = Type.Object({ success: Type.Literal(true) }, closed)
 export type Deleted = Static<typeof Deleted>
 
@@ -153,7 +155,7 @@ export const ConnectionPage = Type.Object(
 )
 export type ConnectionPage = Static<typeof ConnectionPage>
 
-/** The text that a list's filter compares a value of metadata by. */
+/** The text by which a filter compares a metadata value. */
 export function filterText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

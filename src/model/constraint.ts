@@ -1,4 +1,4 @@
-/** A token's policy as it is written in a request and in a token (spec 2.2). */
+/** The schema of a policy, in requests and in tokens (spec 2.2). */
 
 import { type Static, type TLiteral, type TSchema, Type } from '@sinclair/typebox'
 import { constraintRpcEntriesMax, rpcKeyCharsMax, rpcPatternCharsMax } from '../limits.ts'
@@ -21,9 +21,9 @@ function oneOrMany<T extends TSchema>(item: T) {
   return Type.Union([item, Type.Array(item, { minItems: 1 })])
 }
 
-/** Pairs that must all match. */
+/** Pairs of which all must match. */
 const MetadataPairs = Type.Record(
-  // The bound is a pattern, because a record's key schema checks nothing else.
+  // A pattern, because TypeBox checks nothing else of a record's keys.
   Type.String({ pattern: '^[^]+$' }),
   Type.String(),
   {
@@ -34,8 +34,8 @@ const MetadataPairs = Type.Record(
 )
 
 /**
- * Spec 2.2. How long lists and texts may be is not said here: all of a policy must fit a token, which bounds their sum
- * (`tokenCharsMax`). Every field restricts; an absent one does not; an empty constraint is a mistake, not a freedom.
+ * Spec 2.2. Lists and texts have no bounds of their own: the whole policy must fit a token (`tokenCharsMax`). Every
+ * field restricts, an absent one does not, and an empty constraint is an error.
  */
 export const Constraint = Type.Object(
   {
@@ -55,7 +55,7 @@ export const Constraint = Type.Object(
     ),
     rpcReqMatch: Type.Optional(
       Type.Record(
-        // Characters, not halves of them.
+        // Counts characters: a surrogate pair is one.
         Type.String({ pattern: `^(?:[^\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff]){1,${rpcKeyCharsMax}}$` }),
         Type.String({ minLength: 1, maxLength: rpcPatternCharsMax }),
         {

@@ -1,6 +1,6 @@
-/** What MCP calls things: revisions that are spoken here, and codes of errors. */
+/** MCP's names and numbers: supported revisions and error codes. */
 
-/** With `initialize` and sessions. */
+/** Revisions of the handshake era, with `initialize` and sessions. */
 export const handshakeRevisions: ReadonlySet<string> = new Set([
   '2025-11-25',
   '2025-06-18',
@@ -9,7 +9,7 @@ export const handshakeRevisions: ReadonlySet<string> = new Set([
   '2024-10-07',
 ])
 
-/** Codes of JSON-RPC, and of MCP on top of it. */
+/** Error codes of JSON-RPC and MCP. */
 export const rpcCodes = {
   methodNotFound: -32_601,
   invalidParams: -32_602,
@@ -18,12 +18,12 @@ export const rpcCodes = {
   unsupportedRevision: -32_022,
 } as const
 
-/** Without: every request says its own. */
+/** The stateless revision: every request names it, and there are no sessions. */
 export const statelessRevision = '2026-07-28'
 
 /**
- * Which of a request's parameters names what it is about; `Mcp-Name` repeats it (revision 2026-07-28, standard
- * headers).
+ * By method, the parameter that names the tool, prompt or resource. The header `Mcp-Name` repeats its value (revision
+ * 2026-07-28, standard headers).
  */
 export const namingParameters: ReadonlyMap<string, string> = new Map([
   ['tools/call', 'name'],
@@ -31,10 +31,7 @@ export const namingParameters: ReadonlyMap<string, string> = new Map([
   ['resources/read', 'uri'],
 ])
 
-/**
- * The tool, prompt or resource that a request names; undefined where it names none. Whatever stands there: it may be
- * no text.
- */
+/** The value of that parameter, which may be of any type. Undefined if there is none. */
 export function namedBy(method: string, params: unknown): unknown {
   const parameter = namingParameters.get(method)
   if (parameter === undefined || typeof params !== 'object' || params === null) return undefined

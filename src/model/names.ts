@@ -1,4 +1,4 @@
-/** The names of things: what they are made of (contract 2) and how a qualifiedName splits. */
+/** Names and ids: their syntax (contract 2), and how a qualifiedName is split. */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { connectionIdCharsMax, organizationIdCharsMax, slugCharsMax, userIdCharsMax } from '../limits.ts'
@@ -26,7 +26,7 @@ export const OrganizationId = Type.String({
   errorMessage: `must be 1 to ${organizationIdCharsMax} letters, digits, ".", "_" or "-", beginning with a letter or digit`,
 })
 
-/** Whoever runs the platform names its users; only what could break a storage key or a log is kept out. */
+/** The operator chooses user ids. Only control characters are excluded: they could break a storage key or a log. */
 export const UserId = Type.String({
   pattern: `^[^\\u0000-\\u001f\\u007f]{1,${userIdCharsMax}}$`,
   errorMessage: `must be 1 to ${userIdCharsMax} characters without control characters`,
@@ -43,7 +43,7 @@ export function isQualifiedName(text: string): boolean {
   return qualifiedName.test(text)
 }
 
-/** The part before `/`, or all of it for a namespace-only server (contract 4). */
+/** The part before `/`, or the whole name for a namespace-only server (contract 4). */
 export function namespaceOf(name: QualifiedName): string {
   const slash = name.indexOf('/')
   return slash < 0 ? name : name.slice(0, slash)

@@ -6,19 +6,22 @@ import { QualifiedName } from './names.ts'
 
 const closed = { additionalProperties: false } as const
 
-/** For calls whose arguments hold at least these values: objects at least these fields, everything else the same. */
+/**
+ * An answer for calls whose arguments contain at least the given values: objects may have more fields, everything else
+ * must be equal.
+ */
 export const RecordedAnswer = Type.Object(
   {
     server: QualifiedName,
     tool: Type.String({ minLength: 1 }),
     arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    /** A tool result as MCP has it. */
+    /** A tool result of MCP. */
     result: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-    /** An error of JSON-RPC. */
+    /** A JSON-RPC error. */
     error: Type.Optional(
       Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }, closed),
     ),
-    /** Waited before the answer. */
+    /** Delay before the response. */
     delayMs: Type.Optional(
       Type.Integer({
         minimum: 0,

@@ -1,4 +1,4 @@
-/** Who there is and what they own: organizations, namespaces, API keys (contract 2). */
+/** Organizations, namespaces, roles and API keys (contract 2). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { apiKeyNameCharsMax } from '../limits.ts'
@@ -12,7 +12,7 @@ export type Role = Static<typeof Role>
 export const Organization = Type.Object({ organizationId: OrganizationId, name: Type.String() }, closed)
 export type Organization = Static<typeof Organization>
 
-/** Owned by an organization or by a user, never by both. */
+/** A namespace is owned by an organization or by a user, never by both. */
 export const Namespace = Type.Union([
   Type.Object({ namespace: Slug, organizationId: OrganizationId }, closed),
   Type.Object({ namespace: Slug, userId: UserId }, closed),
@@ -24,7 +24,7 @@ export const ApiKeyName = Type.String({
   errorMessage: `must be 1 to ${apiKeyNameCharsMax} characters without control characters`,
 })
 
-/** What is known of a key. The key itself is not: the store finds the record by a keyed hash of it. */
+/** The record of an API key, without its text: the store finds the record by a keyed hash. Times are ISO 8601. */
 export const ApiKey = Type.Object(
   {
     keyId: Type.String(),

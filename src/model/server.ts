@@ -1,4 +1,4 @@
-/** A registered server's details (spec 2.7 to 2.11; contract 6). */
+/** The details of a registered server (spec 2.7 to 2.11; contract 6). */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { Problem } from '../schema/check.ts'
@@ -11,7 +11,7 @@ function nullable<T extends TSchema>(schema: T) {
   return Type.Union([schema, Type.Null()])
 }
 
-/** A JSON Schema of somebody else's: an object, passed through whole. */
+/** A server's own JSON Schema: any object, passed through unchanged. */
 const JsonSchema = Type.Record(Type.String(), Type.Unknown())
 
 export const ConnectionOption = Type.Union([
@@ -67,7 +67,7 @@ export const Prompt = Type.Object(
   closed,
 )
 
-/** Every field is always there; the nullable ones may be null. */
+/** Every field is always present; nullable ones may be null. */
 export const ServerDetail = Type.Object(
   {
     qualifiedName: QualifiedName,
@@ -86,7 +86,7 @@ export const ServerDetail = Type.Object(
 )
 export type ServerDetail = Static<typeof ServerDetail>
 
-/** What is wrong with the first of its URLs that no connection could be made to. */
+/** The first URL of a server to which no connection could be made, or undefined. */
 export function serverUrlProblem({
   deploymentUrl,
   connections,

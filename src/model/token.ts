@@ -1,4 +1,4 @@
-/** The bodies of `POST /tokens` (spec 2.1, 2.3) and what a service token claims (contract 3). */
+/** The bodies of `POST /tokens` (spec 2.1, 2.3), and the claims of a service token (contract 3). */
 
 import { type Static, Type } from '@sinclair/typebox'
 import { Constraint, Policy } from './constraint.ts'
@@ -7,7 +7,7 @@ import { OrganizationId, UserId } from './names.ts'
 export const CreateTokenRequest = Type.Object(
   {
     policy: Type.Optional(Policy),
-    // Any other text is an organization that does not exist, and is answered like one (contract 3).
+    // Any text is accepted: one that is not an id gets the same response as an unknown organization (contract 3).
     organizationId: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
   },
   { additionalProperties: false },
@@ -25,13 +25,13 @@ export const TokenError = Type.Object(
   { additionalProperties: false },
 )
 
-/** Of a token's id, `jti`. */
+/** The syntax of a token's id, `jti`. */
 export const tokenIdShape = /^tok_[A-Za-z0-9_-]{22}$/
 
-/** To the end of the year 9999: what a date can say. */
+/** Up to the end of the year 9999, the last that a date can show. */
 const EpochSeconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799 })
 
-/** Whole seconds since 1970 in `iat` and `exp`. `par` lists the ancestors' ids, oldest first. */
+/** `iat` and `exp` are Unix seconds. `par` lists the ids of the ancestors, oldest first. */
 export const ServiceTokenClaims = Type.Object(
   {
     iss: Type.String(),
@@ -43,7 +43,9 @@ export const ServiceTokenClaims = Type.Object(
     par: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
     iat: EpochSeconds,
     exp: EpochSeconds,
-    /** The ancestors' constraints first, then its own, in order. No bound on the count: the token's length is one. */
+    /**
+     * The ancestors' constraints, oldest first, then the token's own. Their number is bounded by the token's length.
+     */
     policy: Type.Array(Constraint),
   },
   { additionalProperties: false },

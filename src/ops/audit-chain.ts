@@ -1,18 +1,21 @@
-/** The chain of the audit log: how lines are linked, and what is wrong with lines that are not. Pure. */
+/** The chain of the audit log: formats linked lines, and finds lines that break the chain. Pure. */
 
 import { createHash } from 'node:crypto'
 import { escapeControlCharacters } from './escape-control.ts'
 
-/** What the first line stands on. */
+/** `prev` of the first entry. */
 export const firstHash = '0'.repeat(64)
 
-/** Where the next entry goes on. */
+/** The last entry, which the next one links to. */
 export interface ChainEnd {
   readonly seq: number
   readonly hash: string
 }
 
-/** The line's text ends with the hash (SHA-256, hex) of the same text without it. */
+/**
+ * Formats an entry as a line. It ends with the SHA-256 (hex) of the line's text without that hash. Control characters
+ * are escaped first, so the hash covers what is in the file.
+ */
 export function formatLine(
   entry: { readonly seq: number; readonly prev: string } & Readonly<Record<string, unknown>>,
 ): {
@@ -24,13 +27,14 @@ export function formatLine(
   return { text: `${body},"hash":"${hash}"}`, hash }
 }
 
+/** The fields that link a line to its neighbours. */
 interface Link {
   readonly seq: number
   readonly prev: string
   readonly hash: string
 }
 
-/** What links a line, or undefined for one that is not whole or not as it was written. */
+/** The link of a line. Undefined if the line is incomplete or its hash is wrong. */
 export function parseLine(line: string): Link | undefined {
   const [, body, hash] = /^(\{.*),"hash":"([0-9a-f]{64})"\}$/.exec(line) ?? []
   if (body === undefined || hash === undefined) return undefined
@@ -40,24 +44,26 @@ export function parseLine(line: string): Link | undefined {
     if (!Number.isSafeInteger(seq) || typeof prev !== 'string') return undefined
     return { seq: seq as number, prev, hash }
   } catch {
-    // The hash is right and the body is none of ours: anybody can make a hash.
+    // A correct hash of a body that is not ours: anyone can compute a hash.
     return undefined
   }
 }
 
+/** The result of checking a log. */
 export interface ChainReport {
   readonly entries: number
-  /** What the first entry stands on: entry 0 with the first hash, or the last entry of an earlier file. */
+  /** The entry before the first one: number 0 with the first hash, or the last entry of an earlier file. */
   readonly follows: { readonly seq: number; readonly hash: string }
   readonly lastHash: string
-  /** Where the chain is broken, a line each. */
+  /** Breaks of the chain, one text each. */
   readonly problems: readonly string[]
-  /** Places of lines that a crash cut short: nothing is missing after them. */
+  /** Places of lines truncated by a crash, after which nothing is missing. */
   readonly truncatedLines: readonly string[]
 }
 
+/** Checks a log of any length line by line. */
 export interface ChainVerifier {
-  /** The lines of the log, in order, through all its files; `place` is what a report calls the line. */
+  /** Adds the next line of the log, across all its files. `place` is how a report names the line. */
   push(line: string, place: string): void
   report(): ChainReport
 }
@@ -68,7 +74,10 @@ export function chainVerifier(): ChainVerifier {
   let follows: ChainReport['follows'] | undefined
   let last = { seq: 0, hash: firstHash }
   let entries = 0
-  /** The place of the line before this one, where it begins like one of ours and ends too soon. */
+  /**
+   * The place of the previous line, if it looks like one of ours that ends too soon. The next line decides: if it
+   * follows the last whole entry, a crash truncated the line; otherwise it was changed.
+   */
   let pendingTruncated: string | undefined
   const changed = (place: string) => problems.push(`${place}: was changed, or is not of this log`)
 
@@ -81,7 +90,7 @@ export function chainVerifier(): ChainVerifier {
         if (pendingTruncated === undefined) changed(place)
         return
       }
-      // Earlier files may be kept elsewhere: a log may begin with any entry. The first of all has nothing before it.
+      // Earlier files may be stored elsewhere, so a log may begin with any entry. Entry 1 must follow the first hash.
       if (follows === undefined && link.seq > 1) last = { seq: link.seq - 1, hash: link.prev }
       follows ??= last
       if (link.prev !== last.hash || link.seq !== last.seq + 1)
@@ -101,7 +110,7 @@ export function chainVerifier(): ChainVerifier {
   }
 }
 
-/** What is wrong with an entry that does not follow the one before it. */
+/** Describes how an entry fails to follow the previous one. */
 function breakText(before: number, seq: number): string {
   const missing = seq - before - 1
   if (missing > 0) {
@@ -114,7 +123,7 @@ function breakText(before: number, seq: number): string {
   return 'does not follow the entry before it: lines were changed, taken out or put in'
 }
 
-/** Could a crash have left this of a line? */
+/** True if the line is a prefix of a possible entry, as a crash leaves it. */
 function isTruncated(line: string): boolean {
   return line.startsWith('{"seq":'.slice(0, line.length)) && !/,"hash":"[0-9a-f]{64}"\}$/.test(line)
 }

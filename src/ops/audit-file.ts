@@ -1,18 +1,19 @@
-/** The file of the audit log: lines are appended to the chain where it ends, wherever the file was moved meanwhile. */
+/** The file of the audit log: appends entries to the end of the chain, even after the file was moved away (rotated). */
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { auditTailBytes } from '../limits.ts'
 import { type ChainEnd, firstHash, formatLine, parseLine } from './audit-chain.ts'
 import type { AuditLock } from './audit-lock.ts'
 
-/** As 'a+', through no symbolic link: what stands behind one is not ours to write to. */
+/** Like 'a+', but does not follow a symbolic link, whose target may not be ours to write. */
 const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
 
+/** An open log file. All methods are synchronous. */
 export class AuditFile {
   readonly #path: string
   readonly #lock: AuditLock
   #file: number
-  /** `#end` stands after this many bytes of the file; -1: it must be looked for. */
+  /** Size of the file after `#end`; -1 if the end must be searched. */
   #size = -1
   #end: ChainEnd = { seq: 0, hash: firstHash }
   #endsWithWholeLine = true
@@ -24,15 +25,14 @@ export class AuditFile {
   }
 
   /**
-   * Each entry in order, on a line of its own. To be called while the lock is held. Throws where they were not
-   * written.
+   * Appends entries in order, one a line. The caller must hold the lock. Throws if they were not written completely.
    */
   append(entries: readonly object[]): void {
     if (!this.#isStillNamed()) this.reopen()
     const size = fstatSync(this.#file).size
     if (size !== this.#size) this.#findEnd(size)
     let { seq, hash } = this.#end
-    // A line that a crash cut short stays as it is; `audit verify` says so.
+    // A line truncated by a crash stays as it is; `audit verify` reports it.
     let text = this.#endsWithWholeLine ? '' : '\n'
     for (const entry of entries) {
       seq += 1
@@ -41,7 +41,7 @@ export class AuditFile {
       text += `${line.text}\n`
     }
     const bytes = Buffer.from(text)
-    // Known only when all of it is written: after a failure the end is looked for again.
+    // Unknown until all bytes are written: after a failure the end is searched again.
     this.#size = -1
     if (writeSync(this.#file, bytes) !== bytes.length) throw new Error('the audit log was not written whole')
     this.#end = { seq, hash }
@@ -50,7 +50,7 @@ export class AuditFile {
     this.#endsWithWholeLine = true
   }
 
-  /** Lets go of a file that was moved away. */
+  /** Closes a file that was moved away, and opens the one under its name. */
   reopen(): void {
     const next = open(this.#path)
     closeSync(this.#file)
@@ -62,15 +62,16 @@ export class AuditFile {
     closeSync(this.#file)
   }
 
+  /** Finds the end of the chain after another process has written, or after a rotation. */
   #findEnd(size: number): void {
     const found = endOf(this.#file, size)
-    // A file that was moved away, emptied or cut off does not say where the chain ends.
+    // A new, emptied or truncated file does not contain the end of the chain; the lock file does.
     const kept = this.#lock.end()
     this.#end = kept !== undefined && kept.seq >= found.seq ? kept : found
     this.#endsWithWholeLine = found.isWhole
   }
 
-  /** Is the file that is open the one of its name? */
+  /** True if the open file is still the one under its name. */
   #isStillNamed(): boolean {
     const named = lstatSync(this.#path, { throwIfNoEntry: false })
     const { ino, dev } = fstatSync(this.#file)
@@ -82,7 +83,7 @@ function open(path: string): number {
   return openSync(path, appending, 0o600)
 }
 
-/** The last entry of the file. */
+/** The last whole entry in the file's tail, and whether the file ends with a whole line. */
 function endOf(file: number, size: number): ChainEnd & { readonly isWhole: boolean } {
   const tail = Buffer.alloc(Math.min(size, auditTailBytes))
   readSync(file, tail, 0, tail.length, size - tail.length)

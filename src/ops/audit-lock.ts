@@ -1,23 +1,23 @@
-/** The lock of the audit log: one process at a time appends, and knows where the chain ends. */
+/** The lock of the audit log: one process at a time appends, and the lock file stores the end of the chain. */
 
 import { Database } from 'bun:sqlite'
 import { StoreError } from '../storage/store.ts'
 import type { ChainEnd } from './audit-chain.ts'
 
 export interface AuditLock {
-  /** Runs it while nobody else does, in any process. */
+  /** Runs `work` while no other process holds the lock. Waits up to five seconds for it, then throws. */
   hold(work: () => void): void
-  /** The end of the chain as it was kept last; undefined before that. While held. */
+  /** The stored end of the chain, or undefined if none was stored. Only while held. */
   end(): ChainEnd | undefined
-  /** While held. */
+  /** Stores the end of the chain. Only while held. */
   keep(end: ChainEnd): void
   close(): void
 }
 
 /**
- * An SQLite file, because its lock is the one of the operating system that the runtime offers. The end of the chain is
- * in it: what is written under the lock and what the lock keeps agree. It is not flushed to the disk, as lines are not;
- * its write-ahead log stays sound all the same.
+ * Opens the lock, an SQLite file: its lock is the only lock of the operating system that the runtime offers. The end of
+ * the chain is stored in the same transaction. Like the log's lines it is not flushed to disk at once; the write-ahead
+ * log keeps the database consistent anyway. Throws StoreError `damaged`.
  */
 export function openAuditLock(path: string): AuditLock {
   let database: Database | undefined
@@ -44,7 +44,7 @@ export function openAuditLock(path: string): AuditLock {
       end: () => read.get() ?? undefined,
       keep: ({ seq, hash }) => void write.run(seq, hash),
       close() {
-        // Before its statements are, it is not closed, and its write-ahead log stays.
+        // SQLite does not close a database with open statements, and its write-ahead log would remain.
         read.finalize()
         write.finalize()
         opened.close()

@@ -1,8 +1,8 @@
 /**
- * The audit log: who minted, revoked or was denied what. One JSON object a line in `audit.jsonl`, each with the hash of
- * the line before it, so that no line can be changed, taken out or put in without a trace. The server and the commands
- * write to the same file: a lock of the operating system lets one append at a time. The file may be moved away at any
- * time: the next process that writes begins a new one, whose first line has the hash of the old one's last.
+ * The audit log: who minted, revoked or was denied what. `audit.jsonl` has one JSON object a line, each with the hash
+ * of the line before it, so that a changed, removed or inserted line is detected. The server and the commands write to
+ * the same file; a lock of the operating system lets one process append at a time. The file may be moved away at any
+ * time: the next write begins a new file, whose first line has the hash of the old file's last one.
  */
 
 import { join } from 'node:path'
@@ -11,27 +11,32 @@ import { AuditFile } from './audit-file.ts'
 import { openAuditLock } from './audit-lock.ts'
 import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 
+/** Fields of an entry. Undefined ones are left out. */
 export type AuditFields = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>
 
+/** What writes entries. Time, number and hashes are added here. */
 export interface Audit {
-  /** Resolves when the line is in the file. Throws StoreError `unavailable` when it cannot be written. */
+  /**
+   * Resolves when the line is in the file. Rejects with StoreError `unavailable` if it cannot be written; the caller
+   * must then refuse the act.
+   */
   record(event: string, fields: AuditFields): Promise<void>
   /**
-   * The same for a denial, of which there may be floods: past a bound only a number is written, and nothing is
-   * waited for.
+   * Records a denial. Denials may come in floods: beyond a bound only their number is written, and the caller does not
+   * wait.
    */
   recordBestEffort(event: string, caller: RefusedCaller, fields: AuditFields): void
 }
 
 export interface AuditLog extends Audit {
-  /** Lets go of a file that was moved away, without waiting for the next line. */
+  /** Reopens the file after a rotation, without waiting for the next entry. */
   reopen(): void
   close(): void
 }
 
 interface AuditLogOptions {
   readonly now: () => Date
-  /** Told when lines of `recordBestEffort` could not be written. */
+  /** Called if lines of `recordBestEffort`, or a reopening, failed. */
   readonly onFailure: (error: unknown) => void
 }
 
@@ -44,7 +49,7 @@ interface Pending {
 
 const secondMs = 1000
 
-/** Throws StoreError `damaged` for a lock file that is none. */
+/** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
 export function openAuditLog(folder: string, { now, onFailure }: AuditLogOptions): AuditLog {
   const lock = openAuditLock(join(folder, 'audit.lock'))
   const file = new AuditFile(join(folder, 'audit.jsonl'), lock)
@@ -67,13 +72,13 @@ export function openAuditLog(folder: string, { now, onFailure }: AuditLogOptions
 
   function add(event: string, fields: AuditFields): Promise<void> {
     return new Promise((done, failed) => {
-      // What comes in one turn of the event loop is written together.
+      // Entries of one event loop turn are written together, under one lock.
       if (pending.length === 0) setImmediate(flush)
       pending.push({ event, fields, done, failed })
     })
   }
 
-  /** Writes how many denials were only counted. */
+  /** Writes the number of denials that were only counted. */
   function writeCounts(): void {
     clearTimeout(countTimer)
     countTimer = undefined
@@ -99,7 +104,7 @@ export function openAuditLog(folder: string, { now, onFailure }: AuditLogOptions
         add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(onFailure)
         return
       }
-      // No later denial may come to end the second.
+      // Without a further denial, the timer ends the second.
       countTimer ??= setTimeout(writeCounts, secondMs).unref()
     },
     reopen() {

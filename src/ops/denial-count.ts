@@ -1,33 +1,33 @@
 /**
- * Which refusals of a second are written one by one, and which are only counted. Each caller has a bound of its own, so
- * that one that floods the log cannot hide the others; all of them together have one too, so that a crowd cannot fill
- * the disk. Pure: whoever uses it says when a second is over.
+ * Decides which denials of a second are written one by one and which are only counted. Each caller has a bound, so that
+ * one who floods the log cannot hide the others; all callers together have one too, so that many cannot fill the disk.
+ * Pure: the user of this file decides when a second ends.
  */
 
 import { auditCallersPerSecond, auditRefusalsPerCaller, auditRefusalsPerSecond } from '../limits.ts'
 
-/** Whose refusals count together: all tokens of an API key, because a caller can mint them by the dozen. */
+/** The unit of counting: an API key with all its tokens, because a caller can mint many tokens. */
 export interface RefusedCaller {
   readonly userId: string
   readonly keyId: string
 }
 
 export interface Unwritten {
-  /** Undefined for all callers together that came when too many others had been refused already. */
+  /** Undefined for the sum of all callers beyond `auditCallersPerSecond`. */
   readonly caller: RefusedCaller | undefined
   readonly count: number
 }
 
 export interface RefusalCount {
-  /** One more refusal of this caller: is it to be written? */
+  /** Counts a denial. True if it is to be written. */
   isWritten(caller: RefusedCaller): boolean
-  /** What was not written, whose and how often. A new second begins. */
+  /** Returns the unwritten denials by caller, and begins a new second. */
   end(): Unwritten[]
 }
 
 export function createRefusalCount(): RefusalCount {
   const callers = new Map<string, { readonly caller: RefusedCaller; count: number; unwritten: number }>()
-  /** Written, beyond the first of each caller. */
+  /** Written denials beyond the first of each caller. */
   let more = 0
   let strangers = 0
 

@@ -1,14 +1,17 @@
-/** Text of somebody else's on one line, with nothing in it that a terminal or a viewer would act on. */
+/**
+ * Escapes characters that a terminal or viewer would act on, line breaks included, in text that may be someone else's.
+ * The escapes are those of JSON.
+ */
 export function escapeControlCharacters(text: string): string {
   return text.replace(acted, escapeOne)
 }
 
-/** The same of text with lines of its own: what a terminal is given, whatever is in it. */
+/** The same, but keeps newlines: for messages of several lines. */
 export function escapeControlCharactersInLines(text: string): string {
   return text.replace(actedButLines, escapeOne)
 }
 
-/** Control characters, line ends, and the marks that turn the direction of text. */
+/** Control characters, line breaks, and marks that change the direction of text. */
 const acted = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const actedButLines = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 

@@ -1,6 +1,6 @@
 /**
- * The log: one JSON object a line, on stderr. Fields are chosen where a line is written; credentials,
- * bodies and query strings are never among them.
+ * The log: one JSON object a line, on stderr. The code that writes a line chooses its fields; credentials, bodies and
+ * query strings are never among them.
  */
 
 import { escapeControlCharacters } from './escape-control.ts'

@@ -1,28 +1,29 @@
-/** What the server counts, in the text format of Prometheus. */
+/** The server's metrics, in the text format of Prometheus. */
 
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
+/** Counts events. Labels must come from fixed sets: each new value is a new time series. */
 export interface Metrics {
   answered(operation: string, status: number, seconds: number): void
   minted(): void
-  /** A token that was not minted; `reason` is an error's code. */
+  /** Counts a request for a token that was refused; `reason` is the code of the error. */
   refused(reason: string): void
-  /** A credential that was not accepted, and why. */
+  /** Counts a credential that was not accepted, and why. */
   credentialRefused(reason: string): void
-  /** A request to an MCP server elsewhere; `outcome` is the status of its answer, or why there is none. */
+  /** Records a request to an upstream. `outcome` is the status of its response, or the reason why there is none. */
   upstreamResponded(outcome: string, seconds: number): void
-  /** The whole text. */
+  /** The text of `/metrics`. */
   text(): Promise<string>
   readonly contentType: string
 }
 
-/** Read when they are asked for. */
+/** Values read when `/metrics` is requested. */
 export interface Gauges {
   readonly storeBytes: () => number
   readonly pageCache: () => { readonly hits: number; readonly misses: number }
 }
 
-/** Seconds: a page takes some fifty microseconds, a mint two milliseconds. */
+/** In seconds. A page takes about 50 µs, a mint 2 ms. */
 const buckets = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
@@ -75,7 +76,7 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
     })
   }
 
-  /** Looked up once for each pair: labels cost more than what they count. */
+  /** Histograms by operation and status: looking up labels costs more than the observation. */
   const children = new Map<string, { observe(seconds: number): void }>()
   return {
     answered(operation, status, seconds) {

@@ -1,7 +1,7 @@
 /**
- * A policy as it is decided with: each constraint read into one independent attenuation block, its
- * one-or-many fields made lists. Reading is total: a policy that is not understood is an error, so
- * nothing later meets a field it does not know.
+ * Blocks: each constraint of a policy, parsed into a form that is ready to decide, with its one-or-many fields as
+ * lists. Parsing is total: a policy that is not understood completely is an error, so no later code meets an unknown
+ * field.
  */
 
 import { type Constraint, type OperationKind, Policy, type ResourceType } from '../model/constraint.ts'
@@ -15,15 +15,19 @@ export interface Block {
   readonly namespaces?: readonly string[]
   readonly resources?: readonly ResourceType[]
   readonly operations?: readonly OperationKind[]
-  /** Any of the sets must hold; a set holds when all its pairs do. */
+  /** At least one set must match; a set matches if all its pairs do. */
   readonly metadata?: readonly MetadataSet[]
   readonly ttlSeconds?: number
   readonly rpc?: readonly RpcRule[]
 }
 
+/** Pairs of which all must match. */
 export type MetadataSet = readonly (readonly [key: string, value: string])[]
 
-/** The shape has been checked; what is left is what a shape cannot say. Places begin at the constraint. */
+/**
+ * Parses a constraint whose schema was checked, and checks what a schema cannot. Places are relative to the constraint.
+ * Patterns are not compiled.
+ */
 export function readConstraint(constraint: Constraint): { block: Block } | { problem: Problem } {
   const { namespaces, resources, operations, metadata, ttl, rpcReqMatch } = constraint
   let ttlSeconds: number | undefined
@@ -52,7 +56,10 @@ export function readConstraint(constraint: Constraint): { block: Block } | { pro
 
 const policyShape = validatorOf(Policy)
 
-/** A policy from outside: its blocks, or the first problem, placed like `policy[0].ttl`. Patterns are not looked at. */
+/**
+ * Parses a policy of unknown shape into blocks, or returns the first problem, with a place such as `policy[0].ttl`.
+ * Patterns are not checked (`policyPatternProblem`).
+ */
 export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Problem } {
   if (!policyShape.isValid(policy)) {
     const [problem = { place: '', message: 'is not a policy' }] = policyShape.problems(policy, 1)
@@ -68,15 +75,15 @@ export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Pr
 }
 
 /**
- * The first pattern that will not do, alone or with those before it. Compiling takes time, so this comes after all that
- * could refuse the policy sooner.
+ * The first invalid pattern of a policy, or the first one that exceeds a bound together with those before it.
+ * `inherited` are the parents' blocks. Compiling is expensive, so call it after all other checks.
  */
 export function policyPatternProblem(inherited: readonly Block[], own: readonly Block[]): Problem | undefined {
   const rulesOf = (blocks: readonly Block[]) =>
     blocks.flatMap(({ rpc = [] }, index) =>
       rpc.map(({ path, pattern }) => ({ pattern, place: ['policy', index, 'rpcReqMatch', path] })),
     )
-  // The parent's are at no place in this request.
+  // The parents' patterns have no place in this request.
   const rules = [...rulesOf(inherited).map((rule) => ({ ...rule, place: ['policy'] })), ...rulesOf(own)]
   const problem = patternsProblem(rules.map(({ pattern }) => pattern))
   const rule = problem && rules[problem.at]
@@ -84,6 +91,7 @@ export function policyPatternProblem(inherited: readonly Block[], own: readonly 
   return { place: placeOf(rule.place), message: problem.message }
 }
 
+/** Prefixes the place of a problem. */
 function within(place: string, problem: Problem): Problem {
   if (problem.place === '') return { place, message: problem.message }
   const joint = problem.place.startsWith('[') ? '' : '.'

@@ -1,7 +1,6 @@
 /**
- * The decision: may the holder of these blocks do this? Every block must allow it, and within a block
- * every field (spec 2.2). Pure: no I/O, no clock; a block's ttl has become the token's expiry when the
- * token was minted.
+ * The decision: do these blocks allow this access? Every block must allow it, and within a block every field (spec
+ * 2.2). Pure: no I/O, no clock; a block's ttl became part of the token's expiry when it was minted.
  */
 
 import type { OperationKind, ResourceType } from '../model/constraint.ts'
@@ -9,22 +8,23 @@ import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
 import { isParamsRule, ruleCost, rulePasses } from './rpc-match.ts'
 
-/** What one request attempts. */
+/** What a request attempts. */
 export interface Access {
   readonly namespace: string
   readonly resource: ResourceType
   readonly operation: OperationKind
   /**
-   * The connection's facts; 'none' where there are none, so that any metadata constraint refuses;
-   * 'narrowed' where the answer is narrowed row by row instead of being refused (a list).
+   * The connection's facts. 'none': there is no connection, so any metadata constraint denies. 'narrowed': a list,
+   * which is narrowed row by row and not denied.
    */
   readonly metadata: MetadataFacts | 'none' | 'narrowed'
-  /** The body of an MCP JSON-RPC request, where the request is one: `rpcReqMatch` leaves others alone. */
+  /** The body of an MCP request. `rpcReqMatch` does not apply to other requests. */
   readonly rpc?: unknown
-  /** The body is a client's reply to a request of the server, in a session that this very token opened. */
+  /** The body is a client's response to a request of the server, in a session that this same token opened. */
   readonly isReply?: boolean
 }
 
+/** The fields that can deny. A block's ttl is not among them. */
 export const fields = ['namespaces', 'resources', 'operations', 'metadata', 'rpcReqMatch'] as const
 export type Field = (typeof fields)[number]
 
@@ -32,32 +32,35 @@ export type Decision =
   | { readonly allowed: true }
   | {
       readonly allowed: false
-      /** The position of the refusing block in the token's policy. */
+      /** The index of the denying block in the token's policy. */
       readonly block: number
       readonly field: Field
-      /** Of `rpcReqMatch`: the rule that refuses. */
+      /** For `rpcReqMatch`: the path of the rule that denies. */
       readonly path?: string
-      /** False when the refusal must look like absence: the namespace is not the holder's to see. */
+      /** False if the response must be 404: the caller may not know that the thing exists. */
       readonly visible: boolean
     }
 
-/** Every block's `namespaces` come first: what is not visible is 404, whatever else is missing (contract 4). */
+/**
+ * Decides in the order of contract 4: `namespaces` of all blocks come first, because an invisible namespace is 404
+ * whatever else is wrong.
+ */
 export function decide(blocks: readonly Block[], access: Access): Decision {
   return drained(decideInSteps(blocks, access, fieldsInOrder, hiding))
 }
 
-/** Here and below without `rpcReqMatch`, which comes last: its patterns are what costs. */
+/** Both orders omit `rpcReqMatch`: it is expensive and always comes last. */
 const fieldsInOrder: readonly Field[] = ['namespaces', 'resources', 'operations', 'metadata']
 const hiding: ReadonlySet<Field> = new Set<Field>(['namespaces'])
 
-/** Of a connection that is there: one whose metadata the constraints do not allow is not visible either. */
+/** Decides on an existing connection. If its metadata is not allowed, it is invisible too. */
 export function decideOnConnection(blocks: readonly Block[], access: Access): Decision {
   return drained(decideOnMessage(blocks, access))
 }
 
 /**
- * The same in steps: yields what the next one costs (`costToAsk`) before it is taken. For messages, whose rules may
- * be many.
+ * Like `decideOnConnection`, in steps: yields the cost (`costToAsk`) of each step before it. For messages, because
+ * there may be many rules.
  */
 export function decideOnMessage(blocks: readonly Block[], access: Access): Generator<number, Decision> {
   return decideInSteps(blocks, access, connectionFieldsInOrder, hidingConnection)
@@ -66,7 +69,7 @@ export function decideOnMessage(blocks: readonly Block[], access: Access): Gener
 const connectionFieldsInOrder: readonly Field[] = ['namespaces', 'metadata', 'resources', 'operations']
 const hidingConnection: ReadonlySet<Field> = new Set<Field>(['namespaces', 'metadata'])
 
-/** All at once. */
+/** Runs all steps without a pause. */
 export function drained<T>(steps: Generator<number, T>): T {
   for (;;) {
     const { done, value } = steps.next()
@@ -90,7 +93,7 @@ function* decideInSteps(
 function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access): Generator<number, Decision> {
   if (body === undefined) return { allowed: true }
   for (const [block, { rpc: rules = [] }] of blocks.entries()) {
-    // A reply names no method and no tool: a block that is about those alone has nothing to say of it.
+    // A response has no method and no tool, so a block that restricts only those does not apply.
     if (isReply && rules.every(isParamsRule)) continue
     for (const rule of rules) {
       yield ruleCost(rule, body)
@@ -101,7 +104,7 @@ function* decideOnRules(blocks: readonly Block[], { rpc: body, isReply }: Access
   return { allowed: true }
 }
 
-/** One test a field; true when the block does not have the field. */
+/** A test for each field. True if the block does not have the field. */
 export const allows: Record<Field, (block: Block, access: Access) => boolean> = {
   namespaces: ({ namespaces }, access) => namespaces === undefined || namespaces.includes(access.namespace),
   resources: ({ resources }, access) => resources === undefined || resources.includes(access.resource),

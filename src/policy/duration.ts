@@ -1,10 +1,10 @@
-/** A constraint's ttl, in words or seconds, as whole seconds (spec 2.2; contract 3). */
+/** Parses a constraint's ttl, a duration or a number of seconds (spec 2.2; contract 3). */
 
 import { tokenLifetimeMaxSeconds } from '../limits.ts'
 
 const unitSeconds = { s: 1, m: 60, h: 3600 } as const
 
-/** Whole seconds from 1 to 24 hours, or what is wrong with it. The shape has been checked before. */
+/** Whole seconds, from 1 to 24 hours, or what is wrong. The schema must have been checked before. */
 export function readTtl(ttl: string | number): { seconds: number } | { message: string } {
   const seconds =
     typeof ttl === 'number' ? ttl : Number(ttl.slice(0, -1)) * unitSeconds[ttl.slice(-1) as keyof typeof unitSeconds]

@@ -1,7 +1,7 @@
 /**
- * Patterns of `rpcReqMatch`: RE2, run in linear time by re2js; the runtime's own RegExp never sees them. Linear is not
- * cheap: what a pattern costs is the size of its program times the text, so that is counted, and bounded where
- * patterns or texts come together. Pure.
+ * Patterns of `rpcReqMatch`: RE2 syntax, matched in linear time by re2js, never by the runtime's RegExp. Linear is not
+ * cheap: matching costs the size of the compiled program times the length of the text. So sizes are bounded, and costs
+ * are counted wherever many patterns or texts meet. Pure, apart from a cache.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -20,17 +20,17 @@ import {
 interface Compiled {
   readonly program: RE2JS
   readonly size: number
-  /** What was said of short texts: it is the names of a few tools all day. */
+  /** Results for short texts: a client sends the names of a few tools again and again. */
   readonly said: Map<string, boolean>
 }
 
-/** Patterns in use. Bounded by the size of their programs: one of a thousand takes a hundred kilobytes. */
+/** Compiled patterns, bounded by the size of their programs: one with a thousand instructions takes 100 kB. */
 const compiled = new LRUCache<string, Compiled>({
   maxSize: patternsKeptSizeMax,
   sizeCalculation: ({ size }) => size + 20,
 })
 
-/** Throws where it does not compile. */
+/** Compiles, with a cache. Throws if the pattern is invalid. */
 function compile(pattern: string): Compiled {
   const known = compiled.get(pattern)
   if (known !== undefined) return known
@@ -40,7 +40,7 @@ function compile(pattern: string): Compiled {
   return one
 }
 
-/** Searched, not anchored. */
+/** Searches the text: the pattern is not anchored. Throws if the pattern is invalid. */
 export function matches(pattern: string, text: string): boolean {
   const { program, said } = compile(pattern)
   const before = said.get(text)
@@ -53,28 +53,28 @@ export function matches(pattern: string, text: string): boolean {
 }
 
 /**
- * What it takes to ask a pattern of a text: instructions times characters, of which a processor does some 25 million a
- * second. A pattern that is not compiled yet counts for that alone: how large it is shows afterwards.
+ * The cost of matching a text, in instructions times characters; a processor does about 25 million a second. For a
+ * pattern that is not compiled, the cost of compiling: its size is unknown until then.
  */
 export function costToAsk(pattern: string, text: string): number {
   const size = compiled.peek(pattern)?.size
   return size === undefined ? patternCostToCompile : size * (text.length + 1)
 }
 
-/** What a policy's patterns cost together. */
+/** Totals of a policy's patterns. */
 interface Sum {
   programSize: number
   unicodeClasses: number
   foldedCharacters: number
 }
 
-/** What is wrong with a pattern, or undefined. */
+/** What is wrong with a single pattern, or undefined. */
 export function patternProblem(pattern: string): string | undefined {
   return problemOfNext(pattern, { programSize: 0, unicodeClasses: 0, foldedCharacters: 0 })
 }
 
 /**
- * What is wrong with the first of a policy's patterns that will not do, and its place in the list; undefined for
+ * The first pattern of a policy that is invalid or exceeds a bound: its index and what is wrong. Undefined if there is
  * none.
  */
 export function patternsProblem(
@@ -88,9 +88,9 @@ export function patternsProblem(
   return undefined
 }
 
-/** Adds the pattern to the sum of those before it. What compiling would cost is looked at before it is compiled. */
+/** Adds a pattern to the totals. The cost of compiling is estimated before the pattern is compiled. */
 function problemOfNext(pattern: string, sum: Sum): string | undefined {
-  // re2js and RE2 disagree on \B; \C splits characters. Neither is worth a wrong answer.
+  // re2js and RE2 disagree on \B, and \C splits characters: refuse both.
   if (/(?:^|[^\\])(?:\\\\)*\\[BC]/.test(pattern)) return 'must not use \\B or \\C'
   sum.unicodeClasses += pattern.match(/\\[pP]/g)?.length ?? 0
   sum.foldedCharacters += foldedCharactersOf(pattern)
@@ -110,8 +110,8 @@ function problemOfNext(pattern: string, sum: Sum): string | undefined {
 }
 
 /**
- * Compiling takes time of its own: each Unicode class brings hundreds of ranges, and a range without case is folded
- * character by character. Counted roughly, and from above.
+ * The characters in ranges of a case-insensitive pattern, a rough upper estimate. Compiling folds such ranges character
+ * by character, and each Unicode class brings hundreds of ranges.
  */
 function foldedCharactersOf(pattern: string): number {
   if (!/\(\?[a-zA-Z]*i/.test(pattern)) return 0

@@ -1,17 +1,19 @@
 /**
- * `rpcReqMatch`: rules over the body of an MCP JSON-RPC request (spec 2.2; contract 4): what stands at a dot-path must
- * match a pattern (`patterns.ts`).
+ * `rpcReqMatch`: rules on the body of an MCP JSON-RPC request (spec 2.2; contract 4). The value at a path must match a
+ * pattern (`patterns.ts`).
  */
 
 import { rpcPathPartsMax, rpcValueCharsMax } from '../limits.ts'
 import { costToAsk, matches } from './patterns.ts'
 
+/** One entry of `rpcReqMatch`. */
 export interface RpcRule {
-  /** As it was written: dots separate. */
+  /** As written in the policy; dots separate the parts. */
   readonly path: string
   readonly pattern: string
 }
 
+/** What is wrong with a path, or undefined. */
 export function pathProblem(path: string): string | undefined {
   const parts = path.split('.')
   if (parts.includes('')) return 'has an empty part between dots'
@@ -19,29 +21,33 @@ export function pathProblem(path: string): string | undefined {
   return undefined
 }
 
-/** Missing, null, an object or a list does not match; neither does what is too long to search safely. */
+/**
+ * True if the value at the path matches. A missing value, null, an object, an array and a text that is too long do not
+ * match.
+ */
 export function ruleMatches(rule: RpcRule, body: unknown): boolean {
   const text = textAt(body, rule.path)
   return text !== undefined && matches(rule.pattern, text)
 }
 
-/** What it takes to ask the rule of this body, in the unit of `costToAsk`. */
+/** The cost of `ruleMatches`, in the unit of `costToAsk`. */
 export function ruleCost(rule: RpcRule, body: unknown): number {
   const text = textAt(body, rule.path)
   return text === undefined ? 1 : costToAsk(rule.pattern, text)
 }
 
 /**
- * What a client says before it can call anything, and to find out what there is: a token for one tool must be able
- * to. Of these a block's rules below `params` are not asked; its others are.
+ * Requests that a client sends before its first call, and to discover what there is. A token for one tool must be able
+ * to send them, so rules below `params` do not apply to them; other rules do.
  */
 const preliminary = /^(?:initialize|ping|server\/discover|tools\/list|notifications\/.*)$/s
 
+/** True for a rule about a request's parameters. */
 export function isParamsRule({ path }: RpcRule): boolean {
   return path.startsWith('params.')
 }
 
-/** Does the request pass the rule, by matching it or by being one that it is not asked of? */
+/** True if the request matches the rule, or the rule does not apply to it. */
 export function rulePasses(rule: RpcRule, body: unknown): boolean {
   return (isParamsRule(rule) && isHandshakeMethod(body)) || ruleMatches(rule, body)
 }
@@ -50,13 +56,14 @@ function isHandshakeMethod(body: unknown): boolean {
   if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'method')) return false
   const { method } = body as { method: unknown }
   if (typeof method !== 'string' || !preliminary.test(method)) return false
-  // With an id it is a request, whatever its method is called, and a server may answer it.
+  // With an id it is a request, whatever the name of its method, and a server may answer it.
   return !(method.startsWith('notifications/') && Object.hasOwn(body, 'id'))
 }
 
 /**
- * Own properties only, so that `constructor.name` or `length` name nothing; digits index no list. Nothing stands where
- * two keys are alike but for case or width: some readers take them for the same one, and the last of them counts.
+ * The text at a path. Own properties only, so that `constructor.name` or `length` match nothing; digits do not index an
+ * array. Undefined if an object has two keys that differ only in case or width: some servers treat them as the same key
+ * and use the last one.
  */
 function textAt(body: unknown, path: string): string | undefined {
   let value = body
@@ -67,15 +74,17 @@ function textAt(body: unknown, path: string): string | undefined {
   }
   if (typeof value === 'string') return value.length > rpcValueCharsMax ? undefined : value
   if (typeof value === 'boolean') return JSON.stringify(value)
-  // A number that another reader may take for another one is none that a rule could speak of (`schema/json.ts`).
+  // A number that another parser may read differently cannot be matched (NaN here, see `schema/json.ts`).
   if (typeof value === 'number' && Number.isFinite(value) && !Object.is(value, -0)) return JSON.stringify(value)
   return undefined
 }
 
-/** By object, as long as its request is there: rules may be many, and an object may have thousands of keys. */
+/**
+ * Cached by object, for the lifetime of the request: there may be many rules, and an object may have thousands of keys.
+ */
 const lookalikes = new WeakMap<object, ReadonlySet<string>>()
 
-/** What several keys of an object are, once folded. */
+/** Folded names that more than one key of the object has. */
 function lookalikesIn(object: object): ReadonlySet<string> {
   const known = lookalikes.get(object)
   if (known !== undefined) return known
@@ -91,12 +100,15 @@ function lookalikesIn(object: object): ReadonlySet<string> {
 }
 
 /**
- * More marks in a row than any language writes (UAX 15, stream-safe text): putting them in their order takes time
- * squared, ten seconds for 80 kB. The two letters are marks once they are normalized.
+ * More combining marks in a row than any language uses (UAX 15, stream-safe text). Normalizing sorts them in quadratic
+ * time: ten seconds for 80 kB. The two letters become marks when normalized.
  */
 const manyMarks = /[\p{M}\uff9e\uff9f]{31}/u
 
-/** The same for keys that some readers take for the same. With so many marks a key is like no name that a rule has. */
+/**
+ * Folds a key: equal results for keys that some parsers treat as the same. A key with that many marks is not
+ * normalized; no rule has such a name.
+ */
 export function foldCase(key: string): string {
   return (manyMarks.test(key) ? key : key.normalize('NFKC')).toLowerCase()
 }

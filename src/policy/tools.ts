@@ -1,22 +1,23 @@
 /**
- * Which tools a token could ever call (contract, gateway): each rule is asked of the call that it would be. A tool
- * is shown unless one of the blocks could never let it through.
+ * Which tools a token could call (contract, gateway). Each rule is evaluated on the call that would be made. A tool is
+ * shown unless a block could never allow a call of it.
  */
 
 import type { Block } from './block.ts'
 import { type RpcRule, ruleCost, ruleMatches } from './rpc-match.ts'
 
-/** From best to worst: always, depending on what else the call says, and never. */
+/** Whether a tool may be called: always, depending on the rest of the call, or never. */
 export type Verdict = 'yes' | 'depends' | 'never'
 
-/** What a policy says of tools, read once for all of them: hundreds of rules times thousands of tools are many. */
+/** A policy's rules about tools, prepared once for all tools: there may be hundreds of rules and thousands of tools. */
 export interface ToolRules {
-  /** What can be asked of a tool's name. */
+  /** Rules that can be evaluated with the tool's name alone. */
   readonly asked: readonly RpcRule[]
-  /** What the other rules say of every tool. */
+  /** The verdict of all other rules, the same for every tool. */
   readonly others: Verdict
 }
 
+/** Prepares the rules of a policy for `toolVerdict`. */
 export function toolRules(blocks: readonly Block[]): ToolRules {
   const rules = blocks.flatMap(({ rpc = [] }) => rpc)
   const others = rules.filter((rule) => !isKnown(rule))
@@ -26,7 +27,10 @@ export function toolRules(blocks: readonly Block[]): ToolRules {
   }
 }
 
-/** In steps: yields what the next one costs (`costToAsk`) before it is taken. Tools are many, and rules too. */
+/**
+ * The verdict on a tool, in steps: yields the cost (`costToAsk`) of each step before it. There may be many tools and
+ * rules.
+ */
 export function* toolVerdict({ asked, others }: ToolRules, tool: string): Generator<number, Verdict> {
   if (others === 'never') return others
   const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: tool } }
@@ -37,24 +41,24 @@ export function* toolVerdict({ asked, others }: ToolRules, tool: string): Genera
   return others
 }
 
-/** Does any block say something of calls? */
+/** True if a block restricts requests. */
 export function restrictsTools(blocks: readonly Block[]): boolean {
   return blocks.some(({ rpc }) => rpc !== undefined)
 }
 
-/** Does any block say something of a call's arguments? */
+/** True if a block restricts a call's arguments. */
 export function speaksOfArguments(blocks: readonly Block[]): boolean {
   return blocks.some(({ rpc = [] }) => rpc.some(({ path }) => path.startsWith('params.arguments')))
 }
 
 const known = new Set(['method', 'jsonrpc', 'params.name'])
 
-/** Is what the rule asks for known of a call before it is made? */
+/** True if the rule's value is known before the call is made. */
 function isKnown({ path }: RpcRule): boolean {
   return known.has(path)
 }
 
-/** The name is a string and `params` an object: no call has a text there. */
+/** True for a path at which no call has a text: `params` is an object, and the name has no parts. */
 function isOfNoCall({ path }: RpcRule): boolean {
   return path === 'params' || path.startsWith('params.name.')
 }

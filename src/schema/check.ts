@@ -1,6 +1,6 @@
 /**
- * Checks a value against a shape and says in words where and how it fails. The check itself is compiled;
- * the words are only looked for when it fails.
+ * Checks a value against a schema, and describes where and how it fails. The check is compiled; descriptions are only
+ * made after it failed.
  */
 
 import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
@@ -8,7 +8,9 @@ import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 import { unionErrorsReadMax } from '../limits.ts'
 
-/** `place` is like `policy[0].ttl`, or '' for the value itself; `message` completes the sentence. */
+/**
+ * `place`: such as `policy[0].ttl`, or '' for the value itself. `message` continues the sentence that the place begins.
+ */
 export interface Problem {
   readonly place: string
   readonly message: string
@@ -16,14 +18,14 @@ export interface Problem {
 
 export interface Validator<T> {
   readonly isValid: (value: unknown) => value is T
-  /** The problems of a value that was not accepted, at most `limit`, in the order of the document. */
+  /** The problems of an invalid value, at most `limit`, in document order. */
   readonly problems: (value: unknown, limit?: number) => Problem[]
 }
 
 FormatRegistry.Set('date-time', (text) => isoDateTime.test(text) && !Number.isNaN(Date.parse(text)))
 const isoDateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
-/** Compiles when first used: most commands never check most shapes. */
+/** A validator, compiled at its first use: most commands use few schemas. */
 export function validatorOf<S extends TSchema>(schema: S): Validator<Static<S>> {
   let compiled: TypeCheck<S> | undefined
   const check = () => {
@@ -38,7 +40,7 @@ export function validatorOf<S extends TSchema>(schema: S): Validator<Static<S>> 
       for (const error of check().Errors(value)) {
         if (isMiscounted(error)) continue
         const problem = describeError(bestUnionError(error))
-        // A missing field is also reported as a field of the wrong type; the first report says it best.
+        // TypeBox also reports a missing field as one of the wrong type. The first report is clearer.
         if (!seen.has(problem.place)) problems.push(problem)
         seen.add(problem.place)
         if (problems.length >= limit) break
@@ -48,7 +50,7 @@ export function validatorOf<S extends TSchema>(schema: S): Validator<Static<S>> 
   }
 }
 
-/** A bound of characters counts code points, as JSON Schema has it; TypeBox counts halves of some. */
+/** JSON Schema's maxLength counts code points; TypeBox counts UTF-16 units. Such an error may be wrong. */
 function isMiscounted({ type, value, schema }: ValueError): boolean {
   return type === ValueErrorType.StringMaxLength && [...String(value)].length <= schema['maxLength']
 }
@@ -59,16 +61,16 @@ function isOnlyMiscounted(errors: Iterable<ValueError>): boolean {
     if (!isMiscounted(error)) return false
     count += 1
   }
-  // What was refused without a word stays refused.
+  // If TypeBox refused the value without an error, it stays refused.
   return count > 0
 }
 
-/** One line for one problem: `policy[0].ttl: at most 24 hours`. */
+/** A problem as one line: `policy[0].ttl: at most 24 hours`. */
 export function problemText(problem: Problem): string {
   return problem.place === '' ? problem.message : `${problem.place}: ${problem.message}`
 }
 
-/** The same of a request's body. */
+/** The same for the body of a request. */
 export function bodyProblemText(problem: Problem): string {
   return problem.place === '' ? `the body ${problem.message}` : problemText(problem)
 }
@@ -85,8 +87,8 @@ export function placeOf(parts: readonly (string | number)[]): string {
 }
 
 /**
- * In a choice between variants, the error of the variant that the value was meant to be: of its JSON type,
- * with its discriminator (`type`, `state`), and with the fewest fields missing or unknown.
+ * For a union, the error of the variant that was probably intended: of the same JSON type, with the same discriminator
+ * (`type`, `state`), and with the fewest missing or unknown fields.
  */
 function bestUnionError(error: ValueError): ValueError {
   if (error.type !== ValueErrorType.Union) return error
@@ -112,7 +114,7 @@ function bestUnionError(error: ValueError): ValueError {
   }
   const [discriminator] = discriminators
   if (bestScore > -1000 || discriminator === undefined) return best ?? error
-  // No variant has this discriminator: say which there are.
+  // No variant has this discriminator: list the possible values.
   const values = discriminators.map((one) => JSON.stringify(one.schema['const']))
   return { ...discriminator, schema: { ...discriminator.schema, errorMessage: `must be one of ${values.join(', ')}` } }
 }
@@ -209,7 +211,7 @@ function kind(schema: TSchema): string {
   }
 }
 
-/** JSON pointer -> parts; digits are taken as list positions. */
+/** Parts of a JSON pointer. Digits are taken as array indexes. */
 function pointerParts(pointer: string): (string | number)[] {
   return pointer
     .split('/')

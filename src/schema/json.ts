@@ -1,7 +1,6 @@
 /**
- * Strict JSON: what two readers could understand differently is refused. Grammar is the runtime's own
- * parser; on top of it come valid UTF-8, no byte order mark, no key twice in an object, no half of a
- * surrogate pair, and a bound on depth. No I/O.
+ * Strict JSON: refuses what two parsers could read differently. The syntax is checked by the runtime's parser. In
+ * addition: valid UTF-8, no byte order mark, no duplicate keys, no lone surrogates, and a bound on nesting. No I/O.
  */
 
 import { jsonCharacterCost, jsonNumberCharsMax } from '../limits.ts'
@@ -12,7 +11,7 @@ export type JsonResult = { readonly value: unknown } | { readonly problem: Probl
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The text of some bytes, or undefined when they are not UTF-8 or begin with a byte order mark. */
+/** Decodes bytes. Undefined if they are not UTF-8 or begin with a byte order mark. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return undefined
   try {
@@ -23,23 +22,24 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * What becomes of a number that would not come out as it was written, 20 digits say, and that another reader may take
- * for another number. 'exact' refuses it: for what is kept, or sent on as something else than its own text. 'marked'
- * gives NaN in its place: for what is looked at here, by a path of keys, while its own text goes on. Within lists,
- * where no such path leads, it stays.
+ * What to do with a number that changes when it is parsed, such as one with 20 digits, because another parser may read
+ * it differently. 'any': accept it. 'exact': refuse it, for JSON that is stored or re-encoded. 'marked': replace it by
+ * NaN, for JSON that is examined here by paths of keys while its original text is passed on; numbers in arrays stay,
+ * because no path leads there.
  */
 export type Numbers = 'any' | 'exact' | 'marked'
 
+/** Bounds for untrusted JSON. Without `numbers`, 'any'. */
 export interface JsonBounds {
   readonly depthMax: number
   readonly numbers?: Numbers
-  /** Of all objects together. Building what is read takes time, however few bytes it has. */
+  /** Keys of all objects together. Building objects takes time, however few bytes they have. */
   readonly keysMax?: number
-  /** In objects and lists, counted by their commas and brackets. */
+  /** Values in objects and arrays, counted by commas and brackets. */
   readonly valuesMax?: number
 }
 
-/** From bytes, which must be UTF-8. */
+/** Parses bytes, which must be UTF-8. */
 export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult {
   const text = decodeUtf8(bytes)
   if (text === undefined) return { problem: { place: '', message: 'is not UTF-8, or begins with a byte order mark' } }
@@ -47,14 +47,15 @@ export function readJsonBytes(bytes: Uint8Array, bounds: JsonBounds): JsonResult
 }
 
 /**
- * `read` as work in steps: yields what reading so many characters costs, in the unit of `costToAsk` (policy), before
- * it is done.
+ * `read` as work in steps: yields the cost of parsing this many characters, in the unit of `costToAsk` (policy), before
+ * it does so.
  */
 export function* reading<T>(characters: number, read: () => T): Generator<number, T> {
   yield characters * jsonCharacterCost
   return read()
 }
 
+/** Parses a text. The problem's place is '' for the text as a whole. */
 export function readJson(text: string, { depthMax, numbers = 'any', keysMax, valuesMax }: JsonBounds): JsonResult {
   const parts = countParts(text)
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
@@ -67,10 +68,10 @@ export function readJson(text: string, { depthMax, numbers = 'any', keysMax, val
     const detail = error instanceof Error ? error.message.replace(/^JSON Parse error: /, '') : ''
     return { problem: { place: '', message: `is not JSON: ${detail}${jsonErrorPosition(text)}` } }
   }
-  // Shorter ones always come out as they were.
+  // Shorter numbers never change when parsed.
   const areNumbersAtRisk = numbers !== 'any' && /[\d.]{16}|\d[eE]/.test(text)
-  // Without escapes there is no half of a surrogate pair, and with as many keys in the value as in the text none came
-  // twice. Most texts are so, and this is a fraction of the walk.
+  // Fast path. Without escapes there is no lone surrogate, and if the value has as many keys as the text, none is a
+  // duplicate. Counting is a fraction of the cost of the walk below, and enough for most texts.
   if (!areNumbersAtRisk && !text.includes('\\') && keysIn(value, depthMax) === parts.keys) return { value }
   const inexact: (readonly (string | number)[])[] = []
   const problem = scan(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
@@ -79,9 +80,7 @@ export function readJson(text: string, { depthMax, numbers = 'any', keysMax, val
   return { value }
 }
 
-/**
- * Throws what the runtime's parser throws; undefined for a text with more in it than that, of which nothing is built.
- */
+/** Parses a text within bounds. Undefined, with nothing built, if it exceeds one. Throws what JSON.parse() throws. */
 export function parseWithin(
   text: string,
   { keysMax, valuesMax, depthMax }: Readonly<Record<'keysMax' | 'valuesMax' | 'depthMax', number>>,
@@ -90,20 +89,17 @@ export function parseWithin(
   return keys > keysMax || values > valuesMax || depth > depthMax ? undefined : { value: JSON.parse(text) }
 }
 
-/** The value with NaN at the place. */
+/** Replaces the value at a place by NaN. */
 function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
   const last = place.at(-1)
   if (last === undefined) return Number.NaN
   const holder = place.slice(0, -1).reduce<unknown>((part, at) => (part as Record<string, unknown>)[at], value)
-  // An own property, even one called `__proto__`.
+  // Defines an own property, even for the key `__proto__`.
   Object.defineProperty(holder, last, { value: Number.NaN, enumerable: true, configurable: true, writable: true })
   return value
 }
 
-/**
- * Before anything is built of it: keys, and values that stand in objects and lists, counted from above, and how deep
- * it goes.
- */
+/** Counts keys and values, both upper estimates, and the depth of a text, before anything is built. */
 function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth', number>> {
   let keys = 0
   let values = 0
@@ -125,7 +121,7 @@ function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth', 
   return { keys, values, depth }
 }
 
-/** Of all objects in the value; NaN where it is nested deeper than so many levels. */
+/** Number of keys of all objects in a value; NaN if it is nested deeper than `levels`. */
 function keysIn(value: unknown, levels: number): number {
   if (typeof value !== 'object' || value === null) return 0
   if (levels === 0) return Number.NaN
@@ -136,15 +132,18 @@ function keysIn(value: unknown, levels: number): number {
 }
 
 interface Open {
-  /** Keys seen in an object; undefined in a list. Most objects have few, and a list of few is the fastest set. */
+  /**
+   * Keys seen in an object; undefined for an array. An array is the fastest set for the few keys that most objects
+   * have.
+   */
   keys: string[] | Set<string> | undefined
-  /** The key or position being read. */
+  /** The key or index being read. */
   at: string | number
 }
 
 /**
- * Walks text that the parser has accepted, so only strings and brackets need a look; and numbers, as `numbers` has it.
- * `inexact` gets the places of those that are to be marked.
+ * Walks a text that JSON.parse() accepted, so only strings, brackets and, depending on `numbers`, numbers matter.
+ * Appends the places of numbers to be marked to `inexact`.
  */
 function scan(
   text: string,
@@ -154,7 +153,7 @@ function scan(
 ): Problem | undefined {
   const stack: Open[] = []
   let keyNext = false
-  /** How many of the open ones are lists. */
+  /** Number of open arrays. */
   let lists = 0
   const unicodeEscapes = text.includes('\\u')
   const here = () => placeOf(stack.map((open) => open.at))
@@ -189,7 +188,6 @@ function scan(
       if (numbers === 'exact' || lists === 0) {
         const number = text.slice(i, end)
         if (isExact(number)) {
-          // As it was written.
         } else if (numbers === 'marked') inexact.push(stack.map(({ at }) => at))
         else {
           const written = number.slice(0, 40)
@@ -208,7 +206,7 @@ function scan(
 
 const fewKeys = 12
 
-/** False when the object has the key already. */
+/** Adds a key. False if the object already has it. */
 function addKey(open: Open, key: string): boolean {
   if (Array.isArray(open.keys)) {
     if (open.keys.includes(key)) return false
@@ -227,34 +225,34 @@ function numberEnd(text: string, start: number): number {
   return end
 }
 
-/** With so many digits, and an exponent of two, every number comes out as it was written. */
+/** A number with this many digits, and an exponent of up to two, is never changed by parsing. */
 const digitsAlwaysExact = 15
 
-/** Does it mean the same to a reader that keeps every digit? */
+/** True if a parser that keeps every digit reads the same number. */
 function isExact(number: string): boolean {
   if (number.length <= digitsAlwaysExact && /^[-\d.]+(?:[eE][-+]?\d{1,2})?$/.test(number)) return true
   return number.length <= jsonNumberCharsMax && decimal(number) === decimal(String(Number(number)))
 }
 
-/** The same for two spellings of one decimal number: its digits and the power of ten of the last one. */
+/** A canonical form of a decimal number: its digits, and the power of ten of the last one. */
 function decimal(number: string): string {
   const [, sign = '', whole = '', part = '', power = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(number) ?? []
   const digits = `${whole}${part}`.replace(/^0+/, '')
-  // By hand: `/0+$/` begins anew at every zero.
+  // A loop, because `/0+$/` is quadratic: it starts again at every zero.
   let end = digits.length
   while (digits[end - 1] === '0') end -= 1
   return end === 0 ? '0' : `${sign}${digits.slice(0, end)}e${Number(power) - part.length + digits.length - end}`
 }
 
-/** Below zero where the string does not end. */
+/** The index of the closing quote; negative if there is none. */
 function stringEnd(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
   return end
 }
 
-/** A quote after an odd number of backslashes belongs to the string. */
+/** A quote after an odd number of backslashes is part of the string. */
 function isEscaped(text: string, quote: number): boolean {
   let backslashes = 0
   while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes += 1

@@ -1,13 +1,13 @@
-/** What somebody may have meant who wrote a name that does not exist. */
+/** Suggestions for a name that does not exist. */
 
 import { nearNameCandidatesMax, nearNameCharsMax } from '../limits.ts'
 
-/** The candidate that is nearest, case aside first; undefined where none is near. */
+/** The nearest candidate, ignoring case; undefined if none is near enough. */
 export function nearName(name: string, candidates: Iterable<string>): string | undefined {
   if (name.length > nearNameCharsMax) return undefined
   const folded = name.toLowerCase()
   let best: string | undefined
-  // A third of the letters may be other ones, but no more than two.
+  // At most a third of the letters may differ, and at most two.
   let bestDistance = Math.min(2, Math.floor(name.length / 3)) + 1
   let looked = 0
   for (const candidate of candidates) {
@@ -23,13 +23,13 @@ export function nearName(name: string, candidates: Iterable<string>): string | u
   return best
 }
 
-/** `; did you mean "northwind"?`, or nothing. */
+/** `; did you mean "northwind"?`, or ''. */
 export function didYouMean(name: string, candidates: Iterable<string>): string {
   const near = nearName(name, candidates)
   return near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`
 }
 
-/** Letters to change, take out, put in, or swap with their neighbour (optimal string alignment). */
+/** Edit distance: letters to replace, delete, insert, or swap with a neighbour (optimal string alignment). */
 function editDistance(a: string, b: string): number {
   let before: number[] = []
   let above = Array.from({ length: b.length + 1 }, (_, j) => j)

@@ -1,29 +1,31 @@
 /**
- * Connections written ahead. LMDB holds what a transaction writes in memory until it commits, so a load of very many
- * is more than one transaction. What is of a namespace that does not exist can be reached by nobody: it is written in
- * several commits, and the one that brings the namespace shows all of it. The namespaces are noted before, so what a
- * load that was cut off has left is removed before the next, and nobody takes it for records until then.
+ * Connections written ahead. LMDB keeps the writes of a transaction in memory until the commit, so a very large load
+ * needs several transactions. Connections of a namespace that does not exist are unreachable: they are written in
+ * several commits, and the commit that creates the namespace makes all of them visible. Before that, the namespaces are
+ * listed in a note (`aheadKey`), so that the next load removes what an interrupted load left, and verify and export
+ * skip it.
  */
 
 import { aheadCommitBytesMax } from '../limits.ts'
 import { aheadKey, connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, termsIn } from './keys.ts'
 import { asBuffer, type Check, type Entry, type Key, type Store } from './store.ts'
 
+/** Keys removed in one transaction. */
 const removedAtOnce = 5000
 
-/** To be put among the checks of whatever brings a namespace: nothing is being written ahead. */
+/** Every write that creates a namespace must include this check: it fails while anything is being written ahead. */
 export const nothingAhead: Check = { key: aheadKey, value: null }
 
 export async function isAnythingAhead(store: Pick<Store, 'get'>): Promise<boolean> {
   return (await store.get(aheadKey)) !== undefined
 }
 
-/** The namespaces that a note names. */
+/** The namespaces listed in a note (the value of `aheadKey`). */
 export function namespacesAhead(note: Uint8Array | undefined): ReadonlySet<string> {
   return new Set(note === undefined || note.length === 0 ? [] : asBuffer(note).toString().split('\n'))
 }
 
-/** Does the namespace hold no connections, nor anything of one? */
+/** True if the namespace has no connections, no private parts and no index entries. */
 export async function isEmpty(store: Store, namespace: string): Promise<boolean> {
   for (const prefix of partsOf(namespace)) {
     if ((await store.keys({ ...prefixRange(prefix), limit: 1 })).keys.length > 0) return false
@@ -31,22 +33,25 @@ export async function isEmpty(store: Store, namespace: string): Promise<boolean>
   return true
 }
 
+/** The key prefixes under which a namespace's connections are stored. */
 function partsOf(namespace: string): readonly Key[] {
   return [connectionsOf(namespace), privatesOf(namespace), termsIn(namespace)]
 }
 
+/** What to write ahead. */
 export interface Ahead {
-  /** Empty ones that do not exist. */
+  /** Namespaces that do not exist and hold nothing. */
   readonly namespaces: readonly string[]
-  /** Everything that is to be shown with them, each kind in the order of its keys. */
+  /** Their connections, private parts and index entries, each kind in key order. */
   readonly entries: Iterable<Entry>
-  /** Of every commit. */
+  /** Checks for every commit. */
   readonly checks: readonly Check[]
 }
 
 /**
- * Durable when it resolves, and not to be seen; the commit that shows it deletes the note (`aheadKey`). False where
- * something else was written to the same place.
+ * Writes the entries, durable when it resolves and still invisible. The commit that makes them visible must delete the
+ * note (`aheadKey`). Resolves with false after a concurrent write to the same place; the note and some entries may then
+ * remain until `removeAhead`.
  */
 export async function writeAhead(store: Store, { namespaces, entries, checks }: Ahead): Promise<boolean> {
   const hidden = [...checks, ...namespaces.map((name): Check => ({ key: namespaceKey(name), value: null }))]
@@ -55,7 +60,7 @@ export async function writeAhead(store: Store, { namespaces, entries, checks }: 
   if (!noted.ok) return false
   const rest = entries[Symbol.iterator]()
   let ended = false
-  /** The next of them, as many as one commit holds. */
+  /** The next entries, up to the size of one commit. */
   function* some(): Generator<Entry> {
     for (let bytes = 0; bytes < aheadCommitBytesMax; ) {
       const { done, value } = rest.next()
@@ -69,13 +74,16 @@ export async function writeAhead(store: Store, { namespaces, entries, checks }: 
   }
   while (!ended) {
     if (!(await store.load({ checks: [...hidden, { key: aheadKey, value: note }], puts: some() })).ok) return false
-    // A load holds up the process; requests get their turn between two of them.
+    // load() blocks the event loop; let requests run between two loads.
     await new Promise((resolve) => setImmediate(resolve))
   }
   return true
 }
 
-/** Removes what a load that was cut off has left. Whoever calls it knows that no load is under way. */
+/**
+ * Removes what an interrupted load left. The caller must know that no load is running. The note is deleted last, so an
+ * interrupted removal is continued by the next.
+ */
 export async function removeAhead(store: Store): Promise<void> {
   const note = await store.get(aheadKey)
   if (note === undefined) return
@@ -91,7 +99,7 @@ export async function removeAhead(store: Store): Promise<void> {
   await store.commit({ deletes: [aheadKey] })
 }
 
-/** Is it the key of a connection of one of these namespaces, or of what belongs to one? */
+/** True for the key of a connection, private part or index entry in one of these namespaces. */
 export function isOf(namespaces: ReadonlySet<string>, key: Key): boolean {
   if (namespaces.size === 0 || !'cpx'.includes(String.fromCharCode(key[0] ?? 0))) return false
   return namespaces.has(namespaceIn(key))

@@ -1,6 +1,6 @@
 /**
- * Connections in the store: the public record as the JSON that lists answer, an index entry for each
- * searchable fact, and what is not public beside them. All in one write.
+ * Connections in the store. Each has a public record, stored as the JSON that lists return, one index entry for each
+ * fact, and a private part under another key. One write changes them together.
  */
 
 import { type Connection, filterText } from '../model/connection.ts'
@@ -10,7 +10,7 @@ import { newVersion } from './versions.ts'
 
 const nothing = new Uint8Array(0)
 
-/** The index terms of a connection: its name, its URL and each pair of its metadata. */
+/** The index terms of a connection: one for its name, its URL and each metadata pair. */
 export function termsOf(connection: Pick<Connection, 'name' | 'mcpUrl' | 'metadata'>): Uint8Array[] {
   const terms = [termDigest('name', '', connection.name)]
   if (connection.mcpUrl !== null) terms.push(termDigest('mcpUrl', '', connection.mcpUrl))
@@ -20,7 +20,7 @@ export function termsOf(connection: Pick<Connection, 'name' | 'mcpUrl' | 'metada
   return terms
 }
 
-/** The record's bytes: exactly what a list answers for it. */
+/** The stored bytes of a record: exactly the JSON that a list returns for it. */
 export function connectionBytes(connection: Connection): Uint8Array {
   return Buffer.from(JSON.stringify(connection))
 }
@@ -29,21 +29,22 @@ export function connectionEntry(namespace: string, connection: Connection): Entr
   return { key: connectionKey(namespace, connection.connectionId), value: connectionBytes(connection) }
 }
 
+/** The index entries of a connection. Their values are empty. */
 export function* indexEntries(namespace: string, connection: Connection): Generator<Entry> {
   for (const term of termsOf(connection)) {
     yield { key: termKey(namespace, term, connection.connectionId), value: nothing }
   }
 }
 
-/** What a connection has beside its public record. */
+/** The private part of a connection. No list returns it. */
 export interface ConnectionPrivate {
-  /** The registered server it is of. */
+  /** qualifiedName of its registered server. */
   readonly server?: string
-  /** Headers that go upstream, sealed, base64url. */
+  /** Headers to send upstream, sealed, in base64url. */
   readonly headers?: string
 }
 
-/** A connection as it is stored, with the bytes it was read from: what a write checks that nobody has changed. */
+/** A stored connection and the bytes that it was read from. A later write checks that these bytes are unchanged. */
 export interface StoredConnection {
   readonly connection: Connection
   readonly privatePart: ConnectionPrivate
@@ -51,6 +52,7 @@ export interface StoredConnection {
   readonly privateBytes: Uint8Array | undefined
 }
 
+/** Reads the record and the private part in one snapshot. Undefined if the connection does not exist. */
 export async function findConnection(
   store: Pick<Store, 'getMany'>,
   namespace: string,
@@ -64,18 +66,20 @@ export async function findConnection(
   return { connection: readConnection(bytes), privatePart, bytes, privateBytes }
 }
 
-/** What a connection counts for. */
+/** The bytes that a connection adds to its namespace's usage. */
 export function bytesOf({ bytes, privateBytes }: StoredConnection): number {
   return bytes.length + (privateBytes?.length ?? 0)
 }
 
-/** What a namespace may hold: connections, and bytes of them with what is beside them. */
+/** The bounds of a namespace: number of connections, and bytes of their records and private parts. */
 export interface Quota {
   readonly connections: number
   readonly bytes: number
 }
 
-/** Adds so many connections and bytes to what a namespace holds; either may be below zero. */
+/**
+ * Changes a namespace's usage by these amounts, which may be negative. With a quota, an increase beyond it is refused.
+ */
 export function usageCount(namespace: string, connections: number, bytes: number, quota?: Quota): Count {
   return {
     key: usageKey(namespace),
@@ -85,8 +89,9 @@ export function usageCount(namespace: string, connections: number, bytes: number
 }
 
 /**
- * The write that puts `after` in the place of `before`, index, generation and usage with it; either may be missing. It
- * happens only if the connection is still as `before` was read, and with a quota only where that has room for it.
+ * The write that replaces `before` with `after`, with index, version and usage; undefined means that there is no
+ * connection. The write conflicts if the stored connection is no longer `before`, and is refused as full if the change
+ * would exceed `quota`. A deletion may use the reserved disk space.
  */
 export function connectionChange(
   namespace: string,
@@ -112,7 +117,7 @@ export function connectionChange(
       { key, value: before?.bytes ?? null },
       { key: besideKey, value: before?.privateBytes ?? null },
     ],
-    // Deletes come before puts, so what stays is put again.
+    // All old index entries are deleted. Deletes are applied before puts, so the unchanged ones are put back.
     deletes: [...gone, ...(before === undefined ? [] : [key, besideKey])],
     counts: [usageCount(namespace, count, added, quota)],
     puts: [
@@ -124,11 +129,12 @@ export function connectionChange(
   }
 }
 
-/** Put with every change of a namespace's connections. */
+/** The new version. Every write that changes a namespace's connections must put it. */
 export function newConnectionsVersion(namespace: string): Entry {
   return newVersion(connectionsVersionKey(namespace))
 }
 
+/** Decodes a stored record. Not checked: only valid records are written, and the engine verifies checksums. */
 export function readConnection(bytes: Uint8Array): Connection {
   return JSON.parse(asBuffer(bytes).toString()) as Connection
 }

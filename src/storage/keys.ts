@@ -1,7 +1,7 @@
 /**
- * The key layout: the only place that joins and splits keys (table in `storage/README.md`). A key is one letter for its
- * kind, then its parts with a NUL between them: names hold no control characters, so the parts cannot run into each
- * other. `parseKey` takes apart what the functions before it put together.
+ * The key layout. Only this file joins and splits keys (table: `storage/README.md`). A key is one letter for its kind,
+ * followed by its parts, separated by NUL. Names contain no control characters, so two parts can never be read as one.
+ * `parseKey` reverses the functions above it.
  */
 
 import { asBuffer, copyBytes, type Key, type Range } from './store.ts'
@@ -10,7 +10,7 @@ function key(kind: string, ...parts: readonly string[]): Key {
   return Buffer.from(kind + parts.join('\0'))
 }
 
-/** A prefix and, after it, ASCII text. */
+/** Appends text to a prefix. The text must be ASCII: one byte is allocated for each character. */
 function withSuffix(prefix: Key, text: string): Key {
   const bytes = Buffer.allocUnsafe(prefix.length + text.length)
   bytes.set(prefix)
@@ -18,7 +18,10 @@ function withSuffix(prefix: Key, text: string): Key {
   return bytes
 }
 
-/** All keys that begin with these bytes: up to the prefix with its last byte raised. */
+/**
+ * All keys with this prefix. The upper bound is the prefix with its last byte raised by one; trailing 0xff bytes cannot
+ * be raised and are dropped. Throws for a prefix that consists of 0xff only.
+ */
 export function prefixRange(prefix: Key): Omit<Range, 'limit'> {
   let end = prefix.length
   while (prefix[end - 1] === 0xff) end -= 1
@@ -28,89 +31,111 @@ export function prefixRange(prefix: Key): Omit<Range, 'limit'> {
   return { gte: prefix, lt }
 }
 
-/** Changes with every write to the registry: organizations, members, namespaces, keys, servers. */
+/**
+ * Version of the registry (organizations, members, namespaces, API keys, servers, signing keys, revocations). Every
+ * write to one of them replaces it.
+ */
 export const registryVersionKey = key('G')
-/** Set by the first start, which makes the operator key. */
+/** Time of the first start, which creates the operator key. A later start finds it and creates none. */
 export const startedKey = key('B')
-/** What clients called the server that last served from here: the issuer of its tokens. */
+/** Base URL of the last server that ran on this store: the issuer (`iss`) of its tokens. */
 export const baseUrlKey = key('U')
-/** What the loaded fixtures were, so that the same ones need no second load. */
+/** Digest of the loaded fixtures. If it is unchanged, they are not loaded again. */
 export const fixturesDigestKey = key('F')
 
 export const organizationKey = (organizationId: string): Key => key('o', organizationId)
 export const memberKey = (organizationId: string, userId: string): Key => key('m', organizationId, userId)
 export const namespaceKey = (namespace: string): Key => key('n', namespace)
-/** A namespace that went with its fixture and left connections behind (`leftovers.ts`): it was not lost. */
+/**
+ * Marks a namespace that was removed with its fixture and left connections behind (`leftovers.ts`). `postern verify`
+ * reports such connections as leftovers, all others without a namespace as lost.
+ */
 export const leftKey = (namespace: string): Key => key('l', namespace)
+/** Prefix of all these marks. */
 export const left = key('l')
 export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
 export const apiKeyKey = (keyId: string): Key => key('k', keyId)
+/** Prefix of all API key records. */
 export const apiKeys = key('k')
-/** From the keyed hash of an API key (hex) to its id. */
+/** Maps the keyed hash of an API key (hex) to its key id. */
 export const apiKeyDigestKey = (digest: string): Key => key('h', digest)
-/** From a token's id to when it is over, Unix seconds as text. */
+/** Maps a token's id (`jti`) to the end of its revocation, in Unix seconds as decimal text. */
 export const revocationKey = (jti: string): Key => key('r', jti)
+/** Prefix of all revocations. */
 export const revocations = key('r')
-/** The signing keys, sealed. */
+/** All signing keys, sealed, in one value. */
 export const signingKeysKey = key('y')
-/** What was recorded for mocks of a server. */
+/** Prefix of the recorded answers of one server's mocks. */
 export const mocksOf = (server: string): Key => key('a', server, '')
 export const mockKey = (server: string, position: string): Key => key('a', server, position)
 
-/** Before every connection. */
+/** Prefix of all connections, in every namespace. */
 export const connections = key('c')
-/** Before everything that connections have beside their records. */
+/** Prefix of the private parts of all connections (`ConnectionPrivate`). */
 export const privates = key('p')
 export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
-/** The same as `latin1Key` of it. */
+/** Equals `latin1Key(connectionKey(…))`, without building the bytes first. */
 export const connectionLatin1Key = (namespace: string, connectionId: string): string => `c${namespace}\0${connectionId}`
+/** Prefix of the connections of one namespace. */
 export const connectionsOf = (namespace: string): Key => key('c', namespace, '')
+/** Prefix of the private parts of one namespace's connections. */
 export const privatesOf = (namespace: string): Key => key('p', namespace, '')
-/** What a connection has beside its public record. */
+/** The private part of a connection (`ConnectionPrivate`): its server and its sealed headers. Lists never read it. */
 export const connectionPrivateKey = (namespace: string, connectionId: string): Key => key('p', namespace, connectionId)
-/** Changes with every write to the namespace's connections. */
+/** Version of a namespace's connections. Every write to one of them replaces it. */
 export const connectionsVersionKey = (namespace: string): Key => key('g', namespace)
 
-/** How many connections a namespace has, and how many bytes they are, with what is beside them: two decimals. */
+/**
+ * Usage of a namespace: the number of its connections and the bytes of their records and private parts, as two
+ * decimals.
+ */
 export const usageKey = (namespace: string): Key => key('u', namespace)
+/** Prefix of all usages. */
 export const usages = key('u')
-/** The namespaces whose connections are being written ahead of the commit that shows them, a line each (`ahead.ts`). */
+/**
+ * Namespaces whose connections are being written ahead of the commit that makes them visible, one a line (`ahead.ts`).
+ */
 export const aheadKey = key('A')
 
-/** The keys of the records that the loaded fixtures brought, in parts of some hundred, one key a line. */
+/** The manifest: the keys of all records that the loaded fixtures brought, one a line, in parts of 500. */
 export const manifestKey = (part: number): Key => key('f', String(part).padStart(6, '0'))
+/** Prefix of all parts of the manifest. */
 export const manifest = key('f')
 
-/** Bytes of a term's digest: long enough that nobody finds two values with the same one. */
+/** Bytes of a term. 128 bits: finding two facts with the same term takes about 2^64 hashes. */
 export const termBytes = 16
 
 /**
- * One searchable fact of a connection, as 16 bytes: values of any length make keys of one length. `kind`
- * keeps apart a string and the JSON text of another value, which compare alike to a filter only.
+ * The term of one fact of a connection. Hashing gives keys of one length for values of any length. `kind` separates a
+ * string from the JSON text of another value: the string `"1"` and the number `1` have the same text.
  */
 export function termDigest(kind: 'name' | 'mcpUrl' | 'string' | 'json', name: string, value: string): Uint8Array {
-  // Not remembered: most facts of a load come once, and looking for those that do not costs more than the hash.
+  // Not cached: most facts of a load occur once, and a failed cache lookup costs more than the hash.
   Bun.SHA256.hash(`${kind}\0${name.length}\0${name}${value}`, digest)
   return digest.slice(0, termBytes)
 }
 const digest = new Uint8Array(32)
 
-/** Before every entry of the index. */
+/** Prefix of all index entries. */
 export const indexKind = key('x')
+/** Prefix of the index entries of one namespace. */
 export const termsIn = (namespace: string): Key => key('x', namespace, '')
-/** All connections of a namespace with a term, in the order of their ids. */
+/** Prefix of the index entries of one term in one namespace. The entries under it are ordered by connection id. */
 export function termEntries(namespace: string, term: Uint8Array): Key {
   return Buffer.concat([key('x', namespace, ''), term])
 }
+/** The key of one index entry. Its value is empty. */
 export function termKey(namespace: string, term: Uint8Array, connectionId: string): Key {
   return withSuffix(termEntries(namespace, term), connectionId)
 }
-/** The same for many entries of one namespace, in a buffer that holds them all. */
+/** Writes many index keys of one namespace into the caller's buffers, without an allocation for each. */
 export function termKeyWriter(namespace: string) {
   const prefix = key('x', namespace, '')
   return {
     lengthOf: (connectionId: string) => prefix.length + termBytes + connectionId.length,
-    /** Writes a key at `start`, its term taken from `terms` at `termAt`; returns where it ends. */
+    /**
+     * Writes one key at `start` of `target`; its term is copied from `terms` at `termAt`. Returns the end of the key.
+     */
     write(target: Buffer, start: number, terms: Buffer, termAt: number, connectionId: string): number {
       target.set(prefix, start)
       const termStart = start + prefix.length
@@ -120,17 +145,17 @@ export function termKeyWriter(namespace: string) {
   }
 }
 
-/** A key as text, a character a byte: for maps and for keeping. */
+/** A key as text, one character per byte: for Map and Set, which compare a Buffer by identity. */
 export function latin1Key(key: Key): string {
   return asBuffer(key).toString('latin1')
 }
 
-/** The connection's id at the end of a connection's or a term's key. */
+/** The connection id at the end of a key, given the prefix before it (`connectionsOf` or `termEntries`). */
 export function idOfKey(prefix: Key, key: Key): string {
   return asBuffer(key).toString('latin1', prefix.length)
 }
 
-/** What a key is of, and its parts. */
+/** The kind of a key, and its parts. */
 export type ParsedKey =
   | { readonly kind: 'organization'; readonly organizationId: string }
   | { readonly kind: 'member'; readonly organizationId: string; readonly userId: string }
@@ -149,7 +174,7 @@ export type ParsedKey =
   | { readonly kind: 'signingKeys' | 'registryVersion' | 'started' | 'baseUrl' }
   | { readonly kind: 'fixturesDigest' | 'fixturesManifest' | 'ahead' }
 
-/** By the letters that the functions above write. A kind that is not here is read by nobody. */
+/** Parsers by kind letter. A key whose letter is missing here is reported by `postern verify` as an unknown kind. */
 const kinds: Readonly<Record<string, (first: string, second: string, key: Key) => ParsedKey>> = {
   o: (organizationId) => ({ kind: 'organization', organizationId }),
   m: (organizationId, userId) => ({ kind: 'member', organizationId, userId }),
@@ -162,7 +187,7 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   c: (namespace, connectionId) => ({ kind: 'connection', namespace, connectionId }),
   p: (namespace, connectionId) => ({ kind: 'connectionPrivate', namespace, connectionId }),
   x(namespace, _, key) {
-    // A term may hold any byte, so the id is found by its length.
+    // A term may contain NUL, so the id is located by length and not by splitting.
     const connectionId = latin1Key(key).slice(1 + namespace.length + 1 + termBytes)
     return { kind: 'indexEntry', namespace, connectionId }
   },
@@ -178,20 +203,20 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   A: () => ({ kind: 'ahead' }),
 }
 
-/** Undefined for a key of no kind that this version knows. */
+/** Undefined for a kind letter that this version does not know. */
 export function parseKey(key: Key): ParsedKey | undefined {
   const parse = kinds[String.fromCharCode(key[0] ?? 0)]
-  // Ids of users are UTF-8; the other names are ASCII.
+  // User ids are UTF-8. All other names are ASCII.
   const [first = '', second = ''] = asBuffer(key).toString('utf8', 1).split('\0', 2)
   return parse?.(first, second, key)
 }
 
-/** The namespace of a connection's key, or of one of its index entries; without taking all of it apart. */
+/** The namespace in a key of a connection, a private part or an index entry, without parsing the rest. */
 export function namespaceIn(key: Key): string {
   return latin1Key(key).slice(1).split('\0', 1)[0] ?? ''
 }
 
-/** What a record is called, for a person: `connection acme/notes`. */
+/** The name of a record in messages: `connection acme/notes`. */
 export function recordName(key: Key): string {
   const parsed = parseKey(key)
   switch (parsed?.kind) {

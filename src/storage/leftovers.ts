@@ -1,7 +1,7 @@
 /**
- * Connections of a namespace that is not there: they were made at run time, which no reload of fixtures undoes, and
- * their namespace went with its fixture. Nobody reaches them. They are back when the namespace is, for whoever owns it
- * then; or an operator removes them.
+ * Leftovers: connections whose namespace no longer exists. They were created at run time, so reloading fixtures does
+ * not remove them, and their namespace was removed with its fixture. They are unreachable until the namespace returns,
+ * and then belong to its new owner; or an operator removes them.
  */
 
 import { leftoverBatchMax, leftoverMarksMax } from '../limits.ts'
@@ -9,7 +9,9 @@ import { connectionChange, findConnection } from './connections.ts'
 import { connectionsOf, idOfKey, latin1Key, left, leftKey, namespaceKey, prefixRange } from './keys.ts'
 import type { Store, Write } from './store.ts'
 
-/** The ids of a namespace's connections, some at a time. */
+/**
+ * The ids of a namespace's connections, in batches of at most `leftoverBatchMax`. The batches are separate snapshots.
+ */
 async function* idsOf(store: Pick<Store, 'keys'>, namespace: string): AsyncGenerator<string[]> {
   const prefix = connectionsOf(namespace)
   let { gte, lt } = prefixRange(prefix)
@@ -24,9 +26,10 @@ async function* idsOf(store: Pick<Store, 'keys'>, namespace: string): AsyncGener
 }
 
 /**
- * How many connections each namespace leaves behind when the records of these keys go (as `latin1Key` has them), and
- * what is to be written with that: a mark for each, so that nobody takes it for lost; none for a namespace that is
- * there.
+ * Finds what remains when the records with the keys `going` (as `latin1Key` text) are removed. `counts`: the
+ * connections that each removed namespace leaves behind. `marks`: the entries to write in the same commit: a mark for
+ * each such namespace, so that `postern verify` does not report its connections as lost. Marks of the namespaces in
+ * `staying` are deleted.
  */
 export async function leftBehind(
   store: Pick<Store, 'keys'>,
@@ -59,7 +62,9 @@ export async function leftBehind(
 
 const nothing = new Uint8Array(0)
 
-/** Removes all that a namespace has left behind, as long as it is not there. Resolves with how many, when durable. */
+/**
+ * Removes all leftovers of a namespace, unless the namespace exists again. Resolves with their number, when durable.
+ */
 export async function removeLeftovers(store: Store, namespace: string): Promise<number> {
   const isGone = { key: namespaceKey(namespace), value: null }
   let removed = 0
@@ -68,7 +73,7 @@ export async function removeLeftovers(store: Store, namespace: string): Promise<
       const found = await findConnection(store, namespace, connectionId)
       if (found === undefined) return false
       const change = connectionChange(namespace, connectionId, found, undefined)
-      // Where it came back meanwhile, they are somebody's again.
+      // If the namespace has returned meanwhile, its owner can use them: the check fails and they stay.
       return (await store.commit({ ...change, checks: [...(change.checks ?? []), isGone] })).ok
     })
     removed += (await Promise.all(commits)).filter((isRemoved) => isRemoved).length

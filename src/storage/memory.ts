@@ -1,4 +1,7 @@
-/** The store in memory: keeps the contract honest in tests, and says in 100 lines what it means. */
+/**
+ * The store in memory. Tests run it against the same contract as LMDB, and it shows in about 100 lines what the
+ * contract means. Nothing is durable.
+ */
 
 import {
   applyCounts,
@@ -21,6 +24,7 @@ export function openMemoryStore(): Store {
   let commits = 0
   let closed = false
 
+  /** Index of the key, or the index at which it would be inserted. */
   function position(key: Key): { at: number; found: boolean } {
     let low = 0
     let high = entries.length
@@ -63,7 +67,7 @@ export function openMemoryStore(): Store {
       else puts.push(count)
     }
     if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
-    // Into a copy first, so that a reader between two steps sees all of the write or none.
+    // Build a new array and assign it at once, so that a concurrent reader sees all of the write or nothing.
     const changed = new Map<string, Entry | undefined>()
     for (const key of deletes) changed.set(Buffer.from(key).toString('latin1'), undefined)
     for (const { key, value } of puts) {

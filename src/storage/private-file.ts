@@ -1,12 +1,12 @@
-/**
- * What is private is looked at before it is trusted: whose it is, who else may read it, and whether it is what it
- * seems.
- */
+/** Checks before a private file or folder is trusted: its owner, its mode, and that it is not a symbolic link. */
 
 import { lstatSync, type Stats } from 'node:fs'
 import { CommandError } from '../errors.ts'
 
-/** For a path that may be missing. Throws CommandError with what to do. */
+/**
+ * Throws CommandError with the remedy if the path is a link, of another kind, owned by another user or open to others.
+ * A missing path is accepted.
+ */
 export function requirePrivate(path: string, kind: 'file' | 'folder'): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
@@ -23,12 +23,15 @@ export function requirePrivate(path: string, kind: 'file' | 'folder'): void {
   }
 }
 
-/** The superuser too: what somebody else can replace is not ours to trust. Throws CommandError. */
+/**
+ * Throws CommandError if another user owns the path. Applies to root as well: that other user could replace the file
+ * while we trust it.
+ */
 export function requireOwn(path: string, { uid }: Stats): void {
   if (hasModes && uid !== process.getuid?.()) {
     throw new CommandError(`${path} belongs to another user: run postern as its owner, or change the owner`)
   }
 }
 
-/** Windows has neither. */
+/** Windows has neither owners nor modes in this sense. */
 const hasModes = process.getuid !== undefined

@@ -1,19 +1,21 @@
 /**
- * The storage contract: an ordered map from bytes to bytes with atomic writes. Nothing above it knows
- * which engine runs; `test/storage/conformance.ts` holds every engine to it.
+ * The storage contract: an ordered map from bytes to bytes with atomic writes. The layers above it do not know which
+ * engine runs; `test/storage/conformance.ts` checks every engine against it.
  *
- * Promises. A commit is atomic and serializable, its checks included, and durable when it resolves.
- * A read sees every commit acknowledged before it began, by whichever process. One range is one
- * snapshot; several reads are not. There are no open transactions and no callbacks inside one, so that
- * an engine may stand on another machine.
+ * Promises. A commit is atomic and serializable, including its checks, and durable when it resolves. A read sees every
+ * commit acknowledged before the read began, by any process. One range is one snapshot; two reads may be two snapshots.
+ * There are no open transactions and no callbacks inside one, so an engine may run on another machine.
  */
 
 import { storeKeyBytesMax, wrapBytesMax } from '../limits.ts'
 
-/** 1 to 1,024 bytes; ordered by unsigned bytes, a prefix before what it begins. */
+/** 1 to 1,024 bytes, ordered as unsigned bytes. A key sorts before every longer key that begins with it. */
 export type Key = Uint8Array
 
-/** Keys and values that come out are the caller's to keep; what goes in must not change until the call resolves. */
+/**
+ * The caller owns the keys and values that a read returns. Keys and values passed to a write must not change until it
+ * resolves.
+ */
 export interface Entry {
   readonly key: Key
   readonly value: Uint8Array
@@ -26,16 +28,19 @@ export interface Range {
   readonly limit: number
 }
 
-/** The write happens only if the key still holds exactly this; null: only if it holds nothing. */
+/**
+ * A precondition: the write happens only if the key still holds exactly this value. null: only if the key holds
+ * nothing.
+ */
 export interface Check {
   readonly key: Key
   readonly value: Uint8Array | null
 }
 
 /**
- * Adds to whole numbers that a key holds, as decimals with a space between them; where all are 0 it holds nothing. So
- * several writers may count at once, and none waits for another. With `most`, the write does not happen when a number
- * that it raises would pass its bound.
+ * Adds to integers stored as decimals separated by spaces. If all become 0, the key is deleted. Counts do not conflict:
+ * concurrent writers need neither a check nor a retry. With `most`, the write is refused if a number that it raises
+ * would exceed its bound; lowering a number is never refused.
  */
 export interface Count {
   readonly key: Key
@@ -43,72 +48,81 @@ export interface Count {
   readonly most?: readonly number[]
 }
 
-/** Deletes are applied before puts. The same key twice in `puts`: the last one stays. */
+/** Deletes are applied before puts. If `puts` contains a key twice, the last one wins. */
 export interface Write {
   readonly checks?: readonly Check[]
-  /** Each of another key, that the rest of the write leaves alone. */
+  /** At most one count for each key, and no put or delete of the same key. */
   readonly counts?: readonly Count[]
   readonly puts?: Iterable<Entry>
   readonly deletes?: Iterable<Key>
-  /** May use the room on the disk that is kept back for what takes access away. */
+  /** May use the disk space reserved for writes that take access away (revocations, deletions). */
   readonly fromReserve?: boolean
 }
 
-/** `full`: the checks held, and these counts would have passed their bound. */
+/**
+ * The outcome of a write. If `ok` is false, nothing was written. `conflicts`: keys whose check failed. `full`: if no
+ * check failed, the keys of counts that would exceed their bound.
+ */
 export type Committed =
   | { readonly ok: true }
   | { readonly ok: false; readonly conflicts: readonly Key[]; readonly full: readonly Key[] }
 
+/** An open store. The `kind` of a StoreError tells the caller what it can do. */
 export interface Store {
-  /** The value, or undefined where the key holds nothing. */
+  /** The value, or undefined if the key holds nothing. */
   get(key: Key): Promise<Uint8Array | undefined>
-  /** The values in the order of the keys; one snapshot. */
+  /** The values in the order of `keys`, from one snapshot. */
   getMany(keys: readonly Key[]): Promise<(Uint8Array | undefined)[]>
-  /** `more`: the range holds entries past the last one returned. */
+  /** Up to `limit` entries. `more`: the range has further entries after the last one returned. */
   range(range: Range): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean }>
-  /** The same without the values. */
+  /** Like `range`, without the values. */
   keys(range: Range): Promise<{ readonly keys: readonly Key[]; readonly more: boolean }>
-  /**
-   * The values of a range with commas between them, in one buffer: for records that are answered as they are stored.
-   */
+  /** The values of a range, joined by commas in one buffer. For records whose stored JSON is the response. */
   concatValues(range: Range): Promise<ConcatenatedValues>
-  /** Some writes, for a request: resolves when durable. Concurrent commits share a disk flush where the engine can. */
+  /**
+   * A small write, made for a request. Resolves when it is durable. Concurrent commits share one disk flush if the
+   * engine can do that.
+   */
   commit(write: Write): Promise<Committed>
-  /** The same promise for a write of any size, made as it is consumed: may hold up the process, so for start-up. */
+  /**
+   * A write of any size, with the same promises. `puts` and `deletes` are consumed while it is written. It may block
+   * the event loop, so it is for start-up and commands.
+   */
   load(write: Write): Promise<Committed>
-  /** Present where the engine is in this process. What uses it must work without it. */
+  /** Present if the engine runs in this process. Code that uses it must also work without it. */
   readonly local?: LocalReads
-  /** Reads and writes after it throw. */
+  /** No read or write may follow: it rejects, or throws for `local`. */
   close(): Promise<void>
 }
 
-/** Reads that do not wait, with the promises of the others. For `fast-lane/` alone. */
+/** Synchronous reads, with the promises of the asynchronous ones. Only `fast-lane/` uses them. */
 export interface LocalReads {
   get(key: Key): Uint8Array | undefined
-  /** The buffer is borrowed: it is valid until `use` returns, which must not await. */
+  /** The buffer is borrowed: it is valid until `use` returns. `use` must not await. */
   concatValues<T>(range: Range, use: (values: ConcatenatedValues) => T): T
   /**
-   * A number that is another after every commit, by whichever process; undefined where the engine cannot tell. Costs
-   * next to nothing. Taken before a read, it says later whether that read still holds.
+   * A number that changes with every commit, by any process. Undefined if the engine cannot tell. Costs about 0.1 µs. A
+   * result is still current if the number read before it is unchanged.
    */
   commitCount(): number | undefined
 }
 
+/** Values of a range, joined by commas. */
 export interface ConcatenatedValues {
   readonly count: number
-  /** The key of the last value, where the range holds more. */
+  /** The key of the last value if the range has further entries, otherwise undefined. */
   readonly lastKeyIfMore: Key | undefined
   /**
-   * The values with commas between them, and these texts (ASCII, at most `wrapBytesMax` each) around them. Written
-   * where the values stand: a second copy of a page costs more than finding it.
+   * The joined values between `prefix` and `suffix` (ASCII, at most `wrapBytesMax` characters each). Both are written
+   * into the free space around the values, because copying a page again costs more than finding it.
    */
   wrap(prefix: string, suffix: string): Uint8Array<ArrayBuffer>
 }
 
 /**
- * `unavailable`: nothing was written, try later (a full disk, a lost engine). `too_large`: a key or value
- * past the bounds. `damaged`: a value is not what was written. `fatal`: the store cannot be used, and says why in one
- * line.
+ * `unavailable`: nothing was written, try again later (full disk, failed engine). `too_large`: a key out of bounds.
+ * `damaged`: a value does not match its checksum. `fatal`: the store cannot be used; the message is one line for the
+ * operator.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
@@ -120,13 +134,14 @@ export class StoreError extends Error {
   }
 }
 
-/** Throws StoreError `too_large` for a key that no engine keeps. */
+/** Throws StoreError `too_large` for an empty key and for a key longer than `storeKeyBytesMax`. */
 export function checkKey(key: Key): void {
   if (key.length === 0 || key.length > storeKeyBytesMax) {
     throw new StoreError('too_large', `a key has ${key.length} bytes; 1 to ${storeKeyBytesMax} are kept`)
   }
 }
 
+/** Compares a stored value with an expected one. undefined (read) and null (expected) both mean "nothing stored". */
 export function equalBytes(a: Uint8Array | undefined, b: Uint8Array | null): boolean {
   return a === undefined || b === null ? a === undefined && b === null : Buffer.compare(a, b) === 0
 }
@@ -135,11 +150,15 @@ function readCount(value: Uint8Array | undefined): number[] {
   return value === undefined ? [] : asBuffer(value).toString('latin1').split(' ').map(Number)
 }
 
+/** The stored form of a count: decimals separated by spaces. */
 export function countBytes(numbers: readonly number[]): Uint8Array {
   return Buffer.from(numbers.join(' '))
 }
 
-/** What the keys of all counts hold after them, nothing where that is empty; `full`: those that would pass a bound. */
+/**
+ * Applies counts to the values that `find` returns. `entries`: the new values, empty where the key is to be deleted.
+ * `full`: keys of counts that would exceed their bound.
+ */
 export function applyCounts(
   counts: readonly Count[],
   find: (key: Key) => Uint8Array | undefined,
@@ -155,6 +174,7 @@ export function applyCounts(
   return { entries, full }
 }
 
+/** The new value, empty if all numbers are 0; undefined if a number that is raised would exceed its bound. */
 function applyCount(stored: Uint8Array | undefined, { add, most }: Count): Uint8Array | undefined {
   const before = readCount(stored)
   const after = add.map((number, index) => (before[index] ?? 0) + number)
@@ -164,7 +184,9 @@ function applyCount(stored: Uint8Array | undefined, { add, most }: Count): Uint8
 }
 
 export const comma = 0x2c
-/** Of values that stand in a buffer from `start` to `end`, with `wrapBytesMax` free before and after. */
+/**
+ * Values already joined in `buffer` from `start` to `end`, with `wrapBytesMax` free bytes before and after. Borrows it.
+ */
 export function concatenatedIn(
   buffer: Buffer<ArrayBuffer>,
   start: number,
@@ -182,7 +204,7 @@ export function concatenatedIn(
   }
 }
 
-/** Of values that stand apart, in a buffer of their own. */
+/** Joins separate values in a new buffer. */
 export function concatenate(values: readonly Uint8Array[], lastKeyIfMore: Key | undefined): ConcatenatedValues {
   const edge = Buffer.allocUnsafe(wrapBytesMax)
   const parts = values.flatMap((value, index) => (index === 0 ? [value] : [commaBytes, value]))
@@ -191,14 +213,16 @@ export function concatenate(values: readonly Uint8Array[], lastKeyIfMore: Key | 
 }
 const commaBytes = Buffer.of(comma)
 
-/** The same memory as a Buffer, without a copy. Most bytes here are one already, and making one is not free. */
+/**
+ * A Buffer over the same memory, without a copy. Most bytes here are a Buffer already, and creating one is not free.
+ */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
 /**
- * A copy that shares nothing. A Buffer's own `slice` is a view, and Uint8Array's takes three times as long on a
- * Buffer.
+ * A copy that shares no memory. Buffer.slice() returns a view, and Uint8Array.prototype.slice() takes three times as
+ * long on a Buffer.
  */
 export function copyBytes(bytes: Uint8Array, start = 0, end = bytes.length): Buffer<ArrayBuffer> {
   const copy = Buffer.allocUnsafeSlow(end - start)

@@ -1,15 +1,15 @@
 /**
- * What namespaces hold, counted anew from their entries: for a store that was never counted, and for a check of one
- * that was.
+ * Recounts the usage of namespaces from their entries: when a store is upgraded from a layout without usages, and when
+ * `postern verify` checks the stored ones.
  */
 
 import { connections, namespaceIn, privates, usageKey } from './keys.ts'
 import { countBytes, type Entry } from './store.ts'
 
 export interface Usages {
-  /** Entries of other kinds count for nothing. */
+  /** Adds a connection or a private part. Entries of other kinds are ignored. */
   add(entry: Entry): void
-  /** What is to be stored, by namespace. */
+  /** The usage entries to store, one for each namespace seen. */
   entries(): Entry[]
 }
 

@@ -1,22 +1,23 @@
 /**
- * Versions. A version is a value that every write to its part of the store replaces in the same commit: whoever
- * remembers something remembers the version that it was read under, and asks whether it is still the same.
+ * Versions. Every write to a part of the store replaces the version of that part in the same commit. A cache stores the
+ * version under which it read, and an entry is valid while that version is unchanged.
  */
 
 import { randomBytes } from 'node:crypto'
 import { latin1Key } from './keys.ts'
 import type { Entry, Key, Store } from './store.ts'
 
-/** To be put among the entries of every write to the part. */
+/** A new random version. Every write to the part must put it. */
 export function newVersion(key: Key): Entry {
   return { key, value: randomBytes(12) }
 }
 
-/** As text; '' for a part that was never written, of which nothing may be remembered. */
+/** The version as text. '' for a part that was never written; nothing may be cached under ''. */
 export async function readVersion(store: Pick<Store, 'get'>, key: Key): Promise<string> {
   return versionText(await store.get(key))
 }
 
+/** The text of a stored version, one character per byte; '' for undefined. */
 export function versionText(value: Uint8Array | undefined): string {
   return value === undefined ? '' : latin1Key(value)
 }

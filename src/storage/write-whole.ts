@@ -1,8 +1,8 @@
-/** A write that is whole: to a file, or to a pipe that may not wait for its reader. */
+/** A complete write to a file, or to a pipe that is in non-blocking mode. */
 
 import { writeSync } from 'node:fs'
 
-/** All of it, however slowly it is read. */
+/** Writes all bytes, and blocks until the reader of a full pipe has made room. Throws on every other error. */
 export function writeWhole(descriptor: number, bytes: Uint8Array): void {
   for (let at = 0; at < bytes.length; ) {
     try {

@@ -1,17 +1,17 @@
 /**
- * Builds the executable: `bun src/tools/build.ts [OUTFILE]`. LMDB's native addon goes into it: the loader that
- * lmdb uses looks for files beside it at run time, where a compiled program has none. The same source gives the
- * same bytes, in whichever folder and under whichever name it is built.
+ * Builds the executable: `bun src/tools/build.ts [OUTFILE]`. LMDB's native addon is embedded, because lmdb's own loader
+ * looks for files next to it at run time, and a compiled program has none there. The same source gives the same bytes,
+ * whatever the folder and the name of the output.
  */
 
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 
-/** The product, apart from these tools. */
+/** The source of the product. */
 const source = resolve(import.meta.dir, '..')
 
-/** The addon's package for this machine; npm installs the one of the host. */
+/** Path of the addon for this machine; npm installs the package of the host. */
 function addonPath(): string {
   const require = createRequire(import.meta.url)
   const lmdbRequire = createRequire(require.resolve('lmdb'))
@@ -22,9 +22,9 @@ function addonPath(): string {
 
 export interface Build {
   readonly outfile: string
-  /** LMDB's native addon for the machine that will run it. */
+  /** Path of LMDB's native addon for the target machine. */
   readonly addon: string
-  /** The runtime for that machine, and what it calls the machine; the one that runs this, without it. */
+  /** The runtime for the target machine, and Bun's name of the target. Without it, the runtime that runs this. */
   readonly runtime?: { readonly file: string; readonly target: string }
 }
 
@@ -33,34 +33,34 @@ export async function build({ outfile, addon, runtime }: Build): Promise<void> {
   mkdirSync(folder, { recursive: true })
   const draft = mkdtempSync(join(folder, '.build-'))
   try {
-    // The name is in the file, so it is always this one, and the other is given to it after.
+    // The output contains its own name, so always build under the same name and rename afterwards.
     await compile(join(draft, 'postern'), addon, runtime)
-    // For Windows it ends with .exe.
+    // On Windows the name ends with .exe.
     for (const made of readdirSync(draft)) renameSync(join(draft, made), outfile)
   } finally {
     rmSync(draft, { recursive: true, force: true })
   }
 }
 
-/** As `sha256sum` writes it. */
+/** SHA-256 in hex, as `sha256sum` prints it. */
 export async function sha256(file: string): Promise<string> {
   return new Bun.CryptoHasher('sha256').update(await Bun.file(file).bytes()).digest('hex')
 }
 
 async function compile(outfile: string, addon: string, runtime: Build['runtime']): Promise<void> {
   const result = await Bun.build({
-    // The threads' program too: it is started by its place beside the first.
+    // The worker is started by its path next to the main program.
     entrypoints: ['main.ts', 'features/tokens/signing-worker.ts'].map((file) => join(source, file)),
     target: 'bun',
     format: 'esm',
     bytecode: true,
-    // Not `identifiers`: the framework knows its errors by their names, and its checks would pass everything.
+    // Not `identifiers`: the framework recognizes its errors by class name, and its checks would accept everything.
     minify: { whitespace: true, syntax: true, identifiers: false },
     plugins: [carry(addon)],
     compile: {
       outfile,
       ...(runtime && { executablePath: runtime.file, target: runtime.target }),
-      // Whoever can write the working directory must not decide what runs.
+      // Files in the working directory must not decide what runs.
       autoloadDotenv: false,
       autoloadBunfig: false,
       autoloadTsconfig: false,
@@ -70,7 +70,7 @@ async function compile(outfile: string, addon: string, runtime: Build['runtime']
   if (!result.success) throw new AggregateError(result.logs, 'the build failed')
 }
 
-/** lmdb asks one package for its addon; here it is told what the executable carries. */
+/** Replaces the package that lmdb loads its addon through by the embedded addon. */
 function carry(addon: string): Bun.BunPlugin {
   return {
     name: 'carry the LMDB addon',
@@ -80,7 +80,7 @@ function carry(addon: string): Bun.BunPlugin {
         namespace: 'carried',
       }))
       build.onResolve({ filter: /^carried-addon$/ }, () => ({ path: 'lmdb.node', namespace: 'carried' }))
-      // An addon of msgpackr's, which does without; nothing here packs messages.
+      // msgpackr works without its addon, and nothing here uses msgpackr.
       build.onResolve({ filter: /^msgpackr-extract$/ }, () => ({ path: 'nothing', namespace: 'carried' }))
       build.onLoad({ filter: /^addon-loader$/, namespace: 'carried' }, () => ({
         contents: `

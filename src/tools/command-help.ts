@@ -1,4 +1,4 @@
-/** The commands and their flags as tables, from where the program defines them. */
+/** Tables of the commands and their flags, from the program's own definitions. */
 
 import type { Argument, Command, Option } from 'commander'
 import { createProgram } from '../cli/program.ts'
@@ -16,7 +16,7 @@ export function settingsTable(): string {
   return ['| Flag | Environment | Default | |', '|---|---|---|---|', ...rows].join('\n')
 }
 
-/** Every command, with its arguments and flags. Those of `serve` and `dev` are a table of their own. */
+/** Every command with its arguments and flags. The flags of `serve` and `dev` are in a table of their own. */
 export function commandReference(): string {
   return leavesOf(program)
     .map(({ path, command }) => commandSection(path, command))
@@ -58,11 +58,11 @@ function row(term: string, one: Argument | Option): string {
   return `| ${code(term)} | ${code(presetOf(one))} | ${cell(one.description)} |`
 }
 
-/** A default that is made when the command runs is said in the description. */
+/** A default computed at run time is part of the description. */
 const presetInWords = / \(default: ([^)]*)\)/
 
 function presetOf({ defaultValue, defaultValueDescription, description }: Argument | Option): string | undefined {
-  // Of a flag like --no-public-upstream it is what the flag takes away.
+  // For a flag such as --no-public-upstream, the default is the opposite of the flag: omit it.
   const preset = typeof defaultValue === 'boolean' ? undefined : defaultValue
   return defaultValueDescription ?? preset ?? presetInWords.exec(description)?.[1]
 }

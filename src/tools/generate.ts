@@ -1,7 +1,4 @@
-/**
- * Writes the files that are made from the source: `bun src/tools/generate.ts`. A test compares them with what
- * this would write.
- */
+/** Writes the generated files: `bun src/tools/generate.ts`. A test compares them with what this would write. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -13,7 +10,7 @@ import { carriedPackages, packageOf } from './packages.ts'
 
 const root = resolve(import.meta.dir, '../..')
 
-/** The fixtures' JSON Schema, for editors. */
+/** The JSON Schema of fixtures, for editors. */
 export function fixturesSchema(): string {
   const schema = {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -24,12 +21,12 @@ export function fixturesSchema(): string {
   return `${JSON.stringify(schema, null, 2)}\n`
 }
 
-/** What `/openapi.json` answers: a change of the interface shows as a change of this file. */
+/** The content of `/openapi.json`: a change of the interface shows as a change of this file. */
 export function openApi(): string {
   return `${JSON.stringify(openApiDocument('http://localhost:8787'), null, 2)}\n`
 }
 
-/** The bounds as a table, from their comments: where each comes from and why, and what happens past it. */
+/** The bounds as a table, from their comments. Throws Error for a comment without "Past it". */
 export function limitsTable(): string {
   const text = readFileSync(resolve(import.meta.dir, '../limits.ts'), 'utf8')
   const lines = [
@@ -50,7 +47,7 @@ export function limitsTable(): string {
   return `${lines.join('\n')}\n`
 }
 
-/** With the unit that the name ends with. */
+/** The value with the unit at the end of its name. */
 function boundText(name: string): string {
   const value = (limits as Readonly<Record<string, number>>)[name] ?? Number.NaN
   const [unit = ''] = /Seconds|Ms|Bytes|Chars|$/.exec(name.replace(/(Max|Min|Default)$/, '').slice(-7)) ?? []
@@ -59,7 +56,7 @@ function boundText(name: string): string {
   return `${value.toLocaleString('en')}${words[unit]}`
 }
 
-/** The licences of what the executable holds, from the lockfile. */
+/** The licences of everything in the executable, from the lockfile. */
 export function thirdPartyLicences(): string {
   const runtime = packageOf('bun')
   const rows = [{ ...runtime, name: 'bun (the runtime)' }, ...carriedPackages()]
@@ -77,7 +74,7 @@ export function thirdPartyLicences(): string {
   ].join('\n')
 }
 
-/** `docs/configuration.md`, with tables from the program's own help. */
+/** `docs/configuration.md`, with tables from the program's help. */
 export function configuration(): string {
   return fillRegions('docs/configuration.md', { serve: settingsTable, commands: commandReference })
 }
@@ -87,7 +84,7 @@ export function trust(): string {
   return fillRegions('docs/trust.md', { threats: threatTables })
 }
 
-/** The document as it is, with its generated regions written anew. Throws Error where one is missing. */
+/** The document with its generated regions replaced. Throws Error if a region is missing. */
 function fillRegions(file: string, regions: Readonly<Record<string, () => string>>): string {
   let text = readFileSync(resolve(root, file), 'utf8')
   for (const [name, write] of Object.entries(regions)) {
@@ -108,7 +105,7 @@ interface Threat {
   readonly choice?: string
 }
 
-/** By the letter that their numbers begin with. */
+/** Headings, by the first letter of a threat's number. */
 const threatHeadings: Readonly<Record<string, string>> = {
   K: 'Keys and secrets',
   T: 'Tokens',

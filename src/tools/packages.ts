@@ -1,4 +1,4 @@
-/** What the lockfile says of the packages that the executable is made of. */
+/** The packages in the executable, from the lockfile. */
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -6,7 +6,7 @@ import { resolve } from 'node:path'
 export interface LockedPackage {
   readonly name: string
   readonly version: string
-  /** As npm writes it: `sha512-` and base64. */
+  /** npm's integrity: `sha512-` and base64. */
   readonly integrity: string
   readonly license: string
 }
@@ -35,17 +35,17 @@ const locked = (name: string, { version, integrity, license }: LockfileEntry): L
   license: license ?? 'see its package',
 })
 
-/** Throws when the lockfile does not hold it. */
+/** A locked package. Throws Error if the lockfile does not contain it. */
 export function packageOf(name: string): LockedPackage {
   const found = lockfile().find((one) => one[0] === name)
   if (found === undefined) throw new Error(`package-lock.json has no ${name}`)
   return locked(...found)
 }
 
-/** Those that an executable may hold, whatever machine it is for. The runtime, which holds it, is not among them. */
+/** All packages that an executable for any machine may contain, apart from the runtime. */
 export function carriedPackages(): LockedPackage[] {
   const carried = lockfile().filter(
-    // What packages bring for their own types and, of msgpackr, an addon that is left out.
+    // Skip packages that only provide types, and msgpackr's addon, which the build leaves out.
     ([name, { dev, os }]) => dev !== true && os === undefined && !/typescript|msgpackr-extract/.test(name),
   )
   const names = new Map(carried.map(([name, entry]) => [`${name} ${entry.version}`, locked(name, entry)]))

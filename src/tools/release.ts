@@ -1,7 +1,7 @@
 /**
- * Builds the release: `bun src/tools/release.ts [TARGET…]`, into dist/release. For each target an archive with the
- * executable, a list of what it is made of (CycloneDX), completions and the files for deployment; and SHA256SUMS.
- * Everything comes from npm packages, each held to the lockfile's digest.
+ * Builds the release: `bun src/tools/release.ts [TARGET…]`, into dist/release. For each target, an archive with the
+ * executable, its bill of materials (CycloneDX), completions and the files for deployment; and SHA256SUMS. Everything
+ * comes from npm packages, each checked against the lockfile's digest.
  */
 
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { build, sha256 } from './build.ts'
 import { carriedPackages, type LockedPackage, packageOf } from './packages.ts'
 import { sbom } from './sbom.ts'
 
-/** By machine: the package of the runtime; the package of LMDB's native addon, and its file. */
+/** By target: the package of the runtime, the package of LMDB's addon, and the addon's file in it. */
 const targets: readonly (readonly [name: string, runtime: string, addon: string, addonFile: string])[] = [
   ['linux-x64', '@oven/bun-linux-x64', '@lmdb/lmdb-linux-x64', 'node.napi.glibc.node'],
   ['linux-arm64', '@oven/bun-linux-aarch64', '@lmdb/lmdb-linux-arm64', 'node.napi.glibc.node'],
@@ -27,7 +27,7 @@ const root = resolve(import.meta.dir, '../..')
 const out = join(root, 'dist/release')
 const packages = join(root, 'dist/packages')
 
-/** The package, unpacked; fetched by npm unless it is there, and held to the lockfile's digest either way. */
+/** The folder of an unpacked package. npm downloads it unless it is present; its digest is checked in either case. */
 function folderOf({ name, version, integrity }: LockedPackage): string {
   const folder = join(packages, `${name.replace('/', '-').replace('@', '')}-${version}`)
   const archive = `${folder}.tgz`
@@ -46,7 +46,7 @@ function folderOf({ name, version, integrity }: LockedPackage): string {
   return folder
 }
 
-/** Makes the archive, and gives its line of SHA256SUMS. */
+/** Builds the archive of a target. Resolves with its line of SHA256SUMS. */
 async function release([target, runtimeName, addonName, addonFile]: (typeof targets)[number]): Promise<string> {
   const [runtime, addon] = [packageOf(runtimeName), packageOf(addonName)]
   const name = `postern-${version}-${target}`
@@ -70,11 +70,11 @@ async function release([target, runtimeName, addonName, addonFile]: (typeof targ
     const text = run([process.execPath, join(root, 'src/main.ts'), 'completions', shell])
     writeFileSync(join(folder, 'completions', `postern.${shell}`), text)
   }
-  // This very runtime, so it must run here; another machine's is built and no more.
+  // If the target's runtime is the one that runs this, try the executable; others can only be built.
   const isOfThisMachine = (await sha256(runtimeFile)) === (await sha256(process.execPath))
   const tried = isOfThisMachine ? tryOut(executable) : 'only built'
   const archive = `${name}.tar.gz`
-  // Names in order, no owner, no time: the same files give the same archive.
+  // Sorted names, no owner, no time: the same files give the same archive.
   const anonymous = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner', '--mode=u+rwX,go=rX']
   run(['bash', '-c', '"$@" | gzip -n9', 'bash', 'tar', ...anonymous, '-C', out, '-c', name], join(out, archive))
   rmSync(folder, { recursive: true })
@@ -82,7 +82,7 @@ async function release([target, runtimeName, addonName, addonFile]: (typeof targ
   return `${await sha256(join(out, archive))}  ${archive}\n`
 }
 
-/** A start, a store made and looked at: the runtime, the addon and the disk. */
+/** Starts the executable, creates a store and verifies it: this covers the runtime, the addon and the disk. */
 function tryOut(executable: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'postern-release-'))
   try {
@@ -95,7 +95,7 @@ function tryOut(executable: string): string {
   }
 }
 
-/** Its output, or the file that this goes to; throws when it fails. */
+/** Runs a command. Returns its output, or writes it to `file`. Throws Error if it fails. */
 function run(command: string[], file?: string): string {
   const { exitCode, stdout, stderr } = Bun.spawnSync(command, {
     stdout: file === undefined ? 'pipe' : Bun.file(file),

@@ -1,11 +1,9 @@
-/**
- * The list of what an executable is made of, for machines: CycloneDX 1.6 as JSON. The same source gives the same
- * list.
- */
+/** The bill of materials of an executable: CycloneDX 1.6 as JSON. The same source gives the same text. */
 
 import { version } from '../version.ts'
 import type { LockedPackage } from './packages.ts'
 
+/** The bill of materials for a target. */
 export function sbom(target: string, packages: readonly LockedPackage[]): string {
   const root = `pkg:generic/postern@${version}?target=${target}`
   const document = {
@@ -37,13 +35,13 @@ function component(one: LockedPackage): object {
     name: one.name,
     version: one.version,
     purl: purl(one),
-    // Of the package as the registry has it.
+    // The hash of the package in the registry.
     hashes: [{ alg: 'SHA-512', content: digest }],
     licenses: [{ license: { id: one.license } }],
   }
 }
 
-/** The scope's `@` is written as its escape. */
+/** A package URL. The `@` of a scope is percent-encoded. */
 function purl({ name, version }: LockedPackage): string {
   return `pkg:npm/${name.replace('@', '%40')}@${version}`
 }

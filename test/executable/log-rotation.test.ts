@@ -131,7 +131,7 @@ describe('SIGHUP ends nothing', () => {
     expect(await status(server, 'first')).toBe(404)
     write('{')
     hangUp()
-    await until(async () => server.stderr().includes('"level":"warn","event":"the the fixtures were not reloaded"'))
+    await until(async () => server.stderr().includes('"level":"warn","event":"the fixtures were not reloaded"'))
     expect(server.stderr()).toContain('a.json: is not JSON')
     expect(await status(server, 'second')).toBe(200)
     write(set('second'))

@@ -1,9 +1,10 @@
-/** The fields that a fixture may leave out, as the contract fills them. */
+/** Defaults for the fields that a fixture may leave out, as the contract defines them. */
 
 import { type Connection, urlProblem } from '../../model/connection.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import type { FixtureConnection, FixtureFile } from './schema.ts'
 
+/** The full server record. The order of fields is the order in responses. */
 export function completeServer(server: NonNullable<FixtureFile['servers']>[number]): ServerDetail {
   const { qualifiedName, displayName, description, remote, connections } = server
   return {
@@ -23,12 +24,14 @@ export function completeServer(server: NonNullable<FixtureFile['servers']>[numbe
   }
 }
 
+/** What is wrong with `mcpUrl`, given the transport, or undefined. The schema cannot express this. */
 export function connectionProblem({ transport = 'http', mcpUrl = null }: FixtureConnection): string | undefined {
   if (transport === 'uplink' && mcpUrl !== null) return 'must be null or left out for an uplink'
   if (transport === 'http' && mcpUrl === null) return 'is missing'
   return mcpUrl === null ? undefined : urlProblem(mcpUrl)
 }
 
+/** The full public record. `createdAt` is '' if the fixture has none; the load fills it in. */
 export function completeConnection(given: FixtureConnection): Connection {
   const { connectionId, mock, iconUrl, createdAt, serverInfo } = given
   return {

@@ -1,6 +1,6 @@
 /**
- * What is allowed in fixtures and hardly meant: read from files that have no problem, for whoever checks them. Serving
- * never asks.
+ * Warnings about fixtures that are valid but probably not intended. Reads files that have no problems. Only `postern
+ * check` runs it; `serve` does not.
  */
 
 import { isIP } from 'node:net'
@@ -12,13 +12,16 @@ import { type FixtureProblem, recordAt } from './problem.ts'
 import type { FixtureFile } from './schema.ts'
 import type { SourceFile } from './source-files.ts'
 
-/** In the order of the files. */
+/**
+ * Warnings about connections in the order of the files, then warnings about API keys. The sources must have passed
+ * `readFixtures`.
+ */
 export function fixtureDoubts(sources: readonly SourceFile[]): FixtureProblem[] {
-  /** Users who reach something. */
+  /** Users who are a member of an organization or own a namespace. */
   const users = new Set<string>()
   const keys: { readonly file: string; readonly place: string; readonly record: string; readonly userId: string }[] = []
   const doubts: FixtureProblem[] = []
-  /** By origin: a thousand connections may point to one. */
+  /** The refusal of each origin: a thousand connections may share one. */
   const origins = new Map<string, string | undefined>()
 
   for (const { file, read } of sources) {
@@ -46,10 +49,13 @@ export function fixtureDoubts(sources: readonly SourceFile[]): FixtureProblem[] 
   return doubts
 }
 
-/** As `serve` judges with its defaults. */
+/** The address policy of `serve` with default flags. */
 const policy = { allowed: [], isPublicAllowed: true, isSelf: () => false }
 
-/** Why `serve` would not go there. Names are not looked up: they may mean another machine where it runs. */
+/**
+ * Why `serve` would refuse to connect to this URL, or undefined. Names are not resolved: they may have other addresses
+ * where the server runs.
+ */
 function refusalOfUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return 'is not a URL'
   const url = new URL(text)
@@ -58,7 +64,7 @@ function refusalOfUrl(text: string): string | undefined {
   return isIP(address) === 0 ? undefined : refusalOf(url, address, policy)
 }
 
-/** Files beside fixtures that look like some, and are not read. */
+/** True for a file that looks like a fixture but has an extension that is not read. */
 export function looksIgnored(file: string): boolean {
   return ['.jsonc', '.json5', '.yaml', '.yml', '.ndjson', '.jsonl'].includes(extname(file).toLowerCase())
 }

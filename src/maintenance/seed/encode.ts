@@ -1,6 +1,6 @@
 /**
- * Connections of fixtures, made ready to be loaded: of each its id and its place are held in memory and the rest
- * waits in a spool, so that a million of them take no more than a few hundred bytes each.
+ * Encodes the connections of fixtures for loading. Memory holds the id and spool position of each; the rest is in the
+ * spool, so that a million connections take a few hundred bytes each.
  */
 
 import type { Connection } from '../../model/connection.ts'
@@ -8,36 +8,39 @@ import { type ConnectionPrivate, termsOf } from '../../storage/connections.ts'
 import { termBytes } from '../../storage/keys.ts'
 import type { Spool } from './spool.ts'
 
+/** A connection read back from the spool. The buffers are views. */
 export interface EncodedConnection {
   readonly server: string | undefined
-  /** Its JSON. `createdAt` is '' where the fixture leaves it out: the time of the first load stands there later. */
+  /** Its JSON. `createdAt` is '' if the fixture has none; the load inserts a time. */
   readonly record: Buffer
+  /** True if the fixture has `createdAt`. */
   readonly isDated: boolean
-  /** Its index terms, one after the other. */
+  /** Its index terms, 16 bytes each, concatenated. */
   readonly terms: Buffer
 }
 
-/** The connections of one namespace. */
+/** The connections of one namespace, with totals that a load needs before it reads them. */
 export interface ReadyNamespace {
   readonly namespace: string
-  /** In the order of the keys: a tree that grows at its end is several times as fast. */
+  /** Connection ids in key order: writing a tree in key order is several times faster. */
   readonly ids: readonly string[]
-  /** How many index terms they have, all together. */
+  /** Number of index terms of all connections. */
   readonly terms: number
-  /** How many bytes their records have, all together. */
+  /** Bytes of all records, without the times that are inserted. */
   readonly bytes: number
-  /** How many name their server, and how many bytes that takes beside their records. */
+  /** Number of connections with a server, and bytes of their private parts. */
   readonly withServer: number
   readonly privateBytes: number
-  /** How many do not say when they were made. */
+  /** Number of connections without `createdAt`. */
   readonly undated: number
-  /** The connection with the id of this index. */
+  /** Reads the connection `ids[index]`. Fastest in ascending order. */
   read(index: number): EncodedConnection
 }
 
+/** All connections of a set of fixtures, by namespace. */
 export interface EncodedConnections {
   readonly length: number
-  /** Of the first that was read, and of the first mocked one. */
+  /** The first connection and the first mocked one, for the greeting. */
   readonly first: ConnectionName | undefined
   readonly firstMocked: ConnectionName | undefined
   readonly namespaces: readonly ReadyNamespace[]
@@ -48,6 +51,7 @@ export interface ConnectionName {
   readonly connectionId: string
 }
 
+/** A namespace while connections are added. `places` are spool positions, in the order of `ids`. */
 interface Filling {
   readonly namespace: string
   readonly ids: string[]
@@ -59,9 +63,13 @@ interface Filling {
   undated: number
 }
 
-/**  u32 length of all | u16 terms | u16 length of the server's name | u8 is dated | server | terms | record */
+/**
+ * Head of a spool entry: u32 total length | u16 terms | u16 length of the server's name | u8 is dated. Then: server |
+ * terms | record.
+ */
 const headBytes = 9
 
+/** Collects connections in the spool, grouped by namespace. Call `ready` after the last `add`. */
 export function encodeConnections(spool: Spool) {
   const groups = new Map<string, Filling>()
   let count = 0
@@ -69,7 +77,7 @@ export function encodeConnections(spool: Spool) {
   let firstMocked: ConnectionName | undefined
 
   return {
-    /** Returns how many bytes the record has. */
+    /** Adds a connection. Returns the bytes of its record. */
     add(namespace: string, connection: Connection, server: string | undefined): number {
       const { connectionId } = connection
       let group = groups.get(namespace)
@@ -117,12 +125,13 @@ export function encodeConnections(spool: Spool) {
   }
 }
 
-/** What a connection of fixtures has beside its record. */
+/** The stored private part of a fixture's connection. */
 export function besideServer(server: string): Uint8Array {
   const privatePart: ConnectionPrivate = { server }
   return Buffer.from(JSON.stringify(privatePart))
 }
 
+/** Sorts a namespace by id, without moving anything in the spool. */
 function readyNamespace({ ids, places, ...rest }: Filling, spool: Spool): ReadyNamespace {
   const order = sortedOrder(ids)
   const at = (index: number) => places[order === undefined ? index : (order[index] as number)] as number
@@ -144,7 +153,9 @@ function readyNamespace({ ids, places, ...rest }: Filling, spool: Spool): ReadyN
   }
 }
 
-/** Undefined where they are in order as they stand. Ids are ASCII: the order of strings is that of their bytes. */
+/**
+ * The order of the ids as indexes; undefined if they are sorted already. Ids are ASCII, so string order is byte order.
+ */
 function sortedOrder(ids: readonly string[]): Uint32Array | undefined {
   if (ids.every((id, index) => index === 0 || (ids[index - 1] as string) < id)) return undefined
   return Uint32Array.from(ids.keys()).sort((a, b) => {

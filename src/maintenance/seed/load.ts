@@ -1,8 +1,8 @@
 /**
- * Loads fixtures into the store: all or nothing, and idempotent (contract 7). What a fixture brings
- * replaces the record of the same id; a record that came from a fixture goes when its fixture does;
- * a record written at run time is never removed, and the log says when one is replaced. The store keeps a
- * manifest of what the fixtures brought, so it knows which records those are.
+ * Loads fixtures into the store: all or nothing, and idempotent (contract 7). A fixture replaces the record of the same
+ * id. A record that came from a fixture is removed with its fixture. A record written at run time is never removed, and
+ * the log warns if one is replaced. The store keeps a manifest of the keys that the fixtures brought, to know which
+ * records are theirs.
  */
 
 import { apiKeyDigest } from '../../auth/api-key.ts'
@@ -44,28 +44,33 @@ import { newVersion } from '../../storage/versions.ts'
 import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
 import type { Fixtures } from './read.ts'
 
+/** `pepper`: the key for hashing API keys. `now`: `createdAt` of records without one. */
 export interface LoadOptions {
   readonly pepper: Buffer
   readonly now: Date
   readonly log: Log
-  /** A new namespace of so many bytes or more is written ahead (`storage/ahead.ts`). */
+  /** A new namespace of at least this many bytes is written ahead (`storage/ahead.ts`). */
   readonly aheadBytesMin?: number
-  /** Index entries and records written so far, and how many there will be. */
+  /** Called with the number of entries written so far, and their total. */
   readonly onProgress?: (done: number, total: number) => void
 }
 
+/** Counts for the log. `removed`: records removed with their fixtures. */
 export interface Loaded {
   readonly connections: number
   readonly servers: number
   readonly removed: number
 }
 
-/** Were these very fixtures the last ones loaded? */
+/** True if the last load was of fixtures with this digest. */
 export async function isLoaded(store: Store, digest: string): Promise<boolean> {
   return equalBytes(await store.get(fixturesDigestKey), Buffer.from(digest))
 }
 
-/** Resolves when durable. Nothing is written when it rejects. */
+/**
+ * Resolves when the load is durable. If it rejects, no visible record has changed. Throws CommandError for an API key
+ * that already exists under another id.
+ */
 export async function loadFixtures(
   store: Store,
   fixtures: Fixtures,
@@ -74,11 +79,15 @@ export async function loadFixtures(
 ): Promise<Loaded> {
   for (;;) {
     const loaded = await tryLoad(store, fixtures, digest, options)
-    // Something else was written to the same place meanwhile: look again.
+    // A concurrent write changed the same part of the store: start again from what is stored now.
     if (loaded !== undefined) return loaded
   }
 }
 
+/**
+ * One attempt. Undefined if a check failed. The checks cover the versions of the registry and of every namespace that
+ * the fixtures bring connections to; each is read before what it covers.
+ */
 async function tryLoad(
   store: Store,
   fixtures: Fixtures,
@@ -91,7 +100,10 @@ async function tryLoad(
   const before = await readManifest(store)
   const puts: Entry[] = []
   const deletes: Key[] = [...before.parts]
-  /** Notes a record as brought by these fixtures. */
+  /**
+   * Takes a record out of the old manifest, because these fixtures still bring it, and warns if they replace a record
+   * that no fixture brought.
+   */
   const bring = (key: Key, what: () => string, replaces: boolean) => {
     const isKnown = before.names.size > 0 && before.names.delete(latin1Key(key))
     if (replaces && !isKnown) log.warn('a fixture replaced a record that was written at run time', { record: what() })
@@ -111,7 +123,7 @@ async function tryLoad(
     const check = await checkOf(store, connectionsVersionKey(namespace))
     checks.push(check)
     const nothingThere = await isEmpty(store, namespace)
-    // A record that is listed and not there is put again, and no leftover of fixtures.
+    // The namespace is empty: its records in the old manifest are already gone, so they need no removal.
     if (nothingThere)
       for (const id of before.names.size > 0 ? ready.ids : []) before.names.delete(connectionLatin1Key(namespace, id))
     const change = nothingThere ? newNamespace(ready, now) : await namespaceChange(store, ready, { now, bring })
@@ -121,7 +133,7 @@ async function tryLoad(
       aheadChecks.push(check)
     } else changes.push(change)
   }
-  // What is left of the old manifest came from a fixture that is gone.
+  // What remains of the old manifest came from fixtures that no longer exist: remove it.
   const gone = new Map<string, string[]>()
   for (const name of before.names) {
     const key = Buffer.from(name, 'latin1')
@@ -131,7 +143,7 @@ async function tryLoad(
       if (ids === undefined) gone.set(parsed.namespace, [parsed.connectionId])
       else ids.push(parsed.connectionId)
     } else if (!(await isRevokedApiKey(store, key))) {
-      // A revoked key is remembered: its fixture may come back, and its tokens must not.
+      // A revoked key stays: if its fixture came back, its old tokens would be valid again.
       deletes.push(key)
     }
   }
@@ -145,7 +157,7 @@ async function tryLoad(
   for (const key of left.marks.deletes) deletes.push(key)
   puts.push(...left.marks.puts)
 
-  /** What becomes of the usage of namespaces; of each that is touched. */
+  /** Changes of usage, for each namespace that is touched. */
   const usages = new Map<string, { connections: number; bytes: number }>()
   for (const { namespace, connections, bytes } of [...ahead, ...changes].filter(({ isTouched }) => isTouched)) {
     const so = usages.get(namespace) ?? { connections: 0, bytes: 0 }
@@ -160,7 +172,7 @@ async function tryLoad(
     const namespaces = ahead.map(({ namespace }) => namespace)
     if (!(await writeAhead(store, { namespaces, entries: putsOf(ahead), checks: aheadChecks }))) return undefined
     deletes.push(aheadKey)
-    // They hold what they were made of: as much as a million keys take.
+    // Release them now: they hold as much memory as a million keys take.
     ahead.length = 0
   } else checks.push(nothingAhead)
   const committed = await store.load({
@@ -174,9 +186,9 @@ async function tryLoad(
   return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed: before.names.size }
 }
 
-/** What a load took away, and what it left behind. */
+/** Warns about removed records and leftovers. Many removed records may mean that the wrong folder was given. */
 function logRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, number>, log: Log): void {
-  // The hash of a key goes with the key.
+  // The hash of an API key is removed with the key: do not count it.
   const records = [...removed]
     .map((name) => Buffer.from(name, 'latin1'))
     .filter((key) => parseKey(key)?.kind !== 'apiKeyDigest')
@@ -193,20 +205,26 @@ function logRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, numb
   }
 }
 
-/** Below it everything is one transaction. Above it, what is of new namespaces is written ahead. */
+/** Default of `aheadBytesMin`. Smaller namespaces are loaded in one transaction. */
 const aheadBytesDefault = 32 * 1024 * 1024
 
+/** True for the record of an API key that is revoked. */
 async function isRevokedApiKey(store: Store, key: Key): Promise<boolean> {
   if (parseKey(key)?.kind !== 'apiKey') return false
   const stored = await store.get(key)
   return stored !== undefined && readApiKey(stored).revokedAt !== null
 }
 
+/** An entry that the fixtures bring, apart from connections. */
 interface Wanted extends Entry {
-  /** For the log. */
+  /** The name of the record in the log. */
   readonly what: string
 }
 
+/**
+ * The entries of all records except connections, whether or not they have changed. Throws CommandError for an API key
+ * that was created at run time.
+ */
 async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer, now: Date): Promise<Wanted[]> {
   const records: Wanted[] = []
   const add = (what: string, entry: Entry) => void records.push({ ...entry, what })
@@ -223,7 +241,7 @@ async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer,
   }
   for (const { file, key, userId, name = null, operator = false } of fixtures.apiKeys) {
     const digest = apiKeyDigest(pepper, key)
-    // The same key has the same id in every load, so that its tokens outlive a reload.
+    // The id is derived from the key, so it is the same in every load, and tokens minted with the key survive a reload.
     const keyId = `key_${digest.slice(0, 16)}`
     const holder = await store.get(apiKeyDigestKey(digest))
     if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
@@ -237,7 +255,7 @@ async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer,
       userId,
       operator,
       createdAt: known?.createdAt ?? now.toISOString(),
-      // A revoked key stays revoked, whatever its fixture says.
+      // A revoked key stays revoked, even if its fixture is loaded again.
       revokedAt: known?.revokedAt ?? null,
     }
     add(`API key ${keyId}`, apiKeyEntry(record))
@@ -246,13 +264,15 @@ async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer,
   return records
 }
 
+/** The stored manifest. */
 interface Manifest {
-  /** The keys that it is kept under. */
+  /** The keys of its parts. */
   readonly parts: readonly Key[]
-  /** The keys of the records, as latin1 text. */
+  /** Keys of records, as latin1 text. `tryLoad` removes what the fixtures still bring. */
   readonly names: Set<string>
 }
 
+/** Keys in one part. */
 const manifestPartSize = 500
 
 async function readManifest(store: Store): Promise<Manifest> {
@@ -271,7 +291,7 @@ async function readManifest(store: Store): Promise<Manifest> {
   }
 }
 
-/** The keys of all records that the fixtures bring, as text. */
+/** The keys of all records that the fixtures bring, as latin1 text. */
 function* broughtNames(desired: readonly Wanted[], { connections }: Fixtures): Generator<string> {
   for (const { key } of desired) yield latin1Key(key)
   for (const { namespace, ids } of connections.namespaces) {
@@ -279,7 +299,10 @@ function* broughtNames(desired: readonly Wanted[], { connections }: Fixtures): G
   }
 }
 
-/** Names hold no line breaks: no control characters at all but the NUL between their parts. */
+/**
+ * The new manifest. Newlines can separate keys, because names contain no control characters and NUL is the only one in
+ * a key.
+ */
 function* manifestEntries(names: Iterable<string>): Generator<Entry> {
   let part: string[] = []
   let parts = 0
@@ -298,7 +321,10 @@ function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {
   for (const list of lists) yield* list
 }
 
-/** Counts what passes through, over several lists. */
+/**
+ * Returns a generator that passes entries through and reports progress every 20,000; the count continues from one list
+ * to the next.
+ */
 function counter(total: number, onProgress: (done: number, total: number) => void) {
   let done = 0
   return function* countEntries(entries: Iterable<Entry>): Generator<Entry> {
@@ -310,6 +336,7 @@ function counter(total: number, onProgress: (done: number, total: number) => voi
   }
 }
 
+/** A check that the key still holds its current value. */
 async function checkOf(store: Store, key: Key): Promise<Check> {
   return { key, value: (await store.get(key)) ?? null }
 }

@@ -1,4 +1,7 @@
-/** What fixtures change in one namespace: found by comparing with what is stored, and made again when it is written. */
+/**
+ * What a load of fixtures changes in one namespace. The comparison with the store keeps indexes only; records are
+ * encoded again when they are written, so that memory does not grow with their size.
+ */
 
 import type { Connection } from '../../model/connection.ts'
 import { readConnection, termsOf } from '../../storage/connections.ts'
@@ -7,27 +10,32 @@ import { type Entry, equalBytes, type Key, type Store } from '../../storage/stor
 import { besideServer, type EncodedConnection, type ReadyNamespace } from './encode.ts'
 import { createTermOrder, type TermOrder } from './term-order.ts'
 
+/** The changes of one namespace. Its iterables read the spool, which must still be open. */
 export interface NamespaceChange {
   readonly namespace: string
-  /** Each kind in the order of its keys; to be walked once. */
+  /** Each kind in key order. To be iterated once. */
   readonly puts: Iterable<Entry>
   readonly deletes: Iterable<Key>
-  /** How many entries it puts. */
+  /** Number of entries in `puts`. */
   readonly size: number
-  /** Connections that it adds, and bytes of them with what is beside them: below zero where there are fewer. */
+  /** Changes of the namespace's usage: connections, and bytes of records and private parts. May be negative. */
   readonly connections: number
   readonly bytes: number
-  /** Is anything other than it was? */
+  /** False if the store already holds exactly this. An untouched namespace keeps its version, and caches stay valid. */
   readonly isTouched: boolean
 }
 
+/** `now`: `createdAt` of new connections without one. */
 export interface ChangeOptions {
   readonly now: Date
-  /** Told of each connection, with the key of its record. */
+  /**
+   * Called for every connection with the key of its record. `what` names it for the log; `replaces`: a different record
+   * is overwritten.
+   */
   readonly bring: (key: Key, what: () => string, replaces: boolean) => void
 }
 
-/** Of a namespace that holds nothing: there is nothing to compare with. */
+/** The change for a namespace that holds nothing: every record is put, and nothing has to be read. */
 export function newNamespace(ready: ReadyNamespace, now: Date): NamespaceChange {
   const { namespace, ids, undated } = ready
   const createdAt = now.toISOString()
@@ -48,18 +56,23 @@ export function newNamespace(ready: ReadyNamespace, now: Date): NamespaceChange 
   return { namespace, puts: puts(), deletes: [], size, connections: ids.length, bytes, isTouched: true }
 }
 
+/** Connections compared with the store in one read. */
 const readAhead = 500
 
+/**
+ * Compares the fixtures with the stored connections. Connections that the fixtures do not contain are left alone. A
+ * fixture without `createdAt` keeps the stored time, so that reloading it changes nothing.
+ */
 export async function namespaceChange(
   store: Store,
   ready: ReadyNamespace,
   { now, bring }: ChangeOptions,
 ): Promise<NamespaceChange> {
   const { namespace, ids } = ready
-  /** The connections whose record, and whose private part, is put. */
+  /** Indexes of connections whose record is put, and of those whose private part is put. */
   const changed: number[] = []
   const changedBeside: number[] = []
-  /** When the changed ones were made, where the fixture does not say. */
+  /** Stored `createdAt` of changed connections whose fixture has none, by index. */
   const madeAt = new Map<number, string>()
   const terms = createTermOrder()
   const goneTerms = createTermOrder()
@@ -85,6 +98,7 @@ export async function namespaceChange(
         bytes += value.length - (before?.length ?? 0)
         if (before === undefined) connections += 1
         if (createdAt !== undefined) madeAt.set(index, createdAt)
+        // Only the difference between old and new terms is written: most edits change none or one.
         const known = new Map(
           before === undefined ? [] : termsOf(readConnection(before)).map((term) => [textOf(term), term]),
         )
@@ -119,7 +133,10 @@ export async function namespaceChange(
   return { namespace, puts: puts(), deletes: deletes(), size, connections, bytes, isTouched }
 }
 
-/** Everything of these connections goes: of a namespace, in any order. */
+/**
+ * The change that removes these connections of a namespace, given in any order, with index and private parts. A
+ * connection that is already gone is ignored.
+ */
 export async function removal(store: Store, namespace: string, some: readonly string[]): Promise<NamespaceChange> {
   const ids = [...some].sort()
   const terms = createTermOrder()
@@ -159,10 +176,15 @@ function* termEntries({ namespace, ids }: ReadyNamespace, terms: TermOrder): Gen
   for (const key of terms.keys(namespace, ids)) yield { key, value: nothing }
 }
 
+/**
+ * The private part of a fixture's connection, or undefined. A fixture has no headers: a stored private part with
+ * headers differs, so loading removes them.
+ */
 function besideOf({ server }: EncodedConnection): Uint8Array | undefined {
   return server === undefined ? undefined : besideServer(server)
 }
 
+/** The stored bytes of a record. If the fixture has no time, `createdAt` is inserted. */
 function recordOf({ record, isDated }: EncodedConnection, createdAt: string): Uint8Array {
   if (isDated) return record
   const connection: Connection = { ...readConnection(record), createdAt }

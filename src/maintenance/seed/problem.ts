@@ -1,21 +1,21 @@
-/** A problem of fixtures: in which file, where in it, of which record, and what is wrong. */
+/** A problem in fixtures: file, place in the file, record, and what is wrong. */
 
 import { recordNameCharsMax } from '../../limits.ts'
 import type { Problem } from '../../schema/check.ts'
 
 export interface FixtureProblem extends Problem {
   readonly file: string
-  /** What the record calls itself, where it can be told: positions are hard to count. */
+  /** The record's own name, if it has one: positions are hard to count. */
   readonly record?: string | undefined
 }
 
-/** `a.json: connections[13].mcpUrl (acme/notes): is missing`. */
+/** One line: `a.json: connections[13].mcpUrl (acme/notes): is missing`. */
 export function fixtureProblemLine({ file, place, record, message }: FixtureProblem): string {
   const where = record === undefined || place === '' ? place : `${place} (${record})`
   return [file, where, message].filter((part) => part !== '').join(': ')
 }
 
-/** By kind: the fields that name a record to a person. Never a key itself. */
+/** The fields that identify a record to a person, by kind. Never the text of an API key. */
 const naming: Readonly<Record<string, readonly string[]>> = {
   organizations: ['organizationId'],
   namespaces: ['namespace'],
@@ -25,7 +25,10 @@ const naming: Readonly<Record<string, readonly string[]>> = {
   mocks: ['server', 'tool'],
 }
 
-/** Of the record at a place like `connections[13].mcpUrl` of a document; undefined where it has no name. */
+/**
+ * The name of the record at a place like `connections[13].mcpUrl`. Undefined if it has none, or one that is too long.
+ * `document` may be invalid, so nothing about its shape is assumed.
+ */
 export function recordAt(document: unknown, place: string): string | undefined {
   const [, kind = '', index = ''] = /^([A-Za-z]+)\[(\d+)\]/.exec(place) ?? []
   const fields = Object.hasOwn(naming, kind) ? naming[kind] : undefined

@@ -1,6 +1,6 @@
 /**
- * Reads fixture files: every file whole, every problem at once, each with its file and place. What comes
- * out is consistent in itself; nothing is written here.
+ * Reads fixture files: every file completely, and all problems at once, each with file and place. The result is
+ * consistent in itself. Nothing is written to the store.
  */
 
 import { chosenKeyProblem } from '../../auth/api-key.ts'
@@ -21,6 +21,7 @@ import { createSpool, type Spool } from './spool.ts'
 
 type Of<K extends keyof FixtureFile> = NonNullable<FixtureFile[K]>[number]
 
+/** All fixtures of a set. Connections are in the spool, everything else is in memory. */
 export interface Fixtures {
   readonly organizations: readonly Of<'organizations'>[]
   readonly namespaces: readonly Namespace[]
@@ -31,6 +32,7 @@ export interface Fixtures {
 }
 
 const fileShape = validatorOf(FixtureFile)
+/** Validators of single entries, for a file that is not valid as a whole. */
 const entryShapes = {
   organizations: validatorOf(FixtureOrganization),
   namespaces: validatorOf(Namespace),
@@ -40,11 +42,12 @@ const entryShapes = {
   mocks: validatorOf(RecordedAnswer),
 }
 
+/** Called every 10,000 connections with the number read so far. */
 export type ReadProgress = (connections: number) => void
 
 /**
- * Reads and checks all files as one set. With any problem, the fixtures are not to be used. The connections wait in
- * the spool, which must be there as long as they are used.
+ * Reads and checks all files as one set. If there are problems, the fixtures must not be used. Connections are kept in
+ * the spool, which must stay open while they are used. Throws CommandError for a file that cannot be read.
  */
 export function readFixtures(
   sources: Iterable<SourceFile>,
@@ -56,13 +59,18 @@ export function readFixtures(
   return reader.end()
 }
 
-/** Says where something is, in words. Called only when there is a problem: a large set has a million places. */
+/**
+ * The place of something, such as `servers[2].url`. A function, because it is needed only for a problem and a large set
+ * has a million places.
+ */
 type Path = () => string
 
-/** One set of files, read one after the other. */
+/** The state of reading one set of files. */
 class FixtureReader {
   readonly #problems: FixtureProblem[] = []
-  /** What is in these is not known: what the others name may be there. */
+  /**
+   * Files that could not be parsed. While there are any, missing names are not reported: these files may define them.
+   */
   readonly #unreadable = new Set<string>()
   readonly #organizations: Of<'organizations'>[] = []
   readonly #namespaces: Namespace[] = []
@@ -73,6 +81,7 @@ class FixtureReader {
   readonly #onProgress: ReadProgress
   readonly #references = createReferences()
 
+  /** All names defined so far, in all files, to detect duplicates and check references. */
   readonly #organizationIds = new Set<string>()
   readonly #namespaceNames = new Set<string>()
   readonly #keyTexts = new Set<string>()
@@ -80,7 +89,7 @@ class FixtureReader {
   readonly #toolNames = new Set<string>()
   readonly #connectionIds = new Map<string, Set<string>>()
   #connectionCount = 0
-  /** Of the file that is being read. */
+  /** The current file. */
   #file = ''
   #document: unknown
 
@@ -116,7 +125,7 @@ class FixtureReader {
       const names = { serverNames: this.#serverNames, namespaceNames: this.#namespaceNames }
       problems.push(...this.#references.problems(names))
     }
-    // The true cause first: what else is reported may follow from it.
+    // Report unreadable files first: other problems may be caused by them.
     else problems.sort((a, b) => Number(unreadable.has(b.file)) - Number(unreadable.has(a.file)))
     return {
       fixtures: {
@@ -209,10 +218,10 @@ class FixtureReader {
     this.#mocks.push(mock)
   }
 
-  /** An invalid entry is reported once: whoever names it is not told that it is missing. */
+  /** Registers the names of an invalid entry, so that references to it are not reported as missing as well. */
   #registerInvalid(kind: string, entry: Readonly<Record<string, unknown>>, index: number): void {
     const { organizationId, namespace, qualifiedName, server, tools } = entry
-    // What it names is looked for all the same.
+    // References in an invalid entry are checked nevertheless.
     if (kind === 'connections' && typeof namespace === 'string') {
       this.#requireReference('namespace', this.#namespaceNames, namespace, () => `connections[${index}].namespace`)
     }
@@ -228,15 +237,16 @@ class FixtureReader {
     }
   }
 
+  /** Registers a name; reports a duplicate. */
   #declareUnique(names: Set<string>, name: string, path: Path): void {
     if (names.has(name)) this.#report(path(), `${JSON.stringify(name)} is given twice`)
     names.add(name)
   }
 
-  /** It may come later, in another file. */
+  /** Checks that a name exists, now or by the end of the last file. */
   #requireReference(kind: string, names: ReadonlySet<string>, name: string, path: Path): void {
     if (names.has(name)) return
-    // As it is now: the reader goes on to other files.
+    // Capture both: they will have changed when the place is needed.
     const [file, document] = [this.#file, this.#document]
     this.#references.add(kind, names, name, () => positionIn(file, document, path()))
   }
@@ -250,10 +260,10 @@ function positionIn(file: string, document: unknown, place: string) {
   return { file, place, record: recordAt(document, place) }
 }
 
-/** Of connections. */
+/** Connections between two reports of progress. */
 const progressEvery = 10_000
 
-/** The entries of a list with their places, holes left out. */
+/** The entries of a list with their indexes, without holes. */
 function* definedEntries<T>(list: readonly T[] | undefined): Generator<[number, T]> {
   for (const [index, entry] of (list ?? []).entries()) if (entry !== undefined) yield [index, entry]
 }
@@ -262,7 +272,10 @@ type RegisterInvalid = (kind: string, entry: Readonly<Record<string, unknown>>, 
 
 type Report = (place: string, message: string) => void
 
-/** Undefined for what is no JSON, or could be read in two ways. */
+/**
+ * Parses a file. Undefined, with the problem reported, if it is not JSON or is ambiguous (duplicate keys, numbers that
+ * lose digits).
+ */
 function readWhole(bytes: Uint8Array, report: Report): unknown {
   const read = readJsonBytes(bytes, { depthMax: fixtureDepthMax, numbers: 'exact' })
   if (!('problem' in read)) return read.value
@@ -270,6 +283,10 @@ function readWhole(bytes: Uint8Array, report: Report): unknown {
   return undefined
 }
 
+/**
+ * Checks a parsed file. If it is invalid, reports its problems and returns its valid entries, so that one run finds as
+ * many problems as possible. Undefined if it is not an object.
+ */
 function readDocument(whole: unknown, report: Report, registerInvalid: RegisterInvalid): FixtureFile | undefined {
   if (fileShape.isValid(whole)) return whole
   const misowned = misownedNamespaces(whole)
@@ -285,7 +302,10 @@ function readDocument(whole: unknown, report: Report, registerInvalid: RegisterI
   return validEntries(whole, registerInvalid)
 }
 
-/** By place, what is wrong with who owns a namespace: a shape could only say that a field is missing or unknown. */
+/**
+ * By place, problems with the owner of a namespace. The schema's own message would only report a missing or unknown
+ * field.
+ */
 function misownedNamespaces(whole: unknown): Map<string, string> {
   const found = new Map<string, string>()
   const { namespaces } = (whole ?? {}) as { namespaces?: unknown }
@@ -300,14 +320,14 @@ function misownedNamespaces(whole: unknown): Map<string, string> {
   return found
 }
 
-/** Of a document with problems, the entries that have none: the others are checked for what is left all the same. */
+/** The valid entries of an invalid document. Only these are checked further. */
 function validEntries(document: unknown, registerInvalid: RegisterInvalid): FixtureFile | undefined {
   if (typeof document !== 'object' || document === null || Array.isArray(document)) return undefined
   const valid: Record<string, unknown[]> = {}
   for (const [kind, shape] of Object.entries(entryShapes)) {
     const entries: unknown = (document as Record<string, unknown>)[kind]
     if (!Array.isArray(entries)) continue
-    // A hole where an entry was, so that the places of the others stay right.
+    // Leave a hole for an invalid entry, so that the indexes of the others stay right.
     valid[kind] = []
     for (const [index, entry] of entries.entries()) {
       if (shape.isValid(entry)) valid[kind][index] = entry

@@ -1,6 +1,6 @@
 /**
- * Names by which fixtures refer to each other: what must be there by the end, who named it first, and how many more
- * do.
+ * References between fixtures: names that must exist once all files are read, where each was used first, and how often.
+ * Checked at the end, because a name may be defined in a later file.
  */
 
 import { nameGuessesMax } from '../../limits.ts'
@@ -15,20 +15,27 @@ interface Reference {
   count: number
 }
 
+/** Collects references while files are read. */
 export interface References {
-  /** Something names what is not known so far, and may be by the end. */
+  /**
+   * Records a use of `name`, which `known` does not contain yet. `known` is checked again at the end. `place` is called
+   * only for the first use.
+   */
   add(kind: string, known: ReadonlySet<string>, name: string, place: () => Place): void
-  /** Of each name that is not known even now, one. */
+  /** One problem for each name that is still missing. */
   problems(names: Names): FixtureProblem[]
 }
 
+/** Names used for hints. */
 interface Names {
   readonly serverNames: ReadonlySet<string>
   readonly namespaceNames: ReadonlySet<string>
 }
 
 export function createReferences(): References {
-  /** By the set that the name must be in, and the name: a million connections may name one namespace. */
+  /**
+   * References by the set that must contain the name, then by name: a million connections may refer to one namespace.
+   */
   const missing = new Map<ReadonlySet<string>, Map<string, Reference>>()
 
   return {
@@ -47,7 +54,7 @@ export function createReferences(): References {
       for (const [known, references] of missing) {
         for (const [name, { kind, first, count }] of references) {
           if (known.has(name)) continue
-          // A tool is named with its server; of one that is not there nothing more is said.
+          // A tool's name is `server NUL tool`. If the server is missing, that problem is enough.
           const [server = '', tool] = name.split('\0', 2)
           if (tool !== undefined && !serverNames.has(server)) continue
           const shown = tool ?? name
@@ -64,12 +71,13 @@ export function createReferences(): References {
   }
 }
 
+/** The tools of one server, without the prefix. */
 function toolsOf(server: string, tools: ReadonlySet<string>): string[] {
   const prefix = `${server}\0`
   return [...tools].filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length))
 }
 
-/** A name without a slash is that of a namespace's only server, which few mean. */
+/** A hint for a name without a slash. It is valid, for a namespace-only server, but rarely intended. */
 function qualifiedNameHint(name: string | undefined, namespaces: ReadonlySet<string>): string {
   if (name === undefined || name.includes('/')) return ''
   const [namespace = 'NAMESPACE'] = namespaces

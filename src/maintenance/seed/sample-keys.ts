@@ -1,4 +1,4 @@
-/** The API keys of the sample fixtures: they are published with the source, so everybody has them. */
+/** The API keys of the sample fixtures. They are published with the source, so they are publicly known. */
 
 import keys from '../../../fixtures/keys.json' with { type: 'json' }
 import { apiKeyDigest } from '../../auth/api-key.ts'
@@ -9,12 +9,12 @@ import { asBuffer, type Store } from '../../storage/store.ts'
 
 const sampleKeys: readonly string[] = keys.apiKeys.map(({ key }) => key)
 
-/** Is one of these keys of fixtures a sample key? */
+/** True if one of these fixture keys is a sample key. */
 export function hasSampleKey(apiKeys: readonly { readonly key: string }[]): boolean {
   return apiKeys.some(({ key }) => sampleKeys.includes(key))
 }
 
-/** Does a sample key open anything in this store? */
+/** True if the store accepts a sample key. `pepper` is the key for hashing API keys. */
 export async function acceptsSampleKey(store: Store, pepper: Buffer): Promise<boolean> {
   for (const key of sampleKeys) {
     const keyId = await store.get(apiKeyDigestKey(apiKeyDigest(pepper, key)))

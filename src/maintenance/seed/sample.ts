@@ -1,4 +1,4 @@
-/** The sample fixtures that the executable carries: a small company's platform, for `postern dev`. */
+/** The sample fixtures that the executable carries: the platform of a small company, for `postern dev`. */
 
 import connectionsLumen from '../../../fixtures/connections-lumen.json' with { type: 'json' }
 import connectionsPeople from '../../../fixtures/connections-northwind-people.json' with { type: 'json' }
@@ -27,6 +27,7 @@ const documents: Readonly<Record<string, unknown>> = {
   'mocks.json': mocks,
 }
 
+/** The sample fixtures as source files, named `sample fixtures/…` in messages. */
 export function sampleSources(): SourceFile[] {
   return Object.entries(documents).map(([name, document]) => ({
     file: `sample fixtures/${name}`,

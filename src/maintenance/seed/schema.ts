@@ -1,6 +1,6 @@
 /**
- * The fixture format (contract 7). It is made of the model's own shapes, with what a fixture may leave
- * out; `fixtures/fixtures.schema.json` is this, written out for editors.
+ * The fixture format (contract 7): the model's own schemas, with the fields that a fixture may leave out made optional.
+ * `fixtures/fixtures.schema.json` is generated from it for editors.
  */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
@@ -16,6 +16,7 @@ function optional<T extends TSchema>(schema: T) {
   return Type.Optional(schema)
 }
 
+/** An organization with its members. Members have no records of their own in a file. */
 export const FixtureOrganization = Type.Object(
   {
     ...Organization.properties,
@@ -24,6 +25,7 @@ export const FixtureOrganization = Type.Object(
   closed,
 )
 
+/** An API key with its text. The store keeps a hash only. */
 export const FixtureApiKey = Type.Object(
   {
     name: optional(ApiKeyName),
@@ -37,6 +39,7 @@ export const FixtureApiKey = Type.Object(
 const { iconUrl, deploymentUrl, security, resources, prompts, ...requiredOfServer } = ServerDetail.properties
 const { tools: _tools, ...requiredWithoutTools } = requiredOfServer
 
+/** A server. The nullable fields and tool descriptions may be left out; `complete.ts` sets them to null. */
 export const FixtureServer = Type.Object(
   {
     ...requiredWithoutTools,
@@ -57,6 +60,10 @@ export const FixtureServer = Type.Object(
 
 const { transport, mock, iconUrl: connectionIcon, serverInfo, metadata, createdAt, status } = Connection.properties
 
+/**
+ * A connection, with its namespace and the registered server that it belongs to, neither of which is in the public
+ * record.
+ */
 export const FixtureConnection = Type.Object(
   {
     namespace: Slug,
@@ -76,6 +83,7 @@ export const FixtureConnection = Type.Object(
 )
 export type FixtureConnection = Static<typeof FixtureConnection>
 
+/** One fixture file. Every list may be left out; names may refer to records in other files. */
 export const FixtureFile = Type.Object(
   {
     $schema: optional(Type.String()),

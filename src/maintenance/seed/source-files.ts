@@ -1,17 +1,23 @@
-/** Fixture files where they lie: found, read, and told apart from what they were before. */
+/** Fixture files on disk: finding them, reading them, and a digest to detect changes. */
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../errors.ts'
 
-/** A file by the name people know it by. Read when needed and not kept: a large set is larger than memory likes. */
+/**
+ * A fixture file and the name shown in messages. It is read when needed and not kept, because a large set does not fit
+ * in memory.
+ */
 export interface SourceFile {
   readonly file: string
   read(): Uint8Array
 }
 
-/** The `*.json` files of the folders, by name. Throws CommandError for a folder that cannot be read. */
+/**
+ * The `*.json` files of the folders, except `*.schema.json`, sorted by name within a folder. Throws CommandError for a
+ * folder that cannot be read or has none.
+ */
 export function findFixtureFiles(folders: readonly string[]): string[] {
   return folders.flatMap((folder) => {
     try {
@@ -33,6 +39,7 @@ function whyNot(error: unknown): string {
   return code === 'ENOTDIR' ? 'it is a file: name the folder that it is in' : message
 }
 
+/** A file on disk. `read` throws CommandError. */
 export function sourceFile(file: string): SourceFile {
   return {
     file,
@@ -46,7 +53,10 @@ export function sourceFile(file: string): SourceFile {
   }
 }
 
-/** The same for the same files with the same bytes: tells an edit from none, and is no protection. */
+/**
+ * A digest of names and bytes, equal if nothing was changed. It detects edits; it does not protect against forgery.
+ * `fixtures 1` is the version of the format: raising it makes every store load its fixtures again.
+ */
 export function digestOf(sources: Iterable<SourceFile>): string {
   const files = [...sources].map(({ file, read }) => `${file}\0${Bun.hash.xxHash3(read())}`)
   return createHash('sha256')

@@ -1,6 +1,6 @@
 /**
- * Bytes that wait for their turn: in memory while they are few, past that in a file that has no name, so that it
- * goes with the process however that ends.
+ * A spool: append-only bytes, in memory while they are few, and beyond that in an unlinked file. The file has no name,
+ * so the system deletes it when the process ends, in whatever way.
  */
 
 import { closeSync, openSync, readSync, rmSync, unlinkSync } from 'node:fs'
@@ -9,24 +9,30 @@ import { CommandError } from '../../errors.ts'
 import { spoolChunkBytes, spoolMemoryBytesMax } from '../../limits.ts'
 import { writeWhole } from '../../storage/write-whole.ts'
 
+/** Dispose it to close the file. Positions remain valid until then. */
 export interface Spool extends Disposable {
-  /** Room for an entry, to be filled before the next: in `bytes` from `start` on. */
+  /**
+   * Reserves `length` bytes: `bytes` from `start` on. The caller must fill them before the next call. `position` is for
+   * `read`.
+   */
   add(length: number): { readonly bytes: Buffer; readonly start: number; readonly position: number }
-  /** The caller's to keep. The faster the more neighbours follow each other. */
+  /** Reads an entry. The caller may keep the bytes. Fastest if neighbouring entries are read in order. */
   read(position: number, length: number): Buffer
 }
 
-/** The file is made in `folder`, when there is one. */
+/** `folder`: where to create the file. Without it, everything stays in memory. */
 export function createSpool(folder: string | undefined): Spool {
   const held: Buffer[] = []
   let tail = Buffer.allocUnsafeSlow(spoolChunkBytes)
-  /** Of the tail. */
+  /** Bytes used in the tail. */
   let used = 0
-  /** Of all chunks before the tail, each filled up to its end. */
+  /** Bytes in all chunks before the tail. A chunk is cut at its last entry, so there are no gaps. */
   let before = 0
   let descriptor: number | undefined
+  /** The part of the file that was read last. Never reused as a buffer, so entries read from it stay valid. */
   let window: { readonly start: number; readonly bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) }
 
+  /** Ends the tail. Below `spoolMemoryBytesMax` it is kept in memory, above that all chunks are written to the file. */
   function spill(): void {
     held.push(tail.subarray(0, used))
     before += used
@@ -45,6 +51,7 @@ export function createSpool(folder: string | undefined): Spool {
     held.length = 0
   }
 
+  /** Reads up to `length` bytes; fewer at the end of the file. */
   function fromFile(file: number, position: number, length: number): Buffer {
     const bytes = Buffer.allocUnsafeSlow(length)
     let filled = 0
@@ -57,7 +64,8 @@ export function createSpool(folder: string | undefined): Spool {
   }
 
   function fromMemory(position: number, length: number): Buffer {
-    // Chunks are as long as each other but the ones that a large entry cut short: few enough to be walked.
+    // A linear search is enough: all chunks have about `spoolChunkBytes`, and with a folder `spoolMemoryBytesMax`
+    // bounds their number.
     let start = 0
     for (const chunk of held) {
       if (position < start + chunk.length)
@@ -79,7 +87,7 @@ export function createSpool(folder: string | undefined): Spool {
         return fromMemory(position - (descriptor === undefined ? 0 : before), length)
       const end = window.start + window.bytes.length
       if (position < window.start || position + length > end) {
-        // One that follows the last: so will others.
+        // A read that continues from the last window will probably be followed by others: read ahead.
         const isNext = position >= window.start && position <= end
         window = {
           start: position,
@@ -97,12 +105,13 @@ export function createSpool(folder: string | undefined): Spool {
   }
 }
 
-/** What is read for an entry that does not follow the last: most are shorter. */
+/** Bytes read for an entry out of order. Most entries are shorter. */
 const nearBytes = 4096
 
+/** Opens a new file and unlinks it at once. `wx`: a file or link placed there by someone else is not opened. */
 function openNameless(folder: string): number {
   const path = join(folder, `.fixtures-${process.pid}`)
-  // Of a process that was killed between the next two lines.
+  // Left by a process with the same id that was killed between open and unlink.
   rmSync(path, { force: true })
   const descriptor = openSync(path, 'wx+', 0o600)
   unlinkSync(path)

@@ -1,27 +1,30 @@
 /**
- * Index terms of very many connections, put in the order of their keys, nearly, which is what makes a large load fast.
- * Each takes 28 bytes: its digest, whose it is, and one 64-bit number, the digest's first four bytes above its
- * position, so that the runtime's own sort of numbers puts millions in order; connections are added in the order of
- * their ids, so positions within a term are too.
+ * Sorts the index terms of very many connections into almost exact key order, which makes a large load fast. Each term
+ * takes 28 bytes: its digest (16), the index of its connection (4), and a 64-bit number (8) with the digest's first
+ * four bytes above the term's position. The runtime's native sort of such numbers orders millions. Connections are
+ * added in id order, so positions keep that order within a term. Two digests with the same first four bytes may be out
+ * of order, which costs time only.
  */
 
 import { termBytes, termKeyWriter } from '../../storage/keys.ts'
 import type { Key } from '../../storage/store.ts'
 
+/** Terms of one namespace. First all `add`, then `keys`. */
 export interface TermOrder {
-  /** `index` is the connection's among the ids. */
+  /** Adds a term of the connection with this index in `ids`. Indexes must not decrease. */
   add(index: number, term: Uint8Array): void
   readonly count: number
-  /** The keys of all, in order. Once. */
+  /** The index keys of all terms, in order. May be called once: it sorts in place. */
   keys(namespace: string, ids: readonly string[]): Generator<Key>
 }
 
-/** `expected` terms have room; more make more. */
+/** `expected`: how many terms to allocate at first. The arrays double when they are full. */
 export function createTermOrder(expected = 1024): TermOrder {
   let room = 0
   let terms = Buffer.alloc(0)
   let owners = new Uint32Array(0)
   let order = new BigUint64Array(0)
+  /** `order` as pairs of 32-bit halves: writing them avoids a BigInt for each term. */
   let halves = new Uint32Array(0)
   let count = 0
 
@@ -41,7 +44,7 @@ export function createTermOrder(expected = 1024): TermOrder {
       if (count === room) makeRoom(Math.max(expected, room * 2))
       terms.set(term, count * termBytes)
       owners[count] = index
-      // Little-endian: the low half first.
+      // Little-endian: the low half is stored first.
       halves[count * 2] = count
       halves[count * 2 + 1] = terms.readUInt32BE(count * termBytes)
       count += 1

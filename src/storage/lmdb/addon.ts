@@ -1,6 +1,7 @@
 /**
- * LMDB's native addon, which the executable carries. The system loads code from files only, so it becomes a file in
- * memory that has no name, or else one in the store's own folder: never one where others can put theirs first.
+ * LMDB's native addon, which the executable carries. The operating system loads code from files only, so it is written
+ * to an anonymous file in memory, or else to a file in the store's own folder: never to a place where other users could
+ * put a file first.
  */
 
 import { dlopen, ptr } from 'bun:ffi'
@@ -18,26 +19,26 @@ import {
 import { join } from 'node:path'
 import { writeWhole } from '../write-whole.ts'
 
-/** Where the addon goes when there are no files in memory: the folder of the store that is being opened. */
+/** Folder for the addon if there are no in-memory files: the folder of the store that is being opened. */
 let unpackFolder = '.'
 
-/** To be called before the addon is loaded, which happens once in a process. */
+/** Must be called before the addon is loaded, which happens once per process. */
 export function unpackAddonIn(folder: string): void {
   unpackFolder = folder
 }
 
-/** `carried` is the addon's path inside the executable. The build calls this in the place of lmdb's own loader. */
+/** `carried` is the path of the addon inside the executable. The build replaces lmdb's own loader by this function. */
 export function loadAddon(carried: string): unknown {
   const bytes = readFileSync(carried)
   return inMemory(bytes) ?? load(unpack(bytes, unpackFolder))
 }
 
-/** Undefined where the system has no such files, or does not let code run from them. */
+/** Loads from a memfd. Undefined if the system has none, or does not execute code from it. */
 function inMemory(bytes: Buffer): unknown {
   if (process.platform !== 'linux') return undefined
   let descriptor = -1
   try {
-    // The name of glibc, which musl knows too.
+    // glibc's file name; musl resolves it too.
     const libc = dlopen('libc.so.6', { memfd_create: { args: ['ptr', 'u32'], returns: 'i32' } })
     descriptor = libc.symbols.memfd_create(ptr(Buffer.from('lmdb.node\0')), closedByPrograms)
     if (descriptor < 0) return undefined
@@ -46,17 +47,18 @@ function inMemory(bytes: Buffer): unknown {
   } catch {
     return undefined
   } finally {
-    // What was loaded stays.
+    // The loaded mapping remains after the descriptor is closed.
     if (descriptor >= 0) closeSync(descriptor)
   }
 }
 
-/** MFD_CLOEXEC: a program that this one starts does not have it. */
+/** MFD_CLOEXEC: child processes do not inherit the descriptor. */
 const closedByPrograms = 1
 
 /**
- * The addon as a file of `folder`, which must be for its owner only, and its path. Its name says its content, so that
- * two versions do not take each other's. One that is there is taken when it is ours, and these very bytes.
+ * Writes the addon to `folder`, which must be private to its owner, and returns its path. The name contains a hash of
+ * the content, so that two versions do not overwrite each other. An existing file is used only if we own it and its
+ * bytes are the same.
  */
 export function unpack(bytes: Buffer, folder: string): string {
   const digest = new Bun.CryptoHasher('sha256').update(bytes).digest('hex').slice(0, 32)
@@ -69,17 +71,18 @@ export function unpack(bytes: Buffer, folder: string): string {
     renameSync(draft, file)
   } catch (error) {
     rmSync(draft, { force: true })
-    // Another process may have unpacked it meanwhile, and removed our draft.
+    // Another process may have unpacked it at the same time and removed our draft.
     if (isIntact(file, bytes)) return file
     throw new Error(`LMDB's library cannot be unpacked to ${file}: ${(error as Error).message}`, { cause: error })
   }
-  // Of other versions, and drafts of a process that was killed. What is loaded stays.
+  // Remove files of other versions, and drafts of killed processes. A loaded addon stays mapped.
   for (const name of readdirSync(folder)) {
     if (/^lmdb-[0-9a-f]{32}\.node/.test(name) && join(folder, name) !== file) rmSync(join(folder, name))
   }
   return file
 }
 
+/** True for a regular file with these bytes that we own and no one else may write. */
 function isIntact(file: string, bytes: Buffer): boolean {
   const found = lstatSync(file, { throwIfNoEntry: false })
   if (found === undefined || !found.isFile() || found.size !== bytes.length) return false
@@ -108,7 +111,7 @@ function load(file: string): unknown {
   return module.exports
 }
 
-/** On what the system's loader says. */
+/** A remedy for the two loader errors that operators meet: noexec and missing C++ libraries. */
 function adviceOn(message: string): string {
   if (message.includes('failed to map segment'))
     return '; its file system is mounted noexec: choose another folder with --data'

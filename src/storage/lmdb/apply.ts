@@ -1,4 +1,4 @@
-/** A write, inside a transaction: checked whole, then made. */
+/** Applies a Write inside an LMDB transaction: all checks first, then the changes. */
 
 import { freeBytesMin, reservedBytesMin } from '../../limits.ts'
 import { applyCounts, type Committed, checkKey, equalBytes, type Key, type Write } from '../store.ts'
@@ -13,13 +13,13 @@ export interface WriteTarget {
   readonly data: Bytes
   readonly segments: Bytes
   readonly records: Records
-  /** Tells the room on the folder's disk. */
+  /** Free bytes on the folder's disk. */
   readonly free: (folder: string) => number
 }
 
 /**
- * Nothing is written before every check and count has been looked at. Throws StoreError `too_large`, and `unavailable`
- * where the disk would be too full: what was written by then must be taken back.
+ * Evaluates every check and count before it writes anything. Throws StoreError `too_large`, and `unavailable` if too
+ * little disk space would remain; the caller must then roll back the transaction.
  */
 export function applyWrite({ folder, data, segments, records, free }: WriteTarget, write: Write): Committed {
   const conflicts: Key[] = []
@@ -28,7 +28,7 @@ export function applyWrite({ folder, data, segments, records, free }: WriteTarge
   }
   const { entries: counts, full } = applyCounts(conflicts.length > 0 ? [] : (write.counts ?? []), records.find)
   if (conflicts.length + full.length > 0) return { ok: false, conflicts, full }
-  // Pages are rarely full, and a segment ends somewhere in its last one.
+  // Estimate: LMDB pages are rarely full, and a segment ends somewhere in its last page.
   let bytes = 0
   const weighed = (key: Key, value: Uint8Array): Uint8Array => {
     bytes += value.length * 1.5 + keyBytesAbout
@@ -54,6 +54,7 @@ export function applyWrite({ folder, data, segments, records, free }: WriteTarge
   return { ok: true }
 }
 
+/** Estimated bytes of a key and its node in the tree. */
 const keyBytesAbout = 100
 
 function segmentEditor(

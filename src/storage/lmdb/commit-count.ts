@@ -1,8 +1,7 @@
 /**
- * The number of LMDB's last transaction, read where every process that has the store open shares it: in the
- * mapped lock file. LMDB writes it as the last step of a commit, before the commit is acknowledged, and a
- * snapshot is of the transaction that stands there when it begins. A read of it costs a tenth of a
- * microsecond; one of a key costs twenty times that.
+ * The number of LMDB's last transaction, read from the memory-mapped lock file that all processes share. LMDB writes it
+ * as the last step of a commit, before the commit is acknowledged, and a new snapshot is of the transaction with this
+ * number. Reading it costs 0.1 µs, a twentieth of reading a key.
  */
 
 import { closeSync, openSync, writeSync } from 'node:fs'
@@ -14,13 +13,13 @@ const transactionAt = 8
 const headBytes = 16
 
 /**
- * To be called before LMDB opens the folder in this process, never while it is open: closing any descriptor
- * of the lock file gives up every lock that this process has on it. The count is undefined where the lock file
- * is not what we know.
+ * Call it before LMDB opens the folder in this process, never while it is open: closing any descriptor of the lock file
+ * releases all locks that this process holds on it (POSIX). The returned function gives undefined if the lock file does
+ * not have the expected format.
  */
 export function openCommitCount(folder: string): () => number | undefined {
   const path = join(folder, 'lock.mdb')
-  // A file that is not there yet is made, with something to map; LMDB fills in one that nobody else has open.
+  // Create a missing file with enough bytes to map. LMDB initializes it if no other process has it open.
   const descriptor = openSync(path, 'a+')
   try {
     if (Bun.file(path).size < headBytes) writeSync(descriptor, new Uint8Array(headBytes))
@@ -28,7 +27,7 @@ export function openCommitCount(folder: string): () => number | undefined {
     closeSync(descriptor)
   }
   const file = Bun.mmap(path, { shared: true })
-  // In the machine's own byte order, as LMDB writes.
+  // Native byte order, as LMDB writes it.
   const words = new Uint32Array(file.buffer, file.byteOffset, headBytes / 4)
   return () => {
     if (words[magicAt / 4] !== magic) return undefined

@@ -1,7 +1,6 @@
 /**
- * A look at LMDB's file before it is opened. LMDB trusts its file: a cut or overwritten one ends the
- * process without a word. The two meta pages and the file's length are checked here; damage inside is for `postern
- * verify` to find.
+ * Checks LMDB's file before it is opened. LMDB trusts its file: a truncated or overwritten one crashes the process
+ * without a message. Checked here: the two meta pages and the length. Damage inside is found by `postern verify`.
  *
  * The layout is that of lmdb-js's LMDB (`mdb.c`: MDB_page_header, MDB_meta, MDB_db, MDB_node), little-endian.
  */
@@ -10,7 +9,7 @@ import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 import { fileCheckTriesMax, treeDepthMax } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 
-/** Throws StoreError `fatal` for a file that LMDB would not survive. A file that is not there is fine. */
+/** Throws StoreError `fatal` for a file that would crash LMDB. A missing file is accepted. */
 export function checkFile(file: string): void {
   if (!existsSync(file)) return
   const descriptor = openSync(file, 'r')
@@ -22,9 +21,9 @@ export function checkFile(file: string): void {
 }
 
 /**
- * The last page that LMDB counts may lie past the end of the file: pages that one transaction took and gave back are
- * never written. So a file that is shorter is damaged only where a page that is in use is missing. That takes a walk
- * through the trees, and only such a file pays for it: 30 MB are read of a store with a million connections.
+ * LMDB's last page number may lie beyond the end of the file: pages that one transaction allocated and freed are never
+ * written. So a shorter file is damaged only if a page in use is missing. Only such a file pays for the walk through
+ * the trees, which reads 30 MB for a million connections.
  */
 function isWhole(descriptor: number): boolean {
   for (let tries = 0; tries < fileCheckTriesMax; tries += 1) {
@@ -33,31 +32,33 @@ function isWhole(descriptor: number): boolean {
     const { size } = fstatSync(descriptor)
     const pages = Math.floor(size / meta.pageSize)
     if (meta.lastPage < pages) return true
-    // Each page is of one tree and stands there once: a file that says otherwise would be walked for ever.
+    // Every page belongs to one tree and is visited once. `left` stops the endless walk in a file with a cycle.
     const file = { descriptor, pageSize: meta.pageSize, pages, left: pages }
     if (meta.roots.every((root) => isTreeWhole(file, root))) return true
-    // Another process may have reused these pages meanwhile. Unless one did, they are what they are.
+    // Another process may have reused these pages during the walk. If the transaction is unchanged, none did, and the
+    // damage is real.
     if (readMeta(descriptor)?.transaction === meta.transaction) return false
   }
-  // Another process has the file open, and commits faster than we can look: the file serves it well.
+  // Another process commits faster than we can check, so the file is in working order.
   return true
 }
 
+/** The fields of a meta page that are checked. */
 interface Meta {
   readonly pageSize: number
   readonly lastPage: number
   readonly transaction: bigint
-  /** Of the free list, and of the main database, which holds the roots of the others. */
+  /** Root pages of the free list and of the main database, which holds the roots of the named ones. */
   readonly roots: readonly number[]
 }
 
 const pageHeaderBytes = 24
 const metaBytes = 0xa0
 const metaMagic = 0xbeefc0de
-/** What stands for the root of an empty tree. */
+/** The root page number of an empty tree. */
 const noPage = 2n ** 64n - 1n
 
-/** Of the last transaction; undefined where one of the two meta pages is not what LMDB writes. */
+/** The meta page of the last transaction; undefined if one of the two is invalid. */
 function readMeta(descriptor: number): Meta | undefined {
   const metas: Meta[] = []
   let pageSize = 0
@@ -88,13 +89,13 @@ const databaseNode = 0x02
 interface Walk {
   readonly descriptor: number
   readonly pageSize: number
-  /** Whole ones in the file. */
+  /** Number of complete pages in the file. */
   readonly pages: number
-  /** How many may still be looked at. */
+  /** How many pages may still be visited. */
   left: number
 }
 
-/** Does every page of the tree lie within the file? */
+/** True if every page of the tree, overflow pages included, lies within the file. */
 function isTreeWhole(walk: Walk, root: number, depth = 0): boolean {
   const { descriptor, pageSize, pages } = walk
   walk.left -= 1
@@ -113,7 +114,7 @@ function isTreeWhole(walk: Walk, root: number, depth = 0): boolean {
     const low = page.readUInt32LE(node)
     const nodeFlags = page.readUInt16LE(node + 4)
     if (isBranch) {
-      // A branch has no flags: the page number goes on there.
+      // In a branch node this field is not flags but the high bits of the page number.
       if (!isTreeWhole(walk, low + nodeFlags * 2 ** 32, depth + 1)) return false
       continue
     }

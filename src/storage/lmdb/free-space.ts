@@ -1,21 +1,21 @@
 /**
- * Room on the disk. LMDB's addon can take the process with it when the disk fills up in the middle of a commit, so
- * none is begun without room for it. What takes access away may use most of that room: a full disk must not keep a
- * stolen key alive.
+ * Free disk space. lmdb-js can crash the process if the disk fills up during a commit, so no commit begins without
+ * enough space. Revocations and deletions have a lower floor: a full disk must not keep a stolen key valid.
  */
 
 import { statfsSync } from 'node:fs'
 import { freeBytesMin } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 
-/** What anyone but the superuser may still write on the disk that a folder is on. */
+/** Bytes that an unprivileged user may still write to the file system of `folder`. */
 export function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize
 }
 
 /**
- * Throws StoreError `unavailable` when writing this much would leave less than the floor. `look` gives what is free.
+ * Throws StoreError `unavailable` if less than `floor` bytes would remain free after writing `bytes`. `look` returns
+ * the free bytes.
  */
 export function requireFreeSpace(folder: string, bytes: number, floor = freeBytesMin, look = freeBytes): void {
   const free = look(folder)

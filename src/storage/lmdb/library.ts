@@ -1,5 +1,3 @@
-/**
- * lmdb-js, which loads its native addon as soon as it is imported: only `lmdb-root.ts` does, when a store is opened.
- */
+/** lmdb-js. It loads its native addon on import, so only `root.ts` imports it, when a store is opened. */
 
 export { ABORT, open } from 'lmdb'

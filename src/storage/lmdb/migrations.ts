@@ -1,6 +1,6 @@
 /**
- * The version of what is written where (`README.md`). A store of an older version is upgraded when it is opened by
- * whoever may do so, in one transaction; one of a newer version is left alone.
+ * The layout version and its migrations (`storage/README.md`). A store of an older version is upgraded in one
+ * transaction when it is opened, if the caller allows it. A store of a newer version is refused unchanged.
  */
 
 import { connections, prefixRange, privates } from '../keys.ts'
@@ -14,7 +14,7 @@ const oldest = 1
 const version = 4
 const formatKey = Buffer.from('v')
 
-/** What makes the next version of the one it stands at. Each sees the bytes as they lie there. */
+/** Migrations by the version that they upgrade from. They see stored bytes, checksums included. */
 const upgrades: Readonly<Record<number, (data: Bytes, segments: Bytes) => void>> = {
   1: addChecksums,
   2: coverKeys,
@@ -22,19 +22,19 @@ const upgrades: Readonly<Record<number, (data: Bytes, segments: Bytes) => void>>
 }
 
 /**
- * Asked before a store of an older version is upgraded: calls `upgrade`, which tells whether there was something left
- * to do, or throws. A program of the older version that has the store open would understand nothing in it any more.
+ * Called before an upgrade. It must either call `upgrade`, which returns false if another process has already done it,
+ * or throw. It exists because an older program that has the store open can no longer read it after the upgrade.
  */
 export type Upgrading = (from: number, to: number, upgrade: () => boolean) => void
 
-/** For whoever only looks. */
+/** Refuses the upgrade: for read-only commands. */
 export const neverUpgrading: Upgrading = (from, to) => {
   throw new StoreError('fatal', `it has layout version ${from}; this postern writes version ${to}`)
 }
 
 /**
- * Where the records are: entries of LMDB's own, and segments. Throws StoreError `fatal` for a store of a version that
- * this program does not know, and what `upgrading` throws.
+ * Opens the two databases: `data` for single records, `segments` for packed kinds. Throws StoreError `fatal` for an
+ * unknown layout version, and whatever `upgrading` throws.
  */
 export function openRecords(
   root: Root,
@@ -47,8 +47,8 @@ export function openRecords(
 }
 
 function prepareFormat(root: Root, data: Bytes, segments: Bytes, upgrading: Upgrading): void {
-  // A database of its own: the version is about the others, and no record among theirs. The first version had none,
-  // so it is not opened, and with that made, before we know.
+  // The version has its own database, so that it is not one of the records. Version 1 kept it among the records and had
+  // no such database; opening would create it, so look among the records first.
   const format = () => openBytes(root, 'format')
   const found = () => data.get(formatKey) ?? format().get(formatKey)
   const note = () => format().put(formatKey, Buffer.from(`postern ${version}`))
@@ -61,7 +61,7 @@ function prepareFormat(root: Root, data: Bytes, segments: Bytes, upgrading: Upgr
   if (from === version) return
   upgrading(from, version, () =>
     root.transactionSync(() => {
-      // Looked at again: another process may have been faster.
+      // Check again: another process may have upgraded it since.
       const now = versionIn(found() ?? stored)
       for (let at = now; at < version; at += 1) upgrades[at]?.(data, segments)
       if (now < version) note()
@@ -77,8 +77,10 @@ function versionIn(stored: Uint8Array): number {
   throw new StoreError('fatal', `it was written by a newer version of postern (${text}): use that version`)
 }
 
-/** From 1: the version stood among the records, values had no checksum, and segments were kept under
- * their first key. */
+/**
+ * From version 1: the version was one of the records, values had no checksum, and a segment was stored under its first
+ * key.
+ */
 function addChecksums(data: Bytes, segments: Bytes): void {
   data.remove(formatKey)
   for (const key of [...data.getKeys()]) data.put(key, appendChecksum(noKey, data.get(key) ?? nothing))
@@ -90,7 +92,7 @@ function addChecksums(data: Bytes, segments: Bytes): void {
   }
 }
 
-/** From 2: the checksum of a record was of its value alone. What was damaged before stays so. */
+/** From version 2: checksums did not cover the key. Values that are damaged already are left as they are. */
 function coverKeys(data: Bytes): void {
   for (const key of [...data.getKeys()]) {
     const value = tryVerifyChecksum(noKey, data.get(key) ?? nothing)
@@ -98,7 +100,7 @@ function coverKeys(data: Bytes): void {
   }
 }
 
-/** From 3: nobody counted what a namespace holds. */
+/** From version 3: there were no usages. They are counted from all connections and private parts. */
 function countUsage(data: Bytes, segments: Bytes): void {
   const usages = createUsageCounter()
   for (const { value } of segments.getRange({ start: connections, end: prefixRange(connections).lt })) {

@@ -1,6 +1,6 @@
 /**
- * Reading records: of each kind where it lies, as entries of LMDB's own or packed in segments. Values are verified
- * against their checksums. Nothing here begins a snapshot; the store does.
+ * Reads records, whether they are single LMDB entries or packed in segments. Verifies checksums. It never begins a
+ * snapshot; the store does.
  */
 
 import { type ConcatenatedValues, concatenate, copyBytes, type Key, type Range } from '../store.ts'
@@ -12,13 +12,15 @@ import type { PackedKinds } from './segments.ts'
 export interface Records {
   find(key: Key): Uint8Array | undefined
   findMany(keys: readonly Key[]): (Uint8Array | undefined)[]
-  /** Gives the entries of a range to `take`. Returns whether there are more. With `keys`, their values are empty. */
+  /**
+   * Passes up to `limit` entries of a range to `take`. Returns true if there are more. With `keys`, values are empty.
+   */
   walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean
-  /** In a borrowed buffer where the range is of one packed kind. */
+  /** Joined values. The buffer is borrowed if the range lies within one packed kind. */
   concatValues(range: Range): ConcatenatedValues
-  /** Is it an entry of a segment? */
+  /** True if entries with this key are stored in segments. */
   isPacked(key: Key): boolean
-  /** How large segments with this key may be; 0 for a kind that is not packed. */
+  /** Maximum size in bytes of a segment with this key; 0 for a kind that is not packed. */
   segmentBytesMax(key: Key): number
 }
 
@@ -29,12 +31,12 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
 
   function find(key: Key): Uint8Array | undefined {
     if (isPacked(key)) return packed.getMany([key])[0]
-    // Its own bytes, looked at where they lie; `get` would copy them first.
+    // getBinaryFast() verifies in place; get() would copy first.
     const bytes = data.getBinaryFast(key)
     return bytes === undefined ? undefined : copyBytes(verifyChecksum(key, bytes))
   }
 
-  /** Gives the entries of a range to `take`, before, in and after the segments. Returns whether there are more. */
+  /** Walks single entries and segments in turn, in key order. */
   function walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean {
     const { gte, lt } = range
     let left = range.limit
@@ -44,7 +46,7 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     }
     const part = (from: Key, to: Key, read: typeof packed.walk): boolean =>
       Buffer.compare(from, to) < 0 && read({ gte: from, lt: to, limit: left }, kind, counted)
-    // The range falls into parts that are in segments and parts that are not, in turn.
+    // Packed kinds divide the range: alternate between single entries and the segments of each kind.
     let from = gte
     for (const letter of letters) {
       const begin = Buffer.of(letter)
@@ -75,7 +77,6 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
     return false
   }
 
-  /** In a borrowed buffer where the range is of one packed kind. */
   function concatValues(range: Range): ConcatenatedValues {
     if (isPacked(range.gte) && range.lt[0] === range.gte[0]) return packed.concatValues(range)
     const values: Uint8Array[] = []

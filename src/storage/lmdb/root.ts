@@ -1,10 +1,10 @@
-/** LMDB opened, by whoever does: one set of settings, because several processes share the file. */
+/** Opens LMDB. All callers use the same settings, because several processes share the file. */
 
 import type { Database, RootDatabase } from 'lmdb'
 import { copyBytes, type Key } from '../store.ts'
 import { unpackAddonIn } from './addon.ts'
 
-/** Keys are our own bytes. lmdb-js compares past the end of a key, so eight zero bytes follow each. */
+/** Keys are raw bytes. lmdb-js reads beyond the end of a key when it compares, so eight zero bytes follow each. */
 export const keyEncoder = {
   writeKey(key: Key, target: Buffer, start: number): number {
     target.set(key, start)
@@ -16,32 +16,35 @@ export const keyEncoder = {
 }
 
 export type Root = RootDatabase
+/** A named database with raw keys and values, not checked against checksums. */
 export type Bytes = Database<Uint8Array, Key>
 
+/** Opens the environment in `folder`. The caller must close it. */
 export function openRoot(folder: string, { readOnly = false } = {}): Root {
   unpackAddonIn(folder)
   return library().open({
     path: folder,
     readOnly,
-    // With overlapping syncs, killing one of two writing processes lost acknowledged writes of the other.
+    // With overlapping syncs, killing one of two writing processes lost acknowledged commits of the other.
     overlappingSync: false,
-    // One sparse mapping, so that growth never needs a second; costs address space only.
+    // One sparse mapping that never has to grow. It costs address space only.
     mapSize: 64 * 2 ** 30,
     maxReaders: 512,
-    // Unused bytes of a page may hold old data of this same file: nothing is gained by clearing them.
+    // Do not clear unused bytes of a page: they can only hold older data of this same file.
     noMemInit: true,
     maxDbs: 4,
   })
 }
 
+/** Opens a named database with raw keys and values, creating it if it is missing. */
 export function openBytes(root: Root, name: string): Bytes {
   return root.openDB({ name, encoding: 'binary', keyEncoder } as never)
 }
 
-/** What the work of a transaction returns to take back all that it wrote. */
+/** The value that a transaction's function returns to roll back all its writes. */
 export const abort = (): symbol => library().ABORT as unknown as symbol
 
-/** Loaded with the first store, because its native addon may have to be unpacked into a folder. */
+/** Imported lazily: the addon may first have to be unpacked into the folder of the store. */
 function library(): typeof import('./library.ts') {
   return require('./library.ts')
 }

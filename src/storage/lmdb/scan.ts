@@ -1,6 +1,6 @@
 /**
- * The store looked at as it lies: every value with its checksum, in one snapshot, without stopping at what is
- * damaged. For `postern verify`, which also has index entries written anew.
+ * Scans the whole store, in one snapshot and without stopping at damage, and rewrites the index. For `postern verify`
+ * and for exports.
  */
 
 import { isOf, namespacesAhead } from '../ahead.ts'
@@ -11,14 +11,18 @@ import { openRecords } from './migrations.ts'
 import { openRoot } from './root.ts'
 import { encodeSegment, packedKinds, Segment, splitSegments } from './segments.ts'
 
+/** Called for every value, synchronously and inside the snapshot. */
 export interface ScanVisitor {
-  /** A record, whole. Of one kind after the other, each in the order of its keys. None that is only written ahead. */
+  /**
+   * An intact record. Single records come first, then packed ones, each in key order. Records only written ahead are
+   * skipped.
+   */
   entry(entry: Entry): void
-  /** What is kept under this key cannot be read; of a segment, the last of its keys. */
+  /** The value under this key cannot be read. For a segment this is the segment's key, the last of its entries. */
   damaged(key: Key): void
 }
 
-/** `folder` is the store's. It may be served meanwhile. */
+/** `folder` is the store's folder. A server may have it open. */
 export async function scanStore(folder: string, { entry, damaged }: ScanVisitor): Promise<void> {
   const root = openRoot(folder)
   try {
@@ -27,7 +31,7 @@ export async function scanStore(folder: string, { entry, damaged }: ScanVisitor)
     const ahead = namespacesAhead(note === undefined ? undefined : tryVerifyChecksum(aheadKey, note))
     for (const { key, value } of data.getRange({})) {
       const intact = tryVerifyChecksum(key, value)
-      // A search goes another way than a walk: both must get there.
+      // A search descends the tree, a walk follows the leaves: a damaged tree may break only one of them.
       if (intact === undefined || !data.doesExist(key)) damaged(key)
       else if (!isOf(ahead, key)) entry({ key, value: intact })
     }
@@ -35,7 +39,8 @@ export async function scanStore(folder: string, { entry, damaged }: ScanVisitor)
     for (const { key, value } of segments.getRange({})) {
       const intact = tryVerifyChecksum(noKey, value)
       const segment = intact === undefined ? undefined : new Segment(intact)
-      // A segment stands under its last key, or under one that was its last; and after the segment before it.
+      // A segment's key is its last entry's key or greater, and its first entry follows the key of the previous
+      // segment.
       const isInPlace =
         segment !== undefined &&
         (segment.count === 0 || (segment.compare(segment.count - 1, key) <= 0 && segment.compare(0, before) > 0)) &&
@@ -55,8 +60,8 @@ export async function scanStore(folder: string, { entry, damaged }: ScanVisitor)
 }
 
 /**
- * Replaces the whole index by these entries, sorted, whether or not the old ones can be read. One transaction.
- * `more` writes beside them.
+ * Replaces the whole index in one transaction, even if the old one cannot be read. `entries` must be sorted. `more` are
+ * single entries written with it (versions, usages).
  */
 export async function replaceIndex(folder: string, entries: readonly Entry[], more: readonly Entry[]): Promise<void> {
   const root = openRoot(folder)

@@ -1,6 +1,6 @@
 /**
- * A buffer that is lent over and over: what it gives is the taker's until the next call. It grows with what is asked
- * for.
+ * A reusable buffer. The returned slice belongs to the caller until the next call, which overwrites it. The buffer
+ * grows to the largest length requested and never shrinks.
  */
 export function createScratchBuffer(): (length: number) => Buffer<ArrayBuffer> {
   let room = Buffer.allocUnsafeSlow(64 * 1024)

@@ -1,4 +1,4 @@
-/** Reads segments (`segments.ts`) where LMDB has them, without a copy of what is not asked for. */
+/** Reads segments (`segments.ts`) in LMDB's mapped memory and copies only what was requested. */
 
 import { wrapBytesMax } from '../../limits.ts'
 import { type ConcatenatedValues, comma, concatenatedIn, type Key, type Range } from '../store.ts'
@@ -6,22 +6,23 @@ import { noKey, verifyChecksum } from './checksum.ts'
 import { type Bytes, keyEncoder, type Root } from './root.ts'
 import { Segment } from './segments.ts'
 
-/** Takes an entry of a range; its bytes are the taker's to keep. The value is empty where only keys are asked for. */
+/** Receives one entry of a range and owns its bytes. If only keys were requested, the value is empty. */
 export type Take = (key: Key, value: Uint8Array) => void
 
-/** Reads in the snapshot that there is, or in the transaction that is being made. */
+/** Reads from the current snapshot, or inside the current transaction. */
 export interface SegmentReader {
-  /** The values in the order of the keys; the faster the more of them are neighbours, one after the other. */
+  /** The values in the order of `keys`. Fastest if neighbouring keys follow each other. */
   getMany(keys: readonly Key[]): (Uint8Array | undefined)[]
-  /** Gives at most `limit` entries to `take`; returns whether the range holds more. */
+  /** Passes at most `limit` entries to `take`. Returns true if the range has more. */
   walk(range: Range, kind: 'entries' | 'keys', take: Take): boolean
-  /** The values with commas between them, in a buffer that the next concatenation overwrites. */
+  /** The values joined by commas, in a buffer that the next call overwrites. */
   concatValues(range: Range): ConcatenatedValues
 }
 
+/** Opens the database of segments a second time, with a decoder that does not copy values. */
 export function openSegmentReader(root: Root): SegmentReader {
   let current: Segment | undefined
-  // lmdb-js decodes values through its `encoder`. The bytes it hands over are its own, valid until the next step.
+  // lmdb-js passes each value to `decode`. The bytes are LMDB's own and valid until the next step of the iterator.
   const encoder = {
     encode: (value: Uint8Array) => value,
     decode(bytes: Buffer): true {
@@ -29,14 +30,14 @@ export function openSegmentReader(root: Root): SegmentReader {
       return true
     },
   }
-  // Nobody asks for the key that a segment is stored under: it is not copied out.
+  // The key of a segment is never used: do not copy it.
   const unread = { ...keyEncoder, readKey: () => nothing }
   const segments: Bytes = root.openDB({ name: 'runs', encoder, keyEncoder: unread } as never)
   Object.assign(segments, { decoderCopies: true })
-  /** Values, with room before and after for what stands around them. */
+  /** The buffer of `concatValues`, with `wrapBytesMax` free bytes before and after the values. */
   let page = Buffer.allocUnsafe(128 * 1024)
 
-  /** Shows segments one after the other, from the one that may hold `key`, until `visit` says stop. */
+  /** Calls `visit` for each segment, from the one that may hold `key`, until it returns 'stop'. */
   function eachFrom(key: Key, visit: (segment: Segment) => 'go on' | 'stop'): void {
     const steps = segments.getRange({ start: key })[Symbol.iterator]()
     while (steps.next().done !== true) {
@@ -54,7 +55,8 @@ export function openSegmentReader(root: Root): SegmentReader {
         const known = values.length
         const first = keys[known] as Key
         eachFrom(first, (segment) => {
-          // In this segment or nowhere: it was searched for the first, and these are not before that nor past its last.
+          // A key between `first` and the last key of this segment is in this segment or does not exist, because this
+          // is the first segment that can hold `first`.
           let key: Key | undefined = first
           while (key !== undefined && Buffer.compare(first, key) <= 0 && segment.compare(segment.count - 1, key) >= 0) {
             const at = segment.seek(key)
@@ -107,7 +109,8 @@ export function openSegmentReader(root: Root): SegmentReader {
           segment.copyValues(start, start + taken, page, filled)
           filled += length
           count += taken
-          // Only the end of a full page can be where a next one begins; its bytes are gone with the next segment.
+          // A next page begins only after a full one. Copy the key now: the segment's bytes are invalid after the next
+          // step.
           if (count === limit) lastKey = segment.key(start + taken - 1)
         }
         more = end - start > taken

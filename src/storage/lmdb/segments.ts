@@ -1,12 +1,12 @@
 /**
- * PackedKinds: neighbouring entries kept together in one value, so that a page of a hundred records is read in a
- * few steps instead of a hundred. A segment holds up to some kilobytes of entries in the order of their keys
- * and is stored under a key that is not below its last: one search from any key lands in the segment that may
- * hold it. Pure: bytes in, bytes out; the engine finds, reads and writes them.
+ * Segments: neighbouring entries stored together in one value, so that a page of a hundred records takes a few steps
+ * and not a hundred. A segment holds up to some kilobytes of entries in key order. Its own key is its last entry's key
+ * or greater, so one search from any key finds the only segment that can contain it. Pure functions: bytes in, bytes
+ * out; the engine finds, reads and writes them.
  *
  *   u32 count | u32 key end, u32 value end (each entry) | keys | values with a comma after each
  *
- * The values stand as a page shows them: a part of a segment is copied into an answer in one piece.
+ * Values are stored as a page shows them, joined by commas: part of a segment is copied into a response in one piece.
  */
 
 import { segmentSpillBytes } from '../../limits.ts'
@@ -14,18 +14,19 @@ import { asBuffer, comma, copyBytes, type Entry, type Key } from '../store.ts'
 import { createScratchBuffer } from './scratch-buffer.ts'
 
 /**
- * Entries whose keys begin with these letters are kept in segments, up to so many bytes. Connections
- * are read by the page, and a page is a few segments. Index entries are small and many; a segment of one page of LMDB
- * is as much as LMDB itself would write for one of them.
+ * Kinds stored in segments, with the maximum size of a segment in bytes. Connections are read by the page, and 16 kB
+ * make a page a few segments. Index entries are small and change one by one: a segment is one LMDB page, which LMDB
+ * would rewrite for a single entry anyway.
  */
 export const packedKinds = { c: 16 * 1024, x: 4 * 1024 - 64 } as const satisfies PackedKinds
 
+/** Maximum segment bytes by kind letter. */
 export type PackedKinds = Readonly<Record<string, number>>
 
 const headBytes = 4
 const slotBytes = 8
 
-/** A segment read where it lies: nothing is decoded, and it is valid as long as its bytes are. */
+/** A view of an encoded segment. Nothing is decoded in advance. Valid as long as its bytes are. */
 export class Segment {
   readonly count: number
   readonly #bytes: Buffer
@@ -39,32 +40,32 @@ export class Segment {
     this.#valuesStart = this.#keysStart + this.#keyEnd(this.count - 1)
   }
 
-  /** A copy. */
+  /** A copy of the key. */
   key(index: number): Key {
     return copyBytes(this.#bytes, this.#keysStart + this.#keyEnd(index - 1), this.#keysStart + this.#keyEnd(index))
   }
 
-  /** A copy. */
+  /** A copy of the value, without its comma. */
   value(index: number): Uint8Array {
     return copyBytes(this.#bytes, this.#valueStart(index), this.#valueStart(index + 1) - 1)
   }
 
-  /** How many bytes the values from `start` to before `end` are, with commas between them. */
+  /** The length of the values from `start` to before `end`, joined by commas. */
   valuesLength(start: number, end: number): number {
     return this.#valueStart(end) - 1 - this.#valueStart(start)
   }
 
-  /** Copies them, in one piece. */
+  /** Copies the values from `start` to before `end`, joined by commas, to `target` at `at`. */
   copyValues(start: number, end: number, target: Buffer, at: number): void {
     this.#bytes.copy(target, at, this.#valueStart(start), this.#valueStart(end) - 1)
   }
 
-  /** Below zero when the entry's key comes before `key`, zero when it is the same. */
+  /** Negative if the entry's key sorts before `key`, zero if it is the same. */
   compare(index: number, key: Key): number {
     const bytes = this.#bytes
     const start = this.#keysStart + this.#keyEnd(index - 1)
     const length = this.#keysStart + this.#keyEnd(index) - start
-    // Keys are short: a loop is through before a call of the runtime's own comparison has begun.
+    // For short keys this loop is faster than a call of Buffer.compare().
     for (let at = 0; at < length && at < key.length; at += 1) {
       const difference = (bytes[start + at] as number) - (key[at] as number)
       if (difference !== 0) return difference
@@ -72,7 +73,7 @@ export class Segment {
     return length - key.length
   }
 
-  /** The position of the first key that is `key` or comes after it; `count` when there is none. */
+  /** The index of the first entry whose key is `key` or greater; `count` if there is none. */
   seek(key: Key): number {
     let low = 0
     let high = this.count
@@ -88,13 +89,13 @@ export class Segment {
     return index < 0 ? 0 : this.#bytes.readUInt32LE(headBytes + index * slotBytes)
   }
 
-  /** A comma stands before it, unless it is the first. */
+  /** The end of the previous value, after its comma. */
   #valueStart(index: number): number {
     return this.#valuesStart + (index === 0 ? 0 : this.#bytes.readUInt32LE(headBytes + (index - 1) * slotBytes + 4))
   }
 }
 
-/** Entries in the order of their keys, as the value of a segment. The bytes are lent until the next call. */
+/** Encodes entries, which must be in key order. The bytes are borrowed until the next call. */
 export function encodeSegment(entries: readonly Entry[]): Buffer {
   const keyBytes = entries.reduce((sum, { key }) => sum + key.length, 0)
   const valueBytes = entries.reduce((sum, { value }) => sum + value.length + 1, 0)
@@ -119,27 +120,33 @@ export function encodeSegment(entries: readonly Entry[]): Buffer {
 
 const written = createScratchBuffer()
 
-/** Where segments are kept: keys are those of segments. All inside one transaction. */
+/**
+ * The engine's access to stored segments, inside one transaction. Keys are the keys of segments, not of their entries.
+ */
 export interface SegmentStorage {
-  /** A segment that begins with this key is split past so many bytes. */
+  /** The size in bytes beyond which a segment whose first entry has this key is split. */
   bytesMax(key: Key): number
-  /** The segment under the least key that is `key` or comes after it. */
+  /** The segment stored under the smallest key that is `key` or greater. */
   atOrAfter(key: Key): Entry | undefined
-  /** The key of the last segment before `key`, or of the last of all. */
+  /** The key of the last segment before `key`; with undefined, of the last segment. */
   keyBefore(key: Key | undefined): Key | undefined
-  /** Copies the value: it is lent. */
+  /** Must copy the value: it is borrowed. */
   put(key: Key, value: Uint8Array): void
   remove(key: Key): void
 }
 
+/** Changes entries one at a time. Nothing is complete before `flush`. */
 export interface SegmentEditor {
   put(entry: Entry): void
   remove(key: Key): void
-  /** Writes what is still held. */
+  /** Writes the segment that is still in memory. */
   flush(): void
 }
 
-/** Entries one at a time, in any order; the faster the more neighbours follow each other. */
+/**
+ * Edits one segment at a time and writes it when a key of another segment follows. Any order of keys is correct; key
+ * order is fastest, because each segment is then read and written once.
+ */
 export function editSegments(storage: SegmentStorage): SegmentEditor {
   let open: OpenRun | undefined
 
@@ -147,7 +154,7 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
     if (open !== undefined && holds(open, key)) return open
     flush()
     const after = storage.atOrAfter(key)
-    // What comes after all segments goes into the last of them.
+    // A key after all segments is added to the last one.
     const lastKey = after === undefined ? storage.keyBefore(undefined) : undefined
     const stored = lastKey === undefined ? after : storage.atOrAfter(lastKey)
     open = openRun(stored, stored === undefined ? undefined : storage.keyBefore(stored.key), after === undefined)
@@ -178,7 +185,7 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
       segment.entries.splice(at, replaces ? 1 : 0, entry)
       segment.size += sizeOf(entry) - (replaces ? sizeOf(known) : 0)
       segment.changed = true
-      // A long load holds a few segments at most.
+      // Bounds the memory of a long load.
       if (segment.size > segmentSpillBytes) flush()
     },
     remove(key) {
@@ -194,11 +201,11 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
   }
 }
 
-/** A segment that is being edited. */
+/** A segment in memory, decoded for editing. */
 interface OpenRun {
-  /** The key that it is stored under, if it is. */
+  /** The key under which it is stored; undefined for a new one. */
   readonly storedKey: Key | undefined
-  /** It takes keys after this one, up to `storedKey`, or all of them when it is the last. */
+  /** It takes keys greater than this one, up to and including `storedKey`; the last segment has no upper bound. */
   readonly bound: Key | undefined
   readonly isLast: boolean
   readonly entries: Entry[]
@@ -227,7 +234,7 @@ function sizeOf({ key, value }: Entry): number {
 }
 
 function positionOf(entries: readonly Entry[], key: Key): number {
-  // A load comes in order: the end first.
+  // A load arrives in key order, so try the end first.
   const last = entries.at(-1)
   if (last === undefined || Buffer.compare(last.key, key) < 0) return entries.length
   let low = 0
@@ -240,7 +247,7 @@ function positionOf(entries: readonly Entry[], key: Key): number {
   return low
 }
 
-/** Into segments that are about equally full, none past its bound unless a single entry is. */
+/** Splits entries into about equally full segments. None exceeds its bound, except one with a single larger entry. */
 export function splitSegments(entries: readonly Entry[], bytesMax: SegmentStorage['bytesMax']): Entry[][] {
   const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
   const segments: Entry[][] = []
@@ -248,7 +255,7 @@ export function splitSegments(entries: readonly Entry[], bytesMax: SegmentStorag
   let filled = 0
   let bound = 0
   for (const entry of entries) {
-    // Kinds never share a segment: one of them can be written anew while the others cannot be read.
+    // A segment never mixes kinds: the index can then be rebuilt even if connections cannot be read.
     if (segment.length === 0 || filled + sizeOf(entry) > bound || segment[0]?.key[0] !== entry.key[0]) {
       const most = bytesMax(entry.key)
       bound = Math.max(size / Math.ceil(size / most), sizeOf(entry))

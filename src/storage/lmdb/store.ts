@@ -1,6 +1,6 @@
 /**
- * The store on LMDB: one file, memory-mapped, one writer at a time among all processes of the machine.
- * Settings follow what was measured of lmdb-js 3.5 on Bun; each says why.
+ * The store on LMDB: one memory-mapped file, and one writer at a time among all processes on the machine. Settings that
+ * differ from lmdb-js's defaults follow measurements of lmdb-js 3.5 on Bun; a comment gives the reason for each.
  */
 
 import { mkdirSync } from 'node:fs'
@@ -30,8 +30,8 @@ import { openSegmentReader, type SegmentReader } from './segment-reader.ts'
 import { type PackedKinds, packedKinds } from './segments.ts'
 
 /**
- * Opens the store in a folder, creating it. Throws StoreError `fatal` with a line that says what to do, and the
- * CommandError that `upgrading` throws. `free` tells the room on its disk.
+ * Opens the store in a folder and creates it if it is missing. Throws StoreError `fatal` with a line for the operator,
+ * and the CommandError that `upgrading` throws. `free` returns the free bytes on the folder's disk.
  */
 export function openLmdbStore(
   folder: string,
@@ -59,8 +59,8 @@ export function openLmdbStore(
 
   let snapshotCount: number | undefined
   /**
-   * lmdb-js takes a snapshot at the first read of a turn of the event loop and gives it back at its end.
-   * One that was taken before the last commit, of any process, is given back at once.
+   * lmdb-js takes a snapshot at the first read of an event loop turn and releases it at the end of the turn. If any
+   * process has committed since, release it at once, so that a read sees every acknowledged commit.
    */
   function read<T>(work: () => T): T {
     const current = commitCount()
@@ -72,7 +72,7 @@ export function openLmdbStore(
   const records = createRecords(data, packed, kinds)
   const target = { folder, data, segments, records, free }
 
-  /** `transaction` is one of lmdb-js's, which awaits what it is given or not. */
+  /** Runs `write` in a transaction function of lmdb-js, which may be synchronous or return a promise. */
   function commitIn(transaction: (work: () => symbol | undefined) => unknown, write: Write): unknown {
     let committed: Committed = { ok: true }
     let failure: unknown
@@ -82,7 +82,7 @@ export function openLmdbStore(
       } catch (error) {
         failure = error
       }
-      // A throw inside a transaction would commit what came before it; this takes everything back.
+      // If the function throws, lmdb-js commits what was written before; returning ABORT rolls back everything.
       return !committed.ok || failure !== undefined ? abort() : undefined
     }
     const outcome = (): Committed => {
@@ -134,14 +134,14 @@ export function openLmdbStore(
   }
 }
 
-/** In a buffer of its own. */
+/** Copies borrowed values into a new buffer. */
 function copyOfValues({ count, lastKeyIfMore, wrap }: ConcatenatedValues): ConcatenatedValues {
   const edge = ' '.repeat(wrapBytesMax)
   const copy = copyBytes(wrap(edge, edge))
   return concatenatedIn(copy, wrapBytesMax, copy.length - wrapBytesMax, { count, lastKeyIfMore })
 }
 
-/** lmdb-js reports a failed commit as `Commit failed`, with the cause on a promise of its own. */
+/** lmdb-js reports a failed commit as `Commit failed`; the cause is in the promise `commitError`. */
 async function asStoreError(error: unknown): Promise<Error> {
   if (error instanceof StoreError || !(error instanceof Error)) return error as Error
   const { commitError } = error as { commitError?: Promise<unknown> }

@@ -1,0 +1,40 @@
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { importFile } from '../../src/maintenance/import.ts'
+import { newConnectionsVersion } from '../../src/storage/connections.ts'
+import { registryVersionKey } from '../../src/storage/keys.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
+import { newVersion } from '../../src/storage/versions.ts'
+import { pickConnection } from '../features/connections/world.ts'
+import { random } from '../support/random.ts'
+import { workplace } from '../support/workplace.ts'
+
+const versions = {
+  registry: () => newVersion(registryVersionKey),
+  'connections of the namespace': () => newConnectionsVersion('acme'),
+}
+for (const [what, version] of Object.entries(versions)) {
+  test(`an import writes nothing where the ${what} changed while its file was checked`, async () => {
+    using place = workplace()
+    const store = openMemoryStore()
+    const chance = random(1)
+    const lines = [
+      { postern: 'export', version: 1, secret: 'mine' },
+      { kind: 'organization', organization: { organizationId: 'org', name: 'Org' } },
+      { kind: 'namespace', namespace: { namespace: 'acme', organizationId: 'org' } },
+      ...['a', 'b'].map((id) => ({ kind: 'connection', namespace: 'acme', connection: pickConnection(chance, id) })),
+      { postern: 'end', records: 4 },
+    ]
+    const file = join(place.folder, 'export.jsonl')
+    writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+    // The last line: the first connection of the namespace was compared with the store by then.
+    const change = (stage: string, done: number) => {
+      if (stage === 'checking' && done === 4) void store.commit({ puts: [version()] })
+    }
+    expect(await importFile(store, file, 'mine', change).catch((error: Error) => error.message)).toBe(
+      'another process wrote to the store, so nothing was imported: try again',
+    )
+    expect(await importFile(store, file, 'mine', () => {})).toEqual({ records: 4, leftOut: 0 })
+  })
+}
