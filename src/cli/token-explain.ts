@@ -69,7 +69,12 @@ export async function explainToken(
   )
   let isRefused = false
   if (asked) {
-    const answer = requestLines(blocks, readAccess(flags), flags.namespace, reasonItIsOver(claims, known, now))
+    const answer = requestLines(
+      blocks,
+      readAccess(flags),
+      flags.namespace,
+      isForged(claims, token, known) ? 'was not signed by this platform' : reasonItIsOver(claims, known, now),
+    )
     lines.push('', ...answer.lines)
     isRefused = !answer.allowed
   }
@@ -135,14 +140,19 @@ async function lookUp(
 /** The result of verifying the signature, and why the token is refused, if it is. */
 function signatureLines(claims: ServiceTokenClaims, token: string, data: string, known: Known | undefined): string[] {
   if (known?.keys === undefined) return [`signature not checked: ${data} is no data folder (name one with --data)`]
-  const verified = verifyToken(token, { keys: known.keys, issuer: claims.iss, nowSeconds: claims.iat })
-  if (!('claims' in verified))
+  if (isForged(claims, token, known))
     return [`signature does NOT verify with any key in ${data}: do not trust the claims above`]
   return [
     `signature is of a key in ${data}`,
     ...known.revoked.map((id) => `REVOKED by ${id}: it is refused everywhere`),
     ...(isForeign(claims, known) ? [`issued by another base URL than ${data} is served under: ${known.baseUrl}`] : []),
   ]
+}
+
+/** True if the folder has signing keys, and none of them signed the token. Its age does not count. */
+function isForged(claims: ServiceTokenClaims, token: string, known: Known | undefined): boolean {
+  if (known?.keys === undefined) return false
+  return 'refused' in verifyToken(token, { keys: known.keys, issuer: claims.iss, nowSeconds: claims.iat })
 }
 
 /** True if the token's issuer is not this instance's base URL: the server refuses such a token. */

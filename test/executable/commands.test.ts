@@ -67,6 +67,11 @@ describe('commands', () => {
     ]
     const token = await mintToken(sendTo(server), sampleKeys.ada, { policy })
     const explain = (...args: string[]) => run(place, ['token', 'explain', token, '--data', place.data, ...args])
+    const [head = '', claims = '', signature = ''] = token.split('.')
+    const { policy: _, ...rest } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { policy: unknown }
+    const forged = `${head}.${Buffer.from(JSON.stringify({ ...rest, policy: [] })).toString('base64url')}.${signature}`
+    const about = await run(place, ['token', 'explain', forged, '--data', place.data, '--namespace', 'northwind'])
+    expect(about).toMatchObject({ code: 1, stdout: expect.stringContaining('was not signed by this platform, 401.') })
     const plain = await explain()
     expect(plain.stdout).toContain('acts for ada')
     expect(plain.stdout).toContain('signature is of a key in')

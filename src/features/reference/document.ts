@@ -95,7 +95,7 @@ interface Words {
 
 const denied = {
   401: 'The API key or token is missing or invalid',
-  429: 'Too many invalid credentials from this address; `retry-after` says when to try again',
+  429: 'Too many invalid credentials from this address, or this caller’s rate or share is used up; `retry-after` says when to try again',
   503: 'The store cannot be used right now',
 }
 const path = (name: string, description: string) => ({
