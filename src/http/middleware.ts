@@ -86,7 +86,8 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
   }
 
   function withHeaders(request: Request, response: Response, corsHeaders = noHeaders): Response {
-    response.headers.set('x-request-id', idOf(request))
+    // Remembered: a stream may be denied later, and its line in the audit log has the id that the client saw.
+    response.headers.set('x-request-id', requestId(request))
     for (const [name, value] of Object.entries(corsHeaders)) {
       // The handler's own `Vary` includes `origin` already.
       if (name !== 'vary' || !response.headers.has(name)) response.headers.set(name, value)

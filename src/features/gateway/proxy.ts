@@ -99,10 +99,12 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
 
   return {
     async send(call) {
-      const release = slots.acquire(call)
+      // Taken within the `try`: a call that gets no slot has the runtime's idle timeout back too.
+      let release = () => {}
       // Set when the response outlives this call; then its end releases the slot.
       let isHeld = false
       try {
+        release = slots.acquire(call)
         const session = await sessionOf(call)
         const received = await sendWithRetry(call, session)
         // Before the response is begun: one that is begun holds its slot until the client has read it.

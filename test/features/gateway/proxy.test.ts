@@ -340,3 +340,13 @@ function reasonOf(sending: Promise<Response>): Promise<string> {
     (error: Error) => error.message,
   )
 }
+
+test('a call that gets no slot is over at once: its request has its timeout back', async () => {
+  const headers = { 'content-type': 'text/event-stream' }
+  const { seen, send } = proxyTo(() => ({ status: 200, headers, body: new ReadableStream<Uint8Array>() }))
+  // Neither needs a session of the platform's own.
+  for (let i = 0; i < concurrentCallsMax / 4; i += 1) await send(initialize)
+  expect(seen.done).toBe(0)
+  expect(await reasonOf(send(initialize))).toContain('too many concurrent')
+  expect(seen.done).toBe(1)
+})
