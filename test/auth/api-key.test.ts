@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test'
-import { apiKeyDigest, newApiKey } from '../../src/auth/api-key.ts'
+import { apiKeyDigest, listApiKeys, newApiKey } from '../../src/auth/api-key.ts'
+import { apiKeysPerRead } from '../../src/limits.ts'
+import type { ApiKey } from '../../src/model/registry.ts'
 import { apiKeyDigestKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
+import { apiKeyEntry } from '../../src/storage/registry-records.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { createTestPlatform, seed } from '../support/platform.ts'
 
@@ -44,4 +47,21 @@ test('a credential is looked up by its keyed digest and compared with nothing, s
     0,
   )
   expect(Math.abs(distance - 128)).toBeLessThan(60)
+})
+
+test('a list of keys has all of them, however many are read at once', async () => {
+  const store = openMemoryStore()
+  const count = 2 * apiKeysPerRead + 1
+  const record = (i: number): ApiKey => ({
+    keyId: `key_${String(i).padStart(6, '0')}`,
+    name: null,
+    userId: 'ada',
+    operator: false,
+    createdAt: new Date(i).toISOString(),
+    revokedAt: null,
+  })
+  await store.commit({ puts: Array.from({ length: count }, (_, i) => apiKeyEntry(record(i))) })
+  expect((await listApiKeys(store)).map(({ keyId }) => keyId)).toEqual(
+    Array.from({ length: count }, (_, i) => record(i).keyId),
+  )
 })

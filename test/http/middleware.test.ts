@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'bun:test'
+import { createMiddleware } from '../../src/http/middleware.ts'
 import { unavailableLogIntervalMs } from '../../src/limits.ts'
 import { registryVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
 import { mintToken } from '../api/cases.ts'
-import { createTestPlatform } from '../support/platform.ts'
+import { createTestPlatform, silent } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 
 const bearer = (credential: string, headers: Record<string, string> = {}) => ({
@@ -265,4 +266,18 @@ describe('what the audit log is told', () => {
       }),
     ])
   })
+})
+
+test('a request keeps the id of its answer, for what happens after it', () => {
+  const middleware = createMiddleware({
+    guard: { check: () => undefined, preflight: () => undefined },
+    log: silent,
+    monotonic: () => 0,
+  })
+  const request = new Request('http://localhost/health')
+  const answer = middleware.wrap(
+    () => new Response('ok'),
+    () => new Response('failed'),
+  )(request) as Response
+  expect(middleware.requestId(request)).toBe(answer.headers.get('x-request-id') ?? '')
 })
