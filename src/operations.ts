@@ -38,3 +38,6 @@ export const operations = {
 } as const satisfies Record<string, Operation>
 
 export type OperationId = keyof typeof operations
+
+/** Every operation with its id, in the order of the table. */
+export const operationEntries = Object.entries(operations) as readonly (readonly [OperationId, Operation])[]

@@ -4,8 +4,8 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../limits.ts'
 import type { ApiKey } from '../model/registry.ts'
 import { apiKeyKey, apiKeys, prefixRange, registryVersionKey } from '../storage/keys.ts'
-import { apiKeyDigestEntry, apiKeyEntry, readApiKey } from '../storage/registry-records.ts'
-import type { Entry, Store } from '../storage/store.ts'
+import { apiKeyEntries, apiKeyEntry, readApiKey } from '../storage/registry-records.ts'
+import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
 /** A new random key, with the prefix `pst_`. */
@@ -24,11 +24,6 @@ export function chosenKeyProblem(key: string): string | undefined {
 /** The keyed hash in hex, which is a storage key. Attackers cannot predict it, so look-up times reveal nothing. */
 export function apiKeyDigest(pepper: Buffer, key: string): string {
   return createHmac('sha256', pepper).update(key).digest('hex')
-}
-
-/** The two store entries of an API key: its record by id, and its id by digest. */
-export function apiKeyEntries(record: ApiKey, digest: string): Entry[] {
-  return [apiKeyEntry(record), apiKeyDigestEntry(digest, record.keyId)]
 }
 
 export interface NewApiKey {

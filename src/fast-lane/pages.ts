@@ -95,7 +95,7 @@ export function createPages(
         const made = lists.compose(list, lists.unnarrowedRows(list, values), version)
         // The namespace changed during the read. The ordinary path answers, without an ETag if need be.
         if (versions.current(list.scope.namespace, connectionsVersionKey) !== version) return undefined
-        const { body, etag = '' } = made
+        const { body, etag } = made
         scratchHeaders.set('etag', etag)
         return responseOf(remember(list, made) ?? { body, etag, headers: scratchHeaders }, request, requestId)
       })

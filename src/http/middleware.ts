@@ -40,7 +40,7 @@ export interface Middleware {
 const validId = /^[A-Za-z0-9._-]{1,64}$/
 
 export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareOptions): Middleware {
-  // Filled only if the id is needed before the response; for most requests it is not.
+  // Not of what the fast lane answers: nothing happens after such a response.
   const ids = new WeakMap<Request, string>()
   const errors = new WeakMap<Request, unknown>()
   const prefix = randomBytes(5).toString('hex')

@@ -1,6 +1,6 @@
 /** Looks up the operations of a path in the table of operations (`operations.ts`). */
 
-import { type Operation, type OperationId, operations } from '../operations.ts'
+import { type Operation, type OperationId, operationEntries } from '../operations.ts'
 
 interface Route {
   readonly pattern: RegExp
@@ -8,14 +8,10 @@ interface Route {
 }
 
 /** One route per path, in the order of the table; the first match wins. */
-const routes: readonly Route[] = [...new Set(Object.values(operations).map(({ path }) => path))].map((path) => ({
+const routes: readonly Route[] = [...new Set(operationEntries.map(([, { path }]) => path))].map((path) => ({
   pattern: patternOf(path),
-  operations: entries().flatMap(([id, operation]) => (operation.path === path ? [{ id, operation }] : [])),
+  operations: operationEntries.flatMap(([id, operation]) => (operation.path === path ? [{ id, operation }] : [])),
 }))
-
-function entries(): [OperationId, Operation][] {
-  return Object.entries(operations) as [OperationId, Operation][]
-}
 
 /** Matches the paths that the router accepts: with or without a trailing slash. */
 function patternOf(template: string): RegExp {

@@ -6,7 +6,7 @@
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
 import { notFound, PlatformError, unauthorized } from '../errors.ts'
-import { type Operation, type OperationId, operations } from '../operations.ts'
+import { type Operation, type OperationId, operationEntries, operations } from '../operations.ts'
 import { contradictsBearer } from './credential.ts'
 import { pathOf } from './path.ts'
 import { allowedMethods, errorsOf } from './route.ts'
@@ -38,7 +38,7 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
     const path = pathOf(request.url)
     return answerError(request, code === 'NOT_FOUND' ? unknownRoute(path) : error, errorsOf(path))
   })
-  for (const [id, operation] of entries()) {
+  for (const [id, operation] of operationEntries) {
     if (id === 'createToken') continue
     const answer = withErrors(handlers[id], operation)
     app.route(operation.method, routePath(operation), ({ request }) => answer(request), unread)
@@ -72,10 +72,6 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
 
 /** The framework's body parser treats an invalid body as absent, so it is switched off; `body.ts` parses bodies. */
 const unread = { parse: 'none' } as const
-
-function entries(): [OperationId, Operation][] {
-  return Object.entries(operations) as [OperationId, Operation][]
-}
 
 /** The template in the framework's syntax. Its wildcard has no name; handlers read names from the URL (path.ts). */
 function routePath({ path }: Operation): string {

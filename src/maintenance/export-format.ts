@@ -14,8 +14,7 @@ import { validatorOf } from '../schema/check.ts'
 import { type ConnectionPrivate, connectionEntry } from '../storage/connections.ts'
 import { connectionPrivateKey } from '../storage/keys.ts'
 import {
-  apiKeyDigestEntry,
-  apiKeyEntry,
+  apiKeyEntries,
   memberEntry,
   mockEntry,
   namespaceEntry,
@@ -81,7 +80,7 @@ export function entriesOf(record: ExportLine, headers?: string): Entry[] {
     case 'namespace':
       return [namespaceEntry(record.namespace)]
     case 'apiKey':
-      return [apiKeyEntry(record.apiKey), apiKeyDigestEntry(record.digest, record.apiKey.keyId)]
+      return [...apiKeyEntries(record.apiKey, record.digest)]
     case 'server':
       return [serverEntry(record.server)]
     case 'mock':

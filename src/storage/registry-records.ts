@@ -46,9 +46,12 @@ export function readApiKey(value: Uint8Array): ApiKey {
   return jsonOf(value)
 }
 
-/** `digest`: the keyed hash of the API key, in hex (`auth/api-key.ts`). */
-export function apiKeyDigestEntry(digest: string, keyId: string): Entry {
-  return textEntry(apiKeyDigestKey(digest), keyId)
+/**
+ * The two entries of an API key: its record by id, and its id by digest. `digest`: the keyed hash of the API key, in
+ * hex (`auth/api-key.ts`).
+ */
+export function apiKeyEntries(record: ApiKey, digest: string): readonly Entry[] {
+  return [apiKeyEntry(record), textEntry(apiKeyDigestKey(digest), record.keyId)]
 }
 
 export function readKeyId(value: Uint8Array): string {

@@ -55,7 +55,7 @@ export interface ConnectionLists {
   /** Reads a page from the store. */
   page(request: ListRequest): Promise<Page>
   /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
-  compose(request: ListRequest, rows: Rows, version: string): Page
+  compose(request: ListRequest, rows: Rows, version: string): Page & { readonly etag: string }
   /** The rows of a page that nothing narrows, given the values in the key range of the request. */
   unnarrowedRows(request: ListRequest, values: ConcatenatedValues): Rows
 }
@@ -78,7 +78,7 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
     return values.wrap('{"connections":[', `],"nextCursor":${cursor}}`)
   }
 
-  function compose(request: ListRequest, rows: Rows, version: string): Page {
+  function compose(request: ListRequest, rows: Rows, version: string) {
     const body = bodyOf(request, rows)
     // The version changes with every write to the namespace. A caller that sees only some rows must not learn of writes
     // to the others, so its tag is a hash of the body.

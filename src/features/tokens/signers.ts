@@ -65,7 +65,7 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
     worker.onmessage = ({ data }: MessageEvent<ThreadMessage>) => {
       if ('thread' in data) {
         thread.number = data.thread
-        setThreadPriority(thread.number, thread.isBehind ? 'normal' : 'idle')
+        compete(thread, thread.isBehind)
         return
       }
       waiting.get(data.id)?.resolve(data.signature)

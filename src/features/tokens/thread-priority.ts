@@ -11,14 +11,16 @@ const policies = { normal: 0, idle: 5 } as const
 /** A `struct sched_param`. Its only field, the priority, must be 0 for both policies. */
 const parameters = new Uint8Array(4)
 
-const library = process.platform === 'linux' ? open() : undefined
+/** Loaded when the first thread starts to sign: most processes never need it. Null where there is none. */
+let library: ReturnType<typeof openLibrary> | undefined
 
-function open() {
+function openLibrary() {
+  if (process.platform !== 'linux') return null
   try {
     return dlopen('libc.so.6', { sched_setscheduler: { args: ['i32', 'i32', 'ptr'], returns: 'i32' } })
   } catch {
     // With musl there is no such library, and its sched_setscheduler is not implemented.
-    return undefined
+    return null
   }
 }
 
@@ -33,5 +35,7 @@ export function threadNumber(): number | undefined {
 
 /** Best effort: errors are ignored, because signing works at any priority. */
 export function setThreadPriority(thread: number | undefined, priority: keyof typeof policies): void {
-  if (thread !== undefined) library?.symbols.sched_setscheduler(thread, policies[priority], parameters)
+  if (thread === undefined) return
+  if (library === undefined) library = openLibrary()
+  library?.symbols.sched_setscheduler(thread, policies[priority], parameters)
 }

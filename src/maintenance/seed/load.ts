@@ -30,8 +30,7 @@ import {
 } from '../../storage/keys.ts'
 import { leftBehind } from '../../storage/leftovers.ts'
 import {
-  apiKeyDigestEntry,
-  apiKeyEntry,
+  apiKeyEntries,
   memberEntry,
   mockEntry,
   namespaceEntry,
@@ -258,8 +257,7 @@ async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer,
       // A revoked key stays revoked, even if its fixture is loaded again.
       revokedAt: known?.revokedAt ?? null,
     }
-    add(`API key ${keyId}`, apiKeyEntry(record))
-    add(`API key ${keyId}`, apiKeyDigestEntry(digest, keyId))
+    for (const entry of apiKeyEntries(record, digest)) add(`API key ${keyId}`, entry)
   }
   return records
 }
