@@ -158,8 +158,6 @@ describe('what is long has a reason', () => {
     'cli/config.ts:readServeConfig': 'every setting with what it must be, one after the other',
     'cli/serve-options.ts:withServeOptions': 'every flag with its help, one after the other',
     'cli/serve.ts:start': 'puts the server together, in the order in which it comes apart again',
-    'upstream/parser-client.ts:openHttpConnection':
-      'one exchange at a time: what may come next depends on all that came',
   }
 
   test('files', () => {

@@ -38,9 +38,10 @@ export interface Caller {
 export interface Authenticator {
   /**
    * The caller of a request. Throws `unauthorized`, always with the same message, and `rate_limited` after too many
-   * failures from one address.
+   * failures from one address. `isRepeated`: the request was authenticated before and is checked once more, as an open
+   * stream is. If that fails, the client has sent nothing wrong, so it does not count as a failure.
    */
-  authenticate(request: Request): Promise<Authenticated>
+  authenticate(request: Request, isRepeated?: boolean): Promise<Authenticated>
   /** The current signing keys. */
   keys(): Promise<KeyRing>
   /** Marks a new token as known, so that it is exempt from the failure limit of its key (see `callerOf`). */
@@ -98,7 +99,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   return {
     keys: async () => keysOf(await options.registry.current(), options.sealingKey),
     minted: (token) => void accepted.set(token, true),
-    async authenticate(request) {
+    async authenticate(request, isRepeated = false) {
       const address = options.addressOf(request)
       const credential = credentialIn(request.headers.get('authorization') ?? '', address)
       const registry = await options.registry.current()
@@ -111,7 +112,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       }
       accepted.delete(credential)
       const { refused, bucket = address, details } = caller
-      const wait = options.failures.take(bucket)
+      const wait = isRepeated ? 0 : options.failures.take(bucket)
       options.onRefused?.(wait > 0 ? 'limit' : refused, { address, ...details })
       if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
       throw unauthorized()

@@ -28,19 +28,22 @@ export interface AuthorizedConnection extends ConnectionRef {
 }
 
 export interface Authorizer {
-  /** Authenticates the request. Throws 401 and 429. */
-  authenticate(request: Request): Promise<RequestContext>
+  /** Authenticates the request; see `Authenticator` for `isRepeated`. Throws 401 and 429. */
+  authenticate(request: Request, isRepeated?: boolean): Promise<RequestContext>
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
-  namespace(context: RequestContext, namespace: string | undefined, operation: Access['operation']): Promise<string>
+  requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
   /**
    * The connection in the request's path, if the caller may perform the operation on it. Throws the same 404 for one
    * that does not exist and for one that the caller does not see; then 403.
    */
-  connection(context: RequestContext, operation: Access['operation']): Promise<AuthorizedConnection>
+  requireConnection(context: RequestContext, operation: Access['operation']): Promise<AuthorizedConnection>
   /** Checks a connection that was read already. Throws 404 if the caller does not see it; then 403. */
-  stored(context: RequestContext, ref: ConnectionRef, stored: StoredConnection, operation: Access['operation']): void
-  /** Throws the error for a denying decision, and records it: 404 if the thing must look absent, otherwise 403. */
-  allow(context: RequestContext, access: Access, decision: Decision): void
+  requireAccess(
+    context: RequestContext,
+    ref: ConnectionRef,
+    stored: StoredConnection,
+    operation: Access['operation'],
+  ): void
 }
 
 export interface AuthorizerDeps {
@@ -51,43 +54,43 @@ export interface AuthorizerDeps {
 }
 
 export function createAuthorizer({ authenticator, store, denials }: AuthorizerDeps): Authorizer {
-  function allow({ caller, request }: RequestContext, access: Access, decision: Decision): void {
+  /** Throws the error for a denying decision, and records it: 404 if the thing must look absent, otherwise 403. */
+  function enforce(decision: Decision, { caller, request }: RequestContext, access: Access): void {
     if (decision.allowed) return
     denials.policy(request, caller, access, decision)
     throw decision.visible ? forbidden(decision) : notFound()
   }
 
-  function stored(
+  function requireAccess(
     context: RequestContext,
     { namespace, connectionId }: ConnectionRef,
     { connection: { metadata } }: StoredConnection,
     operation: Access['operation'],
   ): void {
     const access: Access = { namespace, resource: 'connections', operation, metadata: { connectionId, metadata } }
-    allow(context, access, decideOnConnection(context.caller.blocks, access))
+    enforce(decideOnConnection(context.caller.blocks, access), context, access)
   }
 
   return {
-    allow,
-    stored,
-    async authenticate(request) {
-      const { caller, registry } = await authenticator.authenticate(request)
+    requireAccess,
+    async authenticate(request, isRepeated) {
+      const { caller, registry } = await authenticator.authenticate(request, isRepeated)
       return { caller, registry, request }
     },
-    async namespace(context, name, operation) {
+    async requireNamespace(context, name, operation) {
       const namespace = await reachableNamespace(context, name)
       const access: Access = { namespace, resource: 'connections', operation, metadata: 'narrowed' }
-      allow(context, access, decide(context.caller.blocks, access))
+      enforce(decide(context.caller.blocks, access), context, access)
       return namespace
     },
-    async connection(context, operation) {
+    async requireConnection(context, operation) {
       const [first, connectionId] = pathSegments(context.request.url)
       const namespace = await reachableNamespace(context, first)
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
       const found = await findConnection(store, namespace, connectionId)
       if (found === undefined) throw notFound()
       const ref = { namespace, connectionId }
-      stored(context, ref, found, operation)
+      requireAccess(context, ref, found, operation)
       return { ...ref, stored: found }
     },
   }

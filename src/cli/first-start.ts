@@ -4,8 +4,9 @@ import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import type { Log } from '../ops/log.ts'
+import { asBuffer } from '../storage/bytes.ts'
 import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
-import { asBuffer, type Store } from '../storage/store.ts'
+import type { Store } from '../storage/store.ts'
 
 /**
  * Creates one operator key at the first start of a data folder. Resolves with the key to show, or undefined at later

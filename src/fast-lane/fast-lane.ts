@@ -83,21 +83,21 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
     rememberDetails: ({ caller, request }, json) => admittedDetails.remember(caller, request.url, json),
     authorizer: (ordinary) => ({
       ...ordinary,
-      async authenticate(request) {
+      async authenticate(request, isRepeated) {
         const known = callers.find(request, registryVersion())
         if (known !== undefined) return { ...known, request }
-        const context = await ordinary.authenticate(request)
+        const context = await ordinary.authenticate(request, isRepeated)
         callers.remember(context)
         return context
       },
-      async connection(context, operation: Access['operation']) {
+      async requireConnection(context, operation: Access['operation']) {
         const { caller, request } = context
         const name = `${operation} ${request.url}`
         const before = allowed.find(caller, name)
         if (before !== undefined && before.version === connectionsVersion(before.connection.namespace)) {
           return before.connection
         }
-        return rememberAllowed(context, name, () => ordinary.connection(context, operation))
+        return rememberAllowed(context, name, () => ordinary.requireConnection(context, operation))
       },
     }),
   }

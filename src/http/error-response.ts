@@ -17,7 +17,7 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
   // An internal error is not a response to the JSON-RPC message, so it is sent as plain HTTP.
   if (shape === 'rpc' && error.code !== 'internal') return rpcErrorResponse(error)
   const row = errorTable[error.code]
-  const code = 'rest' in row ? row.rest : error.code
+  const code = 'httpCode' in row ? row.httpCode : error.code
   const text = code === 'not_found' ? 'Server not found' : error.message
   const body = shape === 'server' ? { error: text } : { error: code, message: error.message }
   return new Response(JSON.stringify(body), {

@@ -1,10 +1,11 @@
 /** Exports the records of a store as JSON lines, from one snapshot. */
 
 import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { asBuffer } from '../storage/bytes.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import { parseKey } from '../storage/keys.ts'
 import { scanStore } from '../storage/lmdb/scan.ts'
-import { asBuffer, type Entry, StoreError } from '../storage/store.ts'
+import { type Entry, StoreError } from '../storage/store.ts'
 
 /**
  * Passes each line (without a newline) to `give`. `folder` is the store's folder; a server may have it open. Resolves

@@ -10,10 +10,11 @@ import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail } from '../model/server.ts'
 import { problemText, type Validator, validatorOf } from '../schema/check.ts'
+import { asBuffer } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKind, latin1Key, type ParsedKey, parseKey, recordName } from '../storage/keys.ts'
 import { replaceIndex, scanStore } from '../storage/lmdb/scan.ts'
-import { asBuffer, type Entry, type Key } from '../storage/store.ts'
+import type { Entry, Key } from '../storage/store.ts'
 import { createUsageCounter } from '../storage/usage.ts'
 
 /**

@@ -7,8 +7,9 @@
  */
 
 import { aheadCommitBytesMax } from '../limits.ts'
+import { asBuffer } from './bytes.ts'
 import { aheadKey, connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, termsIn } from './keys.ts'
-import { asBuffer, type Check, type Entry, type Key, type Store } from './store.ts'
+import type { Check, Entry, Key, Store } from './store.ts'
 
 /** Keys removed in one transaction. */
 const removedAtOnce = 5000

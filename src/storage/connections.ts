@@ -4,8 +4,9 @@
  */
 
 import { type Connection, filterText } from '../model/connection.ts'
+import { asBuffer } from './bytes.ts'
 import { connectionKey, connectionPrivateKey, connectionsVersionKey, termDigest, termKey, usageKey } from './keys.ts'
-import { asBuffer, type Count, type Entry, type Store, type Write } from './store.ts'
+import type { Count, Entry, Store, Write } from './store.ts'
 import { newVersion } from './versions.ts'
 
 const nothing = new Uint8Array(0)

@@ -4,7 +4,8 @@
  * `parseKey` reverses the functions above it.
  */
 
-import { asBuffer, copyBytes, type Key, type Range } from './store.ts'
+import { asBuffer, copyBytes } from './bytes.ts'
+import type { Key, Range } from './store.ts'
 
 function key(kind: string, ...parts: readonly string[]): Key {
   return Buffer.from(kind + parts.join('\0'))

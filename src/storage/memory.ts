@@ -3,14 +3,13 @@
  * contract means. Nothing is durable.
  */
 
+import { copyBytes, equalBytes } from './bytes.ts'
+import { concatenate } from './concatenated.ts'
+import { applyCounts } from './counts.ts'
 import {
-  applyCounts,
   type Committed,
   checkKey,
-  concatenate,
-  copyBytes,
   type Entry,
-  equalBytes,
   type Key,
   type Range,
   type Store,

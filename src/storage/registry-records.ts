@@ -6,6 +6,7 @@
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import type { ServerDetail } from '../model/server.ts'
+import { asBuffer } from './bytes.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
@@ -16,7 +17,7 @@ import {
   revocationKey,
   serverKey,
 } from './keys.ts'
-import { asBuffer, type Entry, type Key } from './store.ts'
+import type { Entry, Key } from './store.ts'
 
 export function organizationEntry(organization: Organization): Entry {
   return jsonEntry(organizationKey(organization.organizationId), organization)

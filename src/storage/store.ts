@@ -1,13 +1,14 @@
 /**
- * The storage contract: an ordered map from bytes to bytes with atomic writes. The layers above it do not know which
- * engine runs; `test/storage/conformance.ts` checks every engine against it.
+ * The storage contract: an ordered map from bytes to bytes with atomic writes. Features, authorization and the fast
+ * lane know only this contract; `test/storage/conformance.ts` checks every engine against it. What opens, checks and
+ * saves a data folder (`cli/`, `maintenance/`) knows LMDB too.
  *
  * Promises. A commit is atomic and serializable, including its checks, and durable when it resolves. A read sees every
  * commit acknowledged before the read began, by any process. One range is one snapshot; two reads may be two snapshots.
  * There are no open transactions and no callbacks inside one, so an engine may run on another machine.
  */
 
-import { storeKeyBytesMax, wrapBytesMax } from '../limits.ts'
+import { storeKeyBytesMax } from '../limits.ts'
 
 /** 1 to 1,024 bytes, ordered as unsigned bytes. A key sorts before every longer key that begins with it. */
 export type Key = Uint8Array
@@ -139,93 +140,4 @@ export function checkKey(key: Key): void {
   if (key.length === 0 || key.length > storeKeyBytesMax) {
     throw new StoreError('too_large', `a key has ${key.length} bytes; 1 to ${storeKeyBytesMax} are kept`)
   }
-}
-
-/** Compares a stored value with an expected one. undefined (read) and null (expected) both mean "nothing stored". */
-export function equalBytes(a: Uint8Array | undefined, b: Uint8Array | null): boolean {
-  return a === undefined || b === null ? a === undefined && b === null : Buffer.compare(a, b) === 0
-}
-
-function readCount(value: Uint8Array | undefined): number[] {
-  return value === undefined ? [] : asBuffer(value).toString('latin1').split(' ').map(Number)
-}
-
-/** The stored form of a count: decimals separated by spaces. */
-export function countBytes(numbers: readonly number[]): Uint8Array {
-  return Buffer.from(numbers.join(' '))
-}
-
-/**
- * Applies counts to the values that `find` returns. `entries`: the new values, empty where the key is to be deleted.
- * `full`: keys of counts that would exceed their bound.
- */
-export function applyCounts(
-  counts: readonly Count[],
-  find: (key: Key) => Uint8Array | undefined,
-): { readonly entries: readonly Entry[]; readonly full: readonly Key[] } {
-  const entries: Entry[] = []
-  const full: Key[] = []
-  for (const count of counts) {
-    checkKey(count.key)
-    const value = applyCount(find(count.key), count)
-    if (value === undefined) full.push(count.key)
-    else entries.push({ key: count.key, value })
-  }
-  return { entries, full }
-}
-
-/** The new value, empty if all numbers are 0; undefined if a number that is raised would exceed its bound. */
-function applyCount(stored: Uint8Array | undefined, { add, most }: Count): Uint8Array | undefined {
-  const before = readCount(stored)
-  const after = add.map((number, index) => (before[index] ?? 0) + number)
-  const isFull = add.some((number, index) => number > 0 && (after[index] as number) > (most?.[index] ?? Infinity))
-  if (isFull) return undefined
-  return after.every((number) => number === 0) ? new Uint8Array(0) : countBytes(after)
-}
-
-export const comma = 0x2c
-/**
- * Values already joined in `buffer` from `start` to `end`, with `wrapBytesMax` free bytes before and after. Borrows it.
- */
-export function concatenatedIn(
-  buffer: Buffer<ArrayBuffer>,
-  start: number,
-  end: number,
-  rest: Omit<ConcatenatedValues, 'wrap'>,
-): ConcatenatedValues {
-  return {
-    ...rest,
-    wrap(prefix, suffix) {
-      const first = start - prefix.length
-      buffer.write(prefix, first, 'latin1')
-      buffer.write(suffix, end, 'latin1')
-      return buffer.subarray(first, end + suffix.length)
-    },
-  }
-}
-
-/** Joins separate values in a new buffer. */
-export function concatenate(values: readonly Uint8Array[], lastKeyIfMore: Key | undefined): ConcatenatedValues {
-  const edge = Buffer.allocUnsafe(wrapBytesMax)
-  const parts = values.flatMap((value, index) => (index === 0 ? [value] : [commaBytes, value]))
-  const buffer = Buffer.concat([edge, ...parts, edge])
-  return concatenatedIn(buffer, edge.length, buffer.length - edge.length, { count: values.length, lastKeyIfMore })
-}
-const commaBytes = Buffer.of(comma)
-
-/**
- * A Buffer over the same memory, without a copy. Most bytes here are a Buffer already, and creating one is not free.
- */
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-}
-
-/**
- * A copy that shares no memory. Buffer.slice() returns a view, and Uint8Array.prototype.slice() takes three times as
- * long on a Buffer.
- */
-export function copyBytes(bytes: Uint8Array, start = 0, end = bytes.length): Buffer<ArrayBuffer> {
-  const copy = Buffer.allocUnsafeSlow(end - start)
-  asBuffer(bytes).copy(copy, 0, start, end)
-  return copy
 }

@@ -3,8 +3,9 @@
  * `postern verify` checks the stored ones.
  */
 
+import { countBytes } from './counts.ts'
 import { connections, namespaceIn, privates, usageKey } from './keys.ts'
-import { countBytes, type Entry } from './store.ts'
+import type { Entry } from './store.ts'
 
 export interface Usages {
   /** Adds a connection or a private part. Entries of other kinds are ignored. */

@@ -62,4 +62,4 @@ export interface PoolEvents {
 /**
  * Opens a wire. Responses are parsed strictly (RFC 9112): a response that parsers could read differently is an error.
  */
-export type OpenHttpConnection = (origin: Endpoint, keeper: PoolEvents) => HttpConnection
+export type OpenHttpConnection = (origin: Endpoint, pool: PoolEvents) => HttpConnection

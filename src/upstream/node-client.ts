@@ -19,10 +19,10 @@ import type {
 } from './http-connection.ts'
 import { createResponseEnd } from './response-end.ts'
 
-export const openByNode: OpenHttpConnection = (origin, keeper) => new NodeWire(origin, keeper)
+export const openByNode: OpenHttpConnection = (origin, pool) => new NodeConnection(origin, pool)
 
-class NodeWire implements HttpConnection {
-  readonly #keeper: PoolEvents
+class NodeConnection implements HttpConnection {
+  readonly #pool: PoolEvents
   readonly #socket: Socket
   readonly #agent: Agent
   readonly #responseEnd = createResponseEnd()
@@ -38,8 +38,8 @@ class NodeWire implements HttpConnection {
   #isWhole = false
   #keepMs = socketIdleMs
 
-  constructor(origin: Endpoint, keeper: PoolEvents) {
-    this.#keeper = keeper
+  constructor(origin: Endpoint, pool: PoolEvents) {
+    this.#pool = pool
     const socket = openSocket(origin, {
       onReady: () => this.#begin(),
       onError: (error) => this.#fail(error),
@@ -78,7 +78,7 @@ class NodeWire implements HttpConnection {
 
   #begin(): void {
     this.#isReady = true
-    this.#keeper.connected()
+    this.#pool.connected()
     const request = this.#unsent
     this.#unsent = undefined
     if (request !== undefined && !this.#isClosed) this.#attempt(() => this.#send(request))
@@ -136,18 +136,18 @@ class NodeWire implements HttpConnection {
   }
 
   #onClose(): void {
-    if (!this.#isReady) this.#keeper.connected()
+    if (!this.#isReady) this.#pool.connected()
     this.#isClosed = true
     if (this.#isWhole) this.#end(false)
     // If the response is complete, its `end` event is still to come.
     else if (this.#response?.complete !== true) this.#fail(new Error('it broke off'))
-    this.#keeper.leave(this)
+    this.#pool.leave(this)
   }
 
   #close(): void {
     this.#isClosed = true
     // Removed from the pool at once: before the `close` event the pool could still hand it out.
-    this.#keeper.leave(this)
+    this.#pool.leave(this)
     this.#socket.destroy()
   }
 
@@ -163,7 +163,7 @@ class NodeWire implements HttpConnection {
     // Aborted, or ended already.
     if (receiver === undefined) return
     this.#receiver = undefined
-    const isKept = mayKeep && !this.#isClosed && this.#keeper.keep(this, this.#keepMs)
+    const isKept = mayKeep && !this.#isClosed && this.#pool.keep(this, this.#keepMs)
     if (!isKept) this.#close()
     receiver.onEnd()
   }

@@ -4,10 +4,9 @@
  */
 
 import { isIP } from 'node:net'
-import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
 import { CertificateError } from './certificate-error.ts'
-import { headersOf, keepMsOf } from './head.ts'
 import type {
+  Abort,
   Endpoint,
   HttpConnection,
   HttpRequest,
@@ -16,169 +15,141 @@ import type {
   ResponseHandler,
 } from './http-connection.ts'
 import { findParser, type ParserClass } from './http-parser.ts'
+import { createResponseParser, type ResponseParser } from './response-parser.ts'
 
 let found: ParserClass | undefined
 
 /** Throws Error if the runtime has no usable parser. */
-export const openByParser: OpenHttpConnection = (origin, keeper) => {
+export const openByParser: OpenHttpConnection = (origin, pool) => {
   found ??= findParser()
   if (found === undefined) throw new Error('this runtime has no parser of HTTP that we know')
-  return openHttpConnection(found, origin, keeper)
+  return new ParserConnection(found, origin, pool)
 }
 
-function openHttpConnection(
-  HTTPParser: ParserClass,
-  origin: Endpoint,
-  { connected, keep, leave }: PoolEvents,
-): HttpConnection {
-  let socket: Bun.Socket | undefined
+class ParserConnection implements HttpConnection {
+  readonly #pool: PoolEvents
+  readonly #isTls: boolean
+  readonly #parser: ResponseParser
+  #socket: Bun.Socket | undefined
   /** Connected and, with TLS, the certificate verified. */
-  let isReady = false
-  /** Undefined between exchanges. */
-  let receiver: ResponseHandler | undefined
+  #isReady = false
+  #isClosed = false
+  /** Undefined between exchanges. It may abort the exchange in any of its calls. */
+  #receiver: ResponseHandler | undefined
   /** Bytes of the request that the socket has not accepted yet. */
-  let unsent: Buffer | undefined
-  let rawHeaders: string[] = []
-  /** Bytes received before the head was complete. */
-  let headBytes = 0
-  let hasHead = false
-  let isWhole = false
-  /** The server allows keep-alive, and has sent nothing after the response. */
-  let isReusable = false
-  let isClosed = false
-  let keepMs = socketIdleMs
+  #unsent: Buffer | undefined
 
-  const parser = new HTTPParser()
-  parser.initialize(HTTPParser.RESPONSE, {}, upstreamHeadBytesMax)
-  // A second message begins after the response.
-  parser[HTTPParser.kOnMessageBegin] = () => {
-    if (isWhole) isReusable = false
-  }
-  parser[HTTPParser.kOnHeaders] = (more) => {
-    if (!hasHead) rawHeaders.push(...more)
-  }
-  parser[HTTPParser.kOnHeadersComplete] = (version, _, last = [], __, ___, status, ____, isUpgrade, keepsAlive) => {
-    const headers = headersOf(rawHeaders.length === 0 ? last : [...rawHeaders, ...last])
-    rawHeaders = []
-    if (isUpgrade || version !== 1) throw new Error('it speaks another protocol')
-    // Informational responses (1xx) precede the final one.
-    if (isWhole || status < 200) return 0
-    hasHead = true
-    isReusable = keepsAlive
-    keepMs = keepMsOf(headers)
-    receiver?.onHead(status, headers)
-    return 0
-  }
-  parser[HTTPParser.kOnBody] = (chunk) => {
-    if (!isWhole) receiver?.onData(chunk)
-  }
-  parser[HTTPParser.kOnMessageComplete] = () => {
-    if (hasHead) isWhole = true
+  constructor(HTTPParser: ParserClass, origin: Endpoint, pool: PoolEvents) {
+    this.#pool = pool
+    this.#isTls = origin.certified !== undefined
+    this.#parser = createResponseParser(HTTPParser, {
+      onHead: (status, headers) => this.#receiver?.onHead(status, headers),
+      onData: (chunk) => this.#receiver?.onData(chunk),
+    })
+    const { address: hostname, port } = origin
+    Bun.connect({ hostname, port, socket: this.#handlers(), ...tlsOptions(origin) }).catch((error) => {
+      pool.connected()
+      this.#fail(error)
+    })
   }
 
-  function close(): void {
-    isClosed = true
+  start(request: HttpRequest, receiver: ResponseHandler): Abort {
+    const bytes = bytesOf(request)
+    this.#receiver = receiver
+    this.#parser.restart()
+    if (this.#isReady) this.#write(bytes)
+    else this.#unsent = bytes
+    return () => {
+      if (this.#receiver !== receiver) return
+      this.#receiver = undefined
+      this.close()
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
     // Removed from the pool at once: before the `close` event the pool could still hand it out.
-    leave(wire)
-    socket?.terminate()
+    this.#pool.leave(this)
+    this.#socket?.terminate()
   }
 
-  function fail(error: Error): void {
-    const told = receiver
-    receiver = undefined
-    close()
-    told?.onError(error)
+  #handlers(): Bun.SocketHandler<undefined> {
+    return {
+      open: (socket) => {
+        this.#socket = socket
+        // Aborted while connecting.
+        if (this.#isClosed) this.close()
+        else if (!this.#isTls) this.#begin()
+      },
+      // With TLS nothing is sent before this: the certificate has been verified for the name.
+      handshake: (_, isDone, problem) => {
+        if (isDone && problem === null) this.#begin()
+        else this.#fail(new CertificateError(problem))
+      },
+      data: (_, chunk) => this.#read(chunk),
+      drain: () => {
+        if (this.#unsent !== undefined) this.#write(this.#unsent)
+      },
+      end: () => this.#onEnd(),
+      close: () => {
+        if (!this.#isReady) this.#pool.connected()
+        this.#onEnd()
+      },
+      error: (_, error) => this.#fail(error),
+    }
   }
 
-  function end(mayKeep: boolean): void {
-    const told = receiver
-    receiver = undefined
-    const isKept = mayKeep && isReusable && unsent === undefined && keep(wire, keepMs)
-    if (!isKept) close()
-    told?.onEnd()
+  #begin(): void {
+    this.#isReady = true
+    this.#pool.connected()
+    if (this.#unsent !== undefined) this.#write(this.#unsent)
   }
 
-  function write(bytes: Buffer): void {
-    const written = socket?.write(bytes) ?? 0
-    unsent = written < bytes.length ? bytes.subarray(Math.max(written, 0)) : undefined
+  #write(bytes: Buffer): void {
+    const written = this.#socket?.write(bytes) ?? 0
+    this.#unsent = written < bytes.length ? bytes.subarray(Math.max(written, 0)) : undefined
   }
 
-  function begin(): void {
-    isReady = true
-    connected()
-    if (unsent !== undefined) write(unsent)
+  #read(chunk: Buffer): void {
+    // Bytes outside an exchange.
+    if (this.#receiver === undefined) {
+      this.close()
+      return
+    }
+    const read = this.#parser.read(chunk)
+    // The receiver has aborted the exchange.
+    if (this.#receiver === undefined) return
+    if (read === 'whole') this.#end(this.#parser.isReusable())
+    else if (read !== 'partial') this.#fail(read)
   }
 
-  const { address, port, certified, authorities } = origin
-  const handlers = {
-    open(opened: Bun.Socket) {
-      socket = opened
-      // Aborted while connecting.
-      if (isClosed) close()
-      else if (certified === undefined) begin()
-    },
-    handshake(_: Bun.Socket, isDone: boolean, problem: Error | null) {
-      if (isDone && problem === null) begin()
-      else fail(new CertificateError(problem))
-    },
-    data(_: Bun.Socket, chunk: Buffer) {
-      // Bytes outside an exchange.
-      if (receiver === undefined) return close()
-      let read: number | Error
-      try {
-        read = parser.execute(chunk)
-      } catch (thrown) {
-        read = thrown as Error
-      }
-      // The receiver has aborted the exchange.
-      if (receiver === undefined) return
-      if (!hasHead) headBytes += chunk.length
-      if (headBytes > upstreamHeadBytesMax) fail(new Error('its head is too long'))
-      else if (isWhole) end(read === chunk.length)
-      else if (typeof read !== 'number') fail(read)
-    },
-    drain() {
-      if (unsent !== undefined) write(unsent)
-    },
-    end() {
-      // For a response without a length, the end of the connection is its end.
-      if (receiver !== undefined && parser.finish() === undefined && isWhole) end(false)
-      else fail(new Error('it broke off'))
-    },
-    close() {
-      if (!isReady) connected()
-      handlers.end()
-    },
-    error: (_: Bun.Socket, error: Error) => fail(error),
+  /** The server has ended the connection. For a response without a length, that is its end. */
+  #onEnd(): void {
+    if (this.#receiver !== undefined && this.#parser.isWholeAtEnd()) this.#end(false)
+    else this.#fail(new Error('it broke off'))
   }
 
-  const wire: HttpConnection = {
-    start(request, told) {
-      const bytes = bytesOf(request)
-      receiver = told
-      headBytes = 0
-      hasHead = false
-      isWhole = false
-      isReusable = false
-      if (isReady) write(bytes)
-      else unsent = bytes
-      return () => {
-        if (receiver !== told) return
-        receiver = undefined
-        close()
-      }
-    },
-    close,
+  #end(isReusable: boolean): void {
+    const receiver = this.#receiver
+    this.#receiver = undefined
+    const isKept = isReusable && this.#unsent === undefined && this.#pool.keep(this, this.#parser.keepMs())
+    if (!isKept) this.close()
+    receiver?.onEnd()
   }
-  // With TLS, `begin` is called only after the certificate was verified for the name. An address has no SNI.
-  const named = certified !== undefined && isIP(certified) === 0 && { serverName: certified }
-  const ca = authorities !== undefined && { ca: [...authorities] }
-  const tls = certified !== undefined && { tls: { rejectUnauthorized: true, ...ca, ...named } }
-  Bun.connect({ hostname: address, port, socket: handlers, ...tls }).catch((error) => {
-    connected()
-    fail(error)
-  })
-  return wire
+
+  #fail(error: Error): void {
+    const receiver = this.#receiver
+    this.#receiver = undefined
+    this.close()
+    receiver?.onError(error)
+  }
+}
+
+function tlsOptions({ certified, authorities }: Endpoint) {
+  if (certified === undefined) return {}
+  // An address has no SNI.
+  const named = isIP(certified) === 0 && { serverName: certified }
+  return { tls: { rejectUnauthorized: true, ...(authorities && { ca: [...authorities] }), ...named } }
 }
 
 function bytesOf({ method, path, fields, content }: HttpRequest): Buffer {

@@ -5,9 +5,10 @@
 
 import { invalidRequest } from '../../errors.ts'
 import { indexEntriesExaminedMax } from '../../limits.ts'
+import { concatenate } from '../../storage/concatenated.ts'
 import { readConnection } from '../../storage/connections.ts'
 import { connectionKey, connectionsOf, connectionsVersionKey, idOfKey, prefixRange } from '../../storage/keys.ts'
-import { type ConcatenatedValues, concatenate, type Key, type Store } from '../../storage/store.ts'
+import type { ConcatenatedValues, Key, Store } from '../../storage/store.ts'
 import { readVersion } from '../../storage/versions.ts'
 import { createCursors } from './cursor.ts'
 import { successor, type WorkBudget } from './id-stream.ts'

@@ -40,7 +40,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
   return {
     async listConnections(request) {
       const context = await authorizer.authenticate(request) // 401
-      const namespace = await authorizer.namespace(context, pathSegments(request.url)[0], 'read') // 404, 403
+      const namespace = await authorizer.requireNamespace(context, pathSegments(request.url)[0], 'read') // 404, 403
       const query = readListQuery(request.url) // 400
       const { blocks, metadataFingerprint } = context.caller
       const list = lists.request({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
@@ -51,14 +51,14 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
 
     async getConnection(request) {
       const context = await authorizer.authenticate(request) // 401
-      const { stored } = await authorizer.connection(context, 'read') // 404, 403
+      const { stored } = await authorizer.requireConnection(context, 'read') // 404, 403
       refuseQuery(request.url) // 400
       return connectionResponse(stored.bytes)
     },
 
     async createConnection(request) {
       const context = await authenticateToWrite(request) // 401, 429
-      const namespace = await authorizer.namespace(context, pathSegments(request.url)[0], 'write') // 404, 403
+      const namespace = await authorizer.requireNamespace(context, pathSegments(request.url)[0], 'write') // 404, 403
       refuseQuery(request.url) // 400
       const write = readWrite(await readJsonBody(request)) // 400
       // The generated id may be taken; then another one is generated.
@@ -71,7 +71,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
     async replaceConnection(request) {
       const context = await authenticateToWrite(request) // 401, 429
       const [name, connectionId] = pathSegments(request.url)
-      const namespace = await authorizer.namespace(context, name, 'write') // 404, 403
+      const namespace = await authorizer.requireNamespace(context, name, 'write') // 404, 403
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
       refuseQuery(request.url) // 400
       const write = readWrite(await readJsonBody(request)) // 400
@@ -90,7 +90,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
     async deleteConnection(request) {
       let context = await authenticateToWrite(request) // 401, 429
       for (; ; context = await authorizer.authenticate(request)) {
-        const { stored, ...ref } = await authorizer.connection(context, 'write') // 404, 403
+        const { stored, ...ref } = await authorizer.requireConnection(context, 'write') // 404, 403
         refuseQuery(request.url) // 400
         if (!(await writer.delete(ref, stored, context))) continue
         const deleted: Deleted = { success: true }

@@ -71,7 +71,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     { request }: RequestContext,
   ): Promise<Uint8Array | 'conflict'> {
     const context = await authorizer.authenticate(request)
-    await authorizer.namespace(context, ref.namespace, 'write')
+    await authorizer.requireNamespace(context, ref.namespace, 'write')
     requireWritable(context, ref, connection)
     const after = { connection, privatePart: draft.privatePart }
     const change = connectionChange(ref.namespace, ref.connectionId, before, after, deps.quota)
@@ -98,9 +98,9 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     },
     async replace(write, ref, before, context) {
       // An id that the caller does not see must behave like a free one, so the checks of `create` run first and can
-      // throw 400 or 403; the 404 follows from `authorizer.stored`.
+      // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
       if (!sees(context, ref, before)) await draftWritable(write, ref, context)
-      authorizer.stored(context, ref, before, 'write')
+      authorizer.requireAccess(context, ref, before, 'write')
       const draft = draftChange(write, before, { ref, headersKey })
       const { status, serverInfo } = before.connection
       const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }

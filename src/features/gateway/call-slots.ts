@@ -3,7 +3,8 @@
 import { createShares, type Shares } from '../../http/shares.ts'
 import { concurrentCallsMax } from '../../limits.ts'
 import { once } from './once.ts'
-import { tooMany, type UpstreamCall } from './upstream-call.ts'
+import type { UpstreamCall } from './upstream-call.ts'
+import { tooMany } from './upstream-failure.ts'
 
 export interface CallSlots {
   /** Takes a slot. Returns a function that releases it; further calls do nothing. Throws `rate_limited`. */

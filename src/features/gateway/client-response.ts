@@ -7,13 +7,14 @@ import { eventStream, freshJson } from '../../http/respond.ts'
 import type { Shares } from '../../http/shares.ts'
 import { leadingSpacesMax, responseInOnePieceBytesMax } from '../../limits.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
-import { asBuffer } from '../../storage/store.ts'
+import { asBuffer } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parseResponse } from './filter-tools.ts'
 import { once } from './once.ts'
-import { discardBody } from './own-session.ts'
+import { discardBody } from './platform-session.ts'
 import { messageEvent, relayStream, rewriteEvents, streamInPieces } from './stream.ts'
-import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
+import type { UpstreamCall } from './upstream-call.ts'
+import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts'
 
 export interface ClientResponseOptions {
   /** Accounts for the bytes of responses that clients have not read yet. */
@@ -22,10 +23,14 @@ export interface ClientResponseOptions {
   readonly onStatus: (status: ConnectionStatus) => void
   /** Whether the client sent a session id that was valid. Then a 404 means that the session has ended. */
   readonly hasClientSession: boolean
-  /** Called once the client has read the response or disconnected; only after `onHeld`. */
-  readonly onEnd: () => void
-  /** Called if the response stays open after this function returns, so that `onEnd` will follow. */
-  readonly onHeld: () => void
+  /** Called once the client has read the response or disconnected, if the response holds the slot. */
+  readonly releaseSlot: () => void
+}
+
+export interface ClientResponse {
+  readonly response: Response
+  /** Whether the response stays open, and keeps its call slot until `releaseSlot` is called. */
+  readonly holdsSlot: boolean
 }
 
 /** Built once; a Response copies its headers. */
@@ -41,7 +46,7 @@ export async function clientResponse(
   response: UpstreamResponse,
   call: UpstreamCall,
   options: ClientResponseOptions,
-): Promise<Response> {
+): Promise<ClientResponse> {
   const { message } = call
   const { status, body } = response
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
@@ -55,11 +60,11 @@ export async function clientResponse(
   if (status >= 500) throw unusableUpstream(`answered ${status}`, message)
   if (status === 202 || status === 204) {
     discardBody(response)
-    return new Response(null, { status: 202, headers: acceptedHeaders })
+    return { response: new Response(null, { status: 202, headers: acceptedHeaders }), holdsSlot: false }
   }
   if (body instanceof ReadableStream) return streamResponse(body, call, options)
   const bytes = body ?? new Uint8Array(0)
-  if (status >= 400) return errorOf(bytes, status, type, call, options)
+  if (status >= 400) return { response: errorOf(bytes, status, type, call, options), holdsSlot: false }
   if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
   return wholeResponse(bytes, call, options)
 }
@@ -76,20 +81,19 @@ function authorizationRequired({ message: { id }, connection }: UpstreamCall, { 
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */
 function streamResponse(
   body: ReadableStream<Uint8Array>,
-  { message: { id }, rewrite, watch, onResponse }: UpstreamCall,
-  { onEnd, onHeld }: ClientResponseOptions,
-): Response {
-  onHeld()
+  { message: { id }, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
+  { releaseSlot }: ClientResponseOptions,
+): ClientResponse {
   const stream = relayStream(body, {
     onEnd() {
-      onEnd()
-      onResponse()
+      releaseSlot()
+      restoreIdleTimeout()
     },
     // The blank lines end an event that may have been cut off.
-    watch: (end) => watch((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
+    watch: (end) => watchAccess((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
     ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }),
   })
-  return new Response(stream, { headers: streamHeaders })
+  return { response: new Response(stream, { headers: streamHeaders }), holdsSlot: true }
 }
 
 /** The response to a 4xx: the upstream's JSON-RPC error, if the body is one. Throws PlatformError otherwise. */
@@ -109,26 +113,26 @@ function errorOf(
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
 async function wholeResponse(
   bytes: Uint8Array,
-  { message, rewrite, holder, onResponse }: UpstreamCall,
-  { memory, onEnd, onHeld }: ClientResponseOptions,
-): Promise<Response> {
+  { message, rewrite, holder, restoreIdleTimeout }: UpstreamCall,
+  { memory, releaseSlot }: ClientResponseOptions,
+): Promise<ClientResponse> {
   try {
     const text = await rewrite?.(asBuffer(bytes).toString())
     // An array of messages is not a valid response to a single request.
     if (text === undefined && !startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
     const whole = text === undefined ? asBuffer(bytes) : Buffer.from(text)
     if (whole.length <= responseInOnePieceBytesMax) {
-      return new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
+      const response = new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
+      return { response, holdsSlot: false }
     }
     if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
-    onHeld()
     // Only the client is waited for now, so the idle timeout applies again.
-    onResponse()
+    restoreIdleTimeout()
     const onRead = once(() => {
       memory.giveBack(holder, whole.length)
-      onEnd()
+      releaseSlot()
     })
-    return new Response(streamInPieces(whole, onRead), { headers: jsonHeaders })
+    return { response: new Response(streamInPieces(whole, onRead), { headers: jsonHeaders }), holdsSlot: true }
   } catch (error) {
     if (error instanceof SyntaxError) throw unusableUpstream('does not speak MCP', message)
     throw error

@@ -13,6 +13,7 @@ import type { Turns } from '../../http/turns.ts'
 import { parsedResponseMemoryFactor, slowBodyMs } from '../../limits.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
 import { restrictsTools, speaksOfArguments } from '../../policy/tools.ts'
+import { equalBytes } from '../../storage/bytes.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
@@ -52,9 +53,9 @@ export interface AuthorizedCall {
 }
 
 /** Authorizes a request by its credential and path, before the body is read. Throws 401, 404, 403. */
-export async function authorizeCall(deps: GatewayDeps, request: Request): Promise<AuthorizedCall> {
-  const context = await deps.authorizer.authenticate(request)
-  return { context, connection: await deps.authorizer.connection(context, 'execute'), at: deps.monotonic() }
+export async function authorizeCall(deps: GatewayDeps, request: Request, isRepeated = false): Promise<AuthorizedCall> {
+  const context = await deps.authorizer.authenticate(request, isRepeated)
+  return { context, connection: await deps.authorizer.requireConnection(context, 'execute'), at: deps.monotonic() }
 }
 
 /**
@@ -62,7 +63,7 @@ export async function authorizeCall(deps: GatewayDeps, request: Request): Promis
  * removed. Throws what `authorizeCall` throws.
  */
 export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Promise<AuthorizedCall> {
-  return deps.monotonic() - call.at > slowBodyMs ? authorizeCall(deps, call.context.request) : call
+  return deps.monotonic() - call.at > slowBodyMs ? authorizeCall(deps, call.context.request, true) : call
 }
 
 /**
@@ -95,8 +96,10 @@ export async function forward(
       message.method === undefined && sessionId !== null && typeof sessions.open(sessionKey, sessionId) === 'object',
   } as const
   const decision = await turns.run(caller, decideOnMessage(caller.blocks, access))
-  // An expensive policy is evaluated in turns, so time may have passed.
-  await reauthorize(deps, call)
+  // An expensive policy is evaluated in turns, so time may have passed. If the connection has changed meanwhile,
+  // perhaps to another URL, the message is decided on anew.
+  const current = await reauthorize(deps, call)
+  if (!isSameConnection(current, call)) return forward(deps, current, message, headers)
   if (!decision.allowed) {
     deps.denials.policy(request, caller, access, decision)
     throw new PlatformError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
@@ -142,7 +145,7 @@ export async function forward(
   const response = await proxy.send({
     ref,
     connection,
-    ownHeaders: openHeaders(privatePart, ref, headersKey),
+    connectionHeaders: openHeaders(privatePart, ref, headersKey),
     sessionKey,
     holder: caller,
     message,
@@ -150,12 +153,12 @@ export async function forward(
     via,
     signal: () => request.signal,
     rewrite,
-    watch: (end) =>
+    watchAccess: (end) =>
       streams.watch(
-        () => authorizeCall(deps, request),
+        () => authorizeCall(deps, request, true),
         (why) => end(endOfStream(why)),
       ),
-    onResponse: disableIdleTimeout(request),
+    restoreIdleTimeout: disableIdleTimeout(request),
   })
   try {
     // A caller that was revoked during the call receives no result of it.
@@ -199,6 +202,13 @@ async function readWithin<T>(memory: Shares, holder: Holder, characters: number,
   } finally {
     memory.giveBack(holder, amount)
   }
+}
+
+function isSameConnection(
+  { connection: { stored: a } }: AuthorizedCall,
+  { connection: { stored: b } }: AuthorizedCall,
+) {
+  return a === b || (equalBytes(a.bytes, b.bytes) && equalBytes(a.privateBytes, b.privateBytes ?? null))
 }
 
 /** The error sent as the last event of a stream whose authorization failed. */

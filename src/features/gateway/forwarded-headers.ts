@@ -10,7 +10,7 @@ import type { UpstreamCall } from './upstream-call.ts'
  * the result are lower case.
  */
 export function forwardedHeaders(
-  { headers, message, ownHeaders }: Pick<UpstreamCall, 'headers' | 'message' | 'ownHeaders'>,
+  { headers, message, connectionHeaders }: Pick<UpstreamCall, 'headers' | 'message' | 'connectionHeaders'>,
   more: Readonly<Record<string, string>>,
 ): Record<string, string> {
   const forwarded: Record<string, string> = {
@@ -21,7 +21,7 @@ export function forwardedHeaders(
     if (isForwarded(name, message.era)) forwarded[name] = value
   })
   Object.assign(forwarded, more)
-  for (const [name, value] of Object.entries(ownHeaders)) forwarded[name.toLowerCase()] = value
+  for (const [name, value] of Object.entries(connectionHeaders)) forwarded[name.toLowerCase()] = value
   return forwarded
 }
 

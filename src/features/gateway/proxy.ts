@@ -1,21 +1,21 @@
 /**
  * Sends one message to a connection's upstream, within a session if one is needed, and returns the client's response.
  * The bytes that the policy was evaluated on are the bytes sent. A request is retried only after a 404 for an unknown
- * own session, and a `tools/call` never.
+ * platform session, and a `tools/call` never.
  */
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
-import { PlatformError } from '../../errors.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
-import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
+import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
-import { discardBody, openOwnSession, type Post } from './own-session.ts'
-import type { OwnSession, Sessions } from './sessions.ts'
-import { sessionExpired, tooMany, type UpstreamCall, unusableUpstream } from './upstream-call.ts'
+import { discardBody, openPlatformSession, type Post } from './platform-session.ts'
+import type { PlatformSession, Sessions } from './sessions.ts'
+import type { UpstreamCall } from './upstream-call.ts'
+import { sessionExpired, unusableUpstream, upstreamFailure } from './upstream-failure.ts'
 
 export interface UpstreamProxy {
   /**
@@ -42,7 +42,7 @@ type Session =
   /** Opened by the client. `id` is the upstream's session id. */
   | { readonly kind: 'client'; readonly id: string }
   /** Opened by the platform, for a client that sends no session id. */
-  | { readonly kind: 'own'; readonly session: OwnSession }
+  | { readonly kind: 'platform'; readonly session: PlatformSession }
   /** The message needs no session: it is `initialize`, or stateless. */
   | { readonly kind: 'none' }
 
@@ -63,8 +63,8 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
     })
   }
 
-  function ownSession(call: UpstreamCall): Promise<OwnSession> {
-    return sessions.own(call.holder.keyId, call.sessionKey, () => openOwnSession(call, post, turns))
+  function platformSession(call: UpstreamCall): Promise<PlatformSession> {
+    return sessions.platform(call.holder.keyId, call.sessionKey, () => openPlatformSession(call, post, turns))
   }
 
   /**
@@ -78,64 +78,63 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
     if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
     if (typeof opened === 'object') return { kind: 'client', id: opened.id }
     if (message.era === 'stateless' || message.method === 'initialize') return { kind: 'none' }
-    return { kind: 'own', session: await ownSession(call) }
+    return { kind: 'platform', session: await platformSession(call) }
   }
 
   /**
-   * Sends the message. If the upstream no longer knows the own session (404), opens a new one and sends again. A
+   * Sends the message. If the upstream no longer knows the platform session (404), opens a new one and sends again. A
    * `tools/call` is not repeated: the 404 does not prove that nothing was executed, so the caller must decide.
    */
   async function sendWithRetry(call: UpstreamCall, session: Session): Promise<UpstreamResponse> {
     const response = await post(call, call.message.bytes, sessionHeaders(call, session))
-    if (response.status !== 404 || session.kind !== 'own' || session.session.id === null) return response
+    if (response.status !== 404 || session.kind !== 'platform' || session.session.id === null) return response
     const { message, holder, sessionKey } = call
     sessions.forget(holder.keyId, sessionKey, session.session)
-    const renewed = await ownSession(call)
+    const renewed = await platformSession(call)
     if (message.method === 'tools/call') {
       throw unusableUpstream('had ended the session. A new one is open: call again', message)
     }
-    return post(call, message.bytes, sessionHeaders(call, { kind: 'own', session: renewed }))
+    return post(call, message.bytes, sessionHeaders(call, { kind: 'platform', session: renewed }))
   }
 
   return {
     async send(call) {
       // Taken within the `try`: a call that gets no slot has the runtime's idle timeout back too.
       let release = () => {}
-      // Set when the response outlives this call; then its end releases the slot.
-      let isHeld = false
+      // True once the response outlives this call; then its end releases the slot.
+      let holdsSlot = false
       try {
         release = slots.acquire(call)
         const session = await sessionOf(call)
         const received = await sendWithRetry(call, session)
         // Before the response is begun: one that is begun holds its slot until the client has read it.
         const sessionId = clientSessionId(sessions, call, session, received)
-        const response = await clientResponse(received, call, {
+        const answered = await clientResponse(received, call, {
           memory,
           onStatus: (status) => onStatus(call.ref, status),
           hasClientSession: session.kind === 'client',
-          onEnd: release,
-          onHeld() {
-            isHeld = true
-          },
+          releaseSlot: release,
         })
+        holdsSlot = answered.holdsSlot
+        const { response } = answered
         const { 'mcp-protocol-version': protocolVersion } = received.headers
         if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
         if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
         if (call.connection.status.state !== 'connected' && response.ok) onStatus(call.ref, { state: 'connected' })
         return response
       } catch (thrown) {
-        throw errorFor(thrown, call, onStatus)
+        throw upstreamFailure(thrown, call, onStatus)
       } finally {
-        if (!isHeld) {
+        if (!holdsSlot) {
           release()
-          call.onResponse()
+          call.restoreIdleTimeout()
         }
       }
     },
   }
 }
 
-/** The client's own `MCP-Protocol-Version`, if sent, takes precedence over that of the own session. */
+/** The client's own `MCP-Protocol-Version`, if sent, takes precedence over that of the platform session. */
 function sessionHeaders({ headers }: UpstreamCall, session: Session): Record<string, string> {
   if (session.kind === 'none') return {}
   if (session.kind === 'client') return { 'mcp-session-id': session.id }
@@ -163,18 +162,4 @@ function clientSessionId(
   if (sealed !== undefined) return sealed
   discardBody(received)
   throw unusableUpstream('has a session id that is too long', message)
-}
-
-/** The error for this message, with its id. Requests that waited for the same session share one thrown error. */
-function errorFor(thrown: unknown, { message, ref }: UpstreamCall, onStatus: ProxyOptions['onStatus']): unknown {
-  if (thrown instanceof PlatformError) return thrown.withId(message.id)
-  if (!(thrown instanceof UpstreamError)) return thrown
-  const { kind, message: what } = thrown
-  const { id } = message
-  // Caused by the client, so the connection's state stays as it is.
-  if (kind === 'gone') return new PlatformError('upstream_error', 'The client disconnected', { id })
-  if (kind === 'busy') return tooMany(`The upstream’s response was not read: ${what}`, message)
-  if (kind === 'late') return new PlatformError('upstream_timeout', `The upstream: ${what}`, { id })
-  onStatus(ref, { state: 'error', message: `The server could not be reached: ${what}` })
-  return new PlatformError('upstream_error', `The upstream cannot be reached: ${what}`, { id })
 }

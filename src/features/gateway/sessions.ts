@@ -1,6 +1,6 @@
 /**
  * Upstream sessions in the handshake era, of two kinds. A client session is opened by the client with `initialize`; an
- * own session is opened by the platform for clients that send no session id.
+ * platform session by the platform, for clients that send no session id.
  *
  * A client receives the upstream's session id sealed with its session key (`sessionKeyOf` in forward.ts) as associated
  * data. So a caller cannot use another caller's session, and client sessions need no server-side state: they are never
@@ -12,7 +12,7 @@ import { openSealed, seal } from '../../auth/secrets.ts'
 import { holdersWithSessionsMax, sessionsKeptMax, upstreamSessionIdCharsMax } from '../../limits.ts'
 
 /** A session that the platform opened. `id` is null if the upstream keeps no sessions. */
-export interface OwnSession {
+export interface PlatformSession {
   readonly id: string | null
   readonly protocolVersion: string
 }
@@ -27,37 +27,41 @@ export interface Sessions {
    */
   open(sessionKey: string, given: string): { readonly id: string } | 'expired' | 'foreign'
   /**
-   * The own session for this session key; `open` is called if there is none. Concurrent calls share one promise, and
-   * reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's many sessions do not
+   * The platform session for this session key; `open` is called if there is none. Concurrent calls share one promise,
+   * and reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's many sessions do not
    * evict another's; beyond `holdersWithSessionsMax` keys, all sessions of the key unused longest are dropped.
    */
-  own(keyId: string, sessionKey: string, open: () => Promise<OwnSession>): Promise<OwnSession>
-  /** Drops an own session that the upstream no longer knows. */
-  forget(keyId: string, sessionKey: string, session: OwnSession): void
+  platform(keyId: string, sessionKey: string, open: () => Promise<PlatformSession>): Promise<PlatformSession>
+  /** Drops a platform session that the upstream no longer knows. */
+  forget(keyId: string, sessionKey: string, session: PlatformSession): void
 }
 
 /** Distinguishes session ids that were sealed here from ids that a client invented. */
 const prefix = 'postern.'
 
 /** Keyed by session key. The value is a promise while the session is being opened. */
-type OwnSessions = LRUCache<string, OwnSession | Promise<OwnSession>>
+type PlatformSessions = LRUCache<string, PlatformSession | Promise<PlatformSession>>
 
 /** `key` is the encryption key for session ids; see auth/secrets.ts. */
 export function createSessions(key: Buffer): Sessions {
-  const byApiKey = new LRUCache<string, OwnSessions>({ max: holdersWithSessionsMax })
+  const byApiKey = new LRUCache<string, PlatformSessions>({ max: holdersWithSessionsMax })
 
-  function sessionsOf(keyId: string): OwnSessions {
+  function sessionsOf(keyId: string): PlatformSessions {
     const kept = byApiKey.get(keyId)
-    const sessions: OwnSessions = kept ?? new LRUCache({ max: sessionsKeptMax })
+    const sessions: PlatformSessions = kept ?? new LRUCache({ max: sessionsKeptMax })
     if (kept === undefined) byApiKey.set(keyId, sessions)
     return sessions
   }
 
-  function openInto(sessions: OwnSessions, sessionKey: string, open: () => Promise<OwnSession>): Promise<OwnSession> {
+  function openInto(
+    sessions: PlatformSessions,
+    sessionKey: string,
+    open: () => Promise<PlatformSession>,
+  ): Promise<PlatformSession> {
     const opening = open()
     sessions.set(sessionKey, opening)
     // The entry may have been evicted or replaced in the meantime; then it is left alone. A failure is not cached.
-    const settle = (session?: OwnSession) => {
+    const settle = (session?: PlatformSession) => {
       if (sessions.peek(sessionKey) !== opening) return
       if (session === undefined) sessions.delete(sessionKey)
       else sessions.set(sessionKey, session)
@@ -76,7 +80,7 @@ export function createSessions(key: Buffer): Sessions {
       const id = openSealed(key, Buffer.from(given.slice(prefix.length), 'base64url'), sessionKey)
       return id === undefined ? 'expired' : { id }
     },
-    async own(keyId, sessionKey, open) {
+    async platform(keyId, sessionKey, open) {
       const sessions = sessionsOf(keyId)
       return sessions.get(sessionKey) ?? openInto(sessions, sessionKey, open)
     },

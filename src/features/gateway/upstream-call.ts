@@ -1,7 +1,7 @@
-/** One message to a connection's upstream, with its caller's context; and the errors that sending it can produce. */
+/** One message to a connection's upstream, with its caller's context. */
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
-import { PlatformError } from '../../errors.ts'
+import type { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../http/shares.ts'
 import type { Connection } from '../../model/connection.ts'
 import type { Message } from './message.ts'
@@ -10,8 +10,8 @@ import type { Rewrite } from './stream.ts'
 export interface UpstreamCall {
   readonly ref: ConnectionRef
   readonly connection: Connection
-  /** The connection's own headers, decrypted. */
-  readonly ownHeaders: Readonly<Record<string, string>>
+  /** The headers stored with the connection, decrypted. */
+  readonly connectionHeaders: Readonly<Record<string, string>>
   /** Identifies the owner of a session; see `sessionKeyOf` in forward.ts. */
   readonly sessionKey: string
   /** The call counts against this holder's share of slots and memory. */
@@ -27,24 +27,9 @@ export interface UpstreamCall {
   readonly rewrite: Rewrite | undefined
   /**
    * Calls `end` once the credential or connection of an open stream is no longer valid. Returns a function that stops
-   * it.
+   * watching.
    */
-  readonly watch: (end: (why: PlatformError) => void) => () => void
+  readonly watchAccess: (end: (why: PlatformError) => void) => () => void
   /** Called once nothing is pending except the client reading the response. */
-  readonly onResponse: () => void
-}
-
-/** `upstream_error`: the upstream responded, and the response cannot be used. `what` completes "The upstream …". */
-export function unusableUpstream(what: string, { id }: Pick<Message, 'id'>): PlatformError {
-  return new PlatformError('upstream_error', `The upstream ${what}`, { id })
-}
-
-/** `rate_limited`: the caller has used up its share of something. */
-export function tooMany(what: string, { id }: Pick<Message, 'id'>): PlatformError {
-  return new PlatformError('rate_limited', `${what}: try again`, { id })
-}
-
-/** `session_not_found`: tells an MCP client to send `initialize` again. */
-export function sessionExpired({ id }: Pick<Message, 'id'>): PlatformError {
-  return new PlatformError('session_not_found', 'The session has ended: initialize again', { id })
+  readonly restoreIdleTimeout: () => void
 }

@@ -11,9 +11,9 @@ import { mockAnswersBytesMax, mockServersKeptMax } from '../../limits.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import { asBuffer } from '../../storage/store.ts'
-import { type Arguments, type MockAnswer, mockAnswer, type Tool } from './answer.ts'
+import { asBuffer } from '../../storage/bytes.ts'
 import { type MockCall, serverIdentity } from './call.ts'
+import { type Arguments, chooseAnswer, type MockAnswer, type Tool } from './choose-answer.ts'
 
 export interface Mocks {
   /** The response to a message. Undefined if the server is no longer registered. */
@@ -90,7 +90,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   }
 
   async function make(key: string, { server: { detail, recorded }, scenario, tool, given }: Asked): Promise<Ready> {
-    const answer = await mockAnswer({ server: detail.qualifiedName, scenario, tool, given, recorded })
+    const answer = await chooseAnswer({ server: detail.qualifiedName, scenario, tool, given, recorded })
     const result = 'result' in answer ? answer.result : {}
     const { _meta } = result as { _meta?: object }
     const stateless = {

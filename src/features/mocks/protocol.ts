@@ -6,8 +6,8 @@
 import { createMcpHandler, isInitializeRequest, ProtocolError, Server } from '@modelcontextprotocol/server'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import type { Arguments, MockAnswer } from './answer.ts'
 import { type MockCall, serverIdentity } from './call.ts'
+import type { Arguments, MockAnswer } from './choose-answer.ts'
 
 type CallTool = (name: string, given: Arguments) => Promise<MockAnswer>
 

@@ -6,7 +6,7 @@
 import { isIP } from 'node:net'
 import { extname } from 'node:path'
 import { didYouMean } from '../../schema/near-name.ts'
-import { asBuffer } from '../../storage/store.ts'
+import { asBuffer } from '../../storage/bytes.ts'
 import { hostOf, refusalOf } from '../../upstream/addresses.ts'
 import { type FixtureProblem, recordAt } from './problem.ts'
 import type { FixtureFile } from './schema.ts'

@@ -11,6 +11,7 @@ import { removedNamesShownMax, removedWarnMin } from '../../limits.ts'
 import type { ApiKey } from '../../model/registry.ts'
 import type { Log } from '../../ops/log.ts'
 import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ahead.ts'
+import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion, usageCount } from '../../storage/connections.ts'
 import {
   aheadKey,
@@ -38,7 +39,7 @@ import {
   readApiKey,
   serverEntry,
 } from '../../storage/registry-records.ts'
-import { type Check, type Entry, equalBytes, type Key, type Store } from '../../storage/store.ts'
+import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
 import type { Fixtures } from './read.ts'

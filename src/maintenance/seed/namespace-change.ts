@@ -4,9 +4,10 @@
  */
 
 import type { Connection } from '../../model/connection.ts'
+import { equalBytes } from '../../storage/bytes.ts'
 import { readConnection, termsOf } from '../../storage/connections.ts'
 import { connectionKey, connectionPrivateKey, termBytes } from '../../storage/keys.ts'
-import { type Entry, equalBytes, type Key, type Store } from '../../storage/store.ts'
+import type { Entry, Key, Store } from '../../storage/store.ts'
 import { besideServer, type EncodedConnection, type ReadyNamespace } from './encode.ts'
 import { createTermOrder, type TermOrder } from './term-order.ts'
 

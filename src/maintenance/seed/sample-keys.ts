@@ -3,9 +3,10 @@
 import keys from '../../../fixtures/keys.json' with { type: 'json' }
 import { apiKeyDigest } from '../../auth/api-key.ts'
 import { isLive } from '../../auth/authenticate.ts'
+import { asBuffer } from '../../storage/bytes.ts'
 import { apiKeyDigestKey, apiKeyKey } from '../../storage/keys.ts'
 import { readApiKey } from '../../storage/registry-records.ts'
-import { asBuffer, type Store } from '../../storage/store.ts'
+import type { Store } from '../../storage/store.ts'
 
 const sampleKeys: readonly string[] = keys.apiKeys.map(({ key }) => key)
 

@@ -1,7 +1,9 @@
 /** Applies a Write inside an LMDB transaction: all checks first, then the changes. */
 
 import { freeBytesMin, reservedBytesMin } from '../../limits.ts'
-import { applyCounts, type Committed, checkKey, equalBytes, type Key, type Write } from '../store.ts'
+import { equalBytes } from '../bytes.ts'
+import { applyCounts } from '../counts.ts'
+import { type Committed, checkKey, type Key, type Write } from '../store.ts'
 import { appendChecksum, noKey, verifyChecksum } from './checksum.ts'
 import { requireFreeSpace } from './free-space.ts'
 import type { Records } from './records.ts'

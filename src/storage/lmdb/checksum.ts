@@ -4,7 +4,8 @@
  * and takes 0.5 µs for 16 kB; it does not protect against an attacker who can write the file.
  */
 
-import { asBuffer, type Key, StoreError } from '../store.ts'
+import { asBuffer } from '../bytes.ts'
+import { type Key, StoreError } from '../store.ts'
 import { createScratchBuffer } from './scratch-buffer.ts'
 
 const checksumBytes = 8

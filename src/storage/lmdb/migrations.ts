@@ -3,8 +3,9 @@
  * transaction when it is opened, if the caller allows it. A store of a newer version is refused unchanged.
  */
 
+import { asBuffer } from '../bytes.ts'
 import { connections, prefixRange, privates } from '../keys.ts'
-import { asBuffer, StoreError } from '../store.ts'
+import { StoreError } from '../store.ts'
 import { createUsageCounter } from '../usage.ts'
 import { appendChecksum, noKey, tryVerifyChecksum } from './checksum.ts'
 import { type Bytes, openBytes, type Root } from './root.ts'

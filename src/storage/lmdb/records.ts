@@ -3,7 +3,9 @@
  * snapshot; the store does.
  */
 
-import { type ConcatenatedValues, concatenate, copyBytes, type Key, type Range } from '../store.ts'
+import { copyBytes } from '../bytes.ts'
+import { concatenate } from '../concatenated.ts'
+import type { ConcatenatedValues, Key, Range } from '../store.ts'
 import { verifyChecksum } from './checksum.ts'
 import type { Bytes } from './root.ts'
 import type { SegmentReader, Take } from './segment-reader.ts'

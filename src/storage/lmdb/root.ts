@@ -1,7 +1,8 @@
 /** Opens LMDB. All callers use the same settings, because several processes share the file. */
 
 import type { Database, RootDatabase } from 'lmdb'
-import { copyBytes, type Key } from '../store.ts'
+import { copyBytes } from '../bytes.ts'
+import type { Key } from '../store.ts'
 import { unpackAddonIn } from './addon.ts'
 
 /** Keys are raw bytes. lmdb-js reads beyond the end of a key when it compares, so eight zero bytes follow each. */

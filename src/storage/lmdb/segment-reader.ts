@@ -1,7 +1,8 @@
 /** Reads segments (`segments.ts`) in LMDB's mapped memory and copies only what was requested. */
 
 import { wrapBytesMax } from '../../limits.ts'
-import { type ConcatenatedValues, comma, concatenatedIn, type Key, type Range } from '../store.ts'
+import { comma, concatenatedIn } from '../concatenated.ts'
+import type { ConcatenatedValues, Key, Range } from '../store.ts'
 import { noKey, verifyChecksum } from './checksum.ts'
 import { type Bytes, keyEncoder, type Root } from './root.ts'
 import { Segment } from './segments.ts'

@@ -10,7 +10,9 @@
  */
 
 import { segmentSpillBytes } from '../../limits.ts'
-import { asBuffer, comma, copyBytes, type Entry, type Key } from '../store.ts'
+import { asBuffer, copyBytes } from '../bytes.ts'
+import { comma } from '../concatenated.ts'
+import type { Entry, Key } from '../store.ts'
 import { createScratchBuffer } from './scratch-buffer.ts'
 
 /**

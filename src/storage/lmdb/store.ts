@@ -7,11 +7,11 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../errors.ts'
 import { wrapBytesMax } from '../../limits.ts'
+import { copyBytes } from '../bytes.ts'
+import { concatenatedIn } from '../concatenated.ts'
 import {
   type Committed,
   type ConcatenatedValues,
-  concatenatedIn,
-  copyBytes,
   type Entry,
   type Key,
   type LocalReads,

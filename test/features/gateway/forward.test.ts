@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
-import { connectionChange } from '../../../src/storage/connections.ts'
+import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import type { UpstreamRequest, UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
@@ -12,13 +12,16 @@ import { connection } from '../connections/world.ts'
 let platform: TestPlatform
 let answer: (request: UpstreamRequest) => UpstreamResponse
 let sent = 0
+let urls: string[] = []
 
 beforeEach(async () => {
   sent = 0
+  urls = []
   platform = await createTestPlatform({
     upstream: {
       async send(request) {
         sent += 1
+        urls.push(request.url)
         return answer(request)
       },
     },
@@ -58,6 +61,34 @@ test('a credential that ends while the upstream answers is told nothing of the a
   later = 2000
   const ended = await send(token)
   expect([ended.status, ended.text.includes('secret'), isLetGo]).toEqual([401, false, true])
+})
+
+test('a connection that gets another URL while the policy is evaluated is called at that URL', async () => {
+  await connect({ state: 'connected' }, { mcpUrl: 'https://old.example/mcp' })
+  answer = ({ body }) =>
+    String(body).includes('initialize')
+      ? { status: 400, headers: {}, body: undefined }
+      : { status: 202, headers: {}, body: undefined }
+  const costly = Array.from({ length: 3 }, (_, index) => ({
+    rpcReqMatch: { 'params.name': `(a|b)*a(a|b){${200 + index}}[a-c]*` },
+  }))
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: costly })
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 3,
+    method: 'tools/call',
+    params: { name: 'ab'.repeat(500) },
+  })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const answering = platform.fetch('/connect/ada/one/mcp', { method: 'POST', headers, body })
+  // The body has been read, and the evaluation has begun.
+  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  expect(urls).toEqual([])
+  const before = await findConnection(platform.store, 'ada', 'one')
+  const moved = { ...connection('one'), status: { state: 'connected' }, mcpUrl: 'https://new.example/mcp' } as const
+  await platform.store.commit(connectionChange('ada', 'one', before, { connection: moved, privatePart: {} }))
+  platform.now += 100
+  expect([(await answering).status, new Set(urls)]).toEqual([202, new Set(['https://new.example/mcp'])])
 })
 
 describe('nothing is sent', () => {

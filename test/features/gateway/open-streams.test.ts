@@ -20,11 +20,14 @@ const headers = (key: string) => ({ authorization: `Bearer ${key}`, 'content-typ
 const say = (text: string) => upstream.enqueue(Buffer.from(`data: ${text}\n\n`))
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-beforeEach(async () => {
+beforeEach(() => start())
+
+async function start(rates: { failures?: number } = {}): Promise<void> {
   isLetGo = false
   ticks = []
   let isThere = false
   platform = await createTestPlatform({
+    rates,
     every: (_, act) => {
       ticks.push(act)
       return () => void ticks.splice(ticks.indexOf(act), 1)
@@ -47,7 +50,7 @@ beforeEach(async () => {
   const body = JSON.stringify({ mcpUrl: 'https://tools.example.com/mcp', metadata: { team: 'ops' } })
   await platform.fetch('/connect/northwind/tools', { method: 'PUT', headers: headers(sampleKeys.ada), body })
   isThere = true
-})
+}
 
 async function opened(credential: string) {
   const response = await platform.fetch('/connect/northwind/tools/mcp', {
@@ -117,6 +120,23 @@ describe('a stream ends', () => {
     const { jti, par } = platform.audited.findLast(({ event }) => event === 'token.minted') ?? {}
     return `.${Buffer.from(JSON.stringify({ jti, par })).toString('base64url')}.`
   }
+})
+
+test('those that end with their token do not use up what the address may get wrong', async () => {
+  const refusedBeforeTheLimit = async (streams: number) => {
+    await start({ failures: 1 })
+    const token = await mintToken(platform.fetch, sampleKeys.ada)
+    const open = []
+    for (let i = 0; i < streams; i += 1) open.push(await opened(token))
+    await revokeToken(platform.store, claimsOf(token).jti, { exp: undefined, nowSeconds: startOfTime / 1000 })
+    await tick()
+    for (const { read } of open) expect(await read()).toContain('error')
+    const status = async () => (await platform.fetch('/connect/northwind/tools', { headers: headers(token) })).status
+    let refused = 0
+    while ((await status()) === 401) refused += 1
+    return refused
+  }
+  expect(await refusedBeforeTheLimit(4)).toBe(await refusedBeforeTheLimit(0))
 })
 
 test('each is looked at until it is over, and nothing is when none is open', async () => {

@@ -116,7 +116,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
     proxy.send({
       ref: { namespace: 'acme', connectionId: 'one' },
       connection: connection('one'),
-      ownHeaders: {},
+      connectionHeaders: {},
       sessionKey: 'one',
       holder: { keyId: 'key', family: 'key' },
       message: messageOf(bytesOf(JSON.stringify({ jsonrpc: '2.0', id: 7, ...body }))),
@@ -124,8 +124,8 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       via: undefined,
       signal: undefined,
       rewrite: undefined,
-      watch: () => () => {},
-      onResponse: () => {
+      watchAccess: () => () => {},
+      restoreIdleTimeout: () => {
         seen.done += 1
       },
       ...more,

@@ -1,12 +1,12 @@
 /** Sessions of upstreams: whose they are, and when they are opened. */
 
 import { expect, test } from 'bun:test'
-import { createSessions, type OwnSession } from '../../../src/features/gateway/sessions.ts'
+import { createSessions, type PlatformSession } from '../../../src/features/gateway/sessions.ts'
 import { upstreamSessionIdCharsMax } from '../../../src/limits.ts'
 import { seed } from '../../support/platform.ts'
 
 const sessions = () => createSessions(seed('session key'))
-const session = (id: string): OwnSession => ({ id, protocolVersion: '2025-06-18' })
+const session = (id: string): PlatformSession => ({ id, protocolVersion: '2025-06-18' })
 
 test('a session that a client was given opens for its key alone', () => {
   const given = sessions().seal('ada one', 'upstream-1') ?? ''
@@ -27,33 +27,33 @@ test('an id that is too long is given to nobody', () => {
 test('two that need a session at once wait for the same, and the next has it', async () => {
   const own = sessions()
   let opened = 0
-  const { promise, resolve } = Promise.withResolvers<OwnSession>()
+  const { promise, resolve } = Promise.withResolvers<PlatformSession>()
   const open = () => {
     opened += 1
     return promise
   }
-  const both = [own.own('key', 'a', open), own.own('key', 'a', open)]
+  const both = [own.platform('key', 'a', open), own.platform('key', 'a', open)]
   resolve(session('s1'))
   expect(await Promise.all(both)).toEqual([session('s1'), session('s1')])
-  expect(await own.own('key', 'a', open)).toEqual(session('s1'))
+  expect(await own.platform('key', 'a', open)).toEqual(session('s1'))
   expect(opened).toBe(1)
   // Of another key, and of another connection, it is another.
-  await own.own('key', 'b', open)
-  await own.own('other', 'a', open)
+  await own.platform('key', 'b', open)
+  await own.platform('other', 'a', open)
   expect(opened).toBe(3)
 })
 
 test('a session that could not be opened is tried again', async () => {
   const own = sessions()
-  await expect(own.own('key', 'a', () => Promise.reject(new Error('down')))).rejects.toThrow('down')
-  expect(await own.own('key', 'a', async () => session('s1'))).toEqual(session('s1'))
+  await expect(own.platform('key', 'a', () => Promise.reject(new Error('down')))).rejects.toThrow('down')
+  expect(await own.platform('key', 'a', async () => session('s1'))).toEqual(session('s1'))
 })
 
 test('a session that has ended is forgotten, and the one that came after it is not', async () => {
   const own = sessions()
-  const first = await own.own('key', 'a', async () => session('s1'))
+  const first = await own.platform('key', 'a', async () => session('s1'))
   own.forget('key', 'a', first)
-  const second = await own.own('key', 'a', async () => session('s2'))
+  const second = await own.platform('key', 'a', async () => session('s2'))
   own.forget('key', 'a', first)
-  expect(await own.own('key', 'a', async () => session('s3'))).toBe(second)
+  expect(await own.platform('key', 'a', async () => session('s3'))).toBe(second)
 })

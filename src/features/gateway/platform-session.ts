@@ -1,5 +1,5 @@
 /**
- * Opens the platform's own session with an upstream, for clients that send no session id (MCP 2025-11-25, lifecycle).
+ * Opens the platform's platform session with an upstream, for clients that send no session id (MCP 2025-11-25, lifecycle).
  */
 
 import type { Turns } from '../../http/turns.ts'
@@ -7,7 +7,7 @@ import { protocolVersionCharsMax } from '../../limits.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
 import { parseWork } from './filter-tools.ts'
-import type { OwnSession } from './sessions.ts'
+import type { PlatformSession } from './sessions.ts'
 import { messagesOf } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
@@ -25,7 +25,7 @@ const handshakeVersion = '2025-11-25'
  * Sends `initialize` and, if the upstream returns a session id, `notifications/initialized`. Rejects with
  * UpstreamError, and with PlatformError for a response that cannot be parsed.
  */
-export async function openOwnSession(call: UpstreamCall, post: Post, turns: Turns): Promise<OwnSession> {
+export async function openPlatformSession(call: UpstreamCall, post: Post, turns: Turns): Promise<PlatformSession> {
   const params = { protocolVersion: handshakeVersion, capabilities: {}, clientInfo: { name: 'postern', version } }
   const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
   // Without the client's MCP headers, which describe its own request, and without its abort signal: other requests may

@@ -1,0 +1,88 @@
+/** Parses the responses of one connection by the runtime's llhttp, one response at a time. */
+
+import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
+import { headersOf, keepMsOf } from './head.ts'
+import type { ResponseHandler } from './http-connection.ts'
+import type { ParserClass } from './http-parser.ts'
+
+export interface ResponseParser {
+  /** Prepares for the response to the next request. */
+  restart(): void
+  /**
+   * Parses a chunk. `whole`: the response is complete. An Error: it is not a response, or could be read differently by
+   * another parser.
+   */
+  read(chunk: Buffer): 'partial' | 'whole' | Error
+  /** Whether the end of the connection completes the response, as it does for a response without a length. */
+  isWholeAtEnd(): boolean
+  /** Whether the server allows keep-alive, and has sent nothing after the response. */
+  isReusable(): boolean
+  /** How long the server keeps an unused connection, in milliseconds. */
+  keepMs(): number
+}
+
+export function createResponseParser(
+  HTTPParser: ParserClass,
+  { onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>,
+): ResponseParser {
+  let rawHeaders: string[] = []
+  /** Bytes received before the head was complete. */
+  let headBytes = 0
+  let hasHead = false
+  let isWhole = false
+  let isReusable = false
+  let keepMs = socketIdleMs
+
+  const parser = new HTTPParser()
+  parser.initialize(HTTPParser.RESPONSE, {}, upstreamHeadBytesMax)
+  // A second message begins after the response.
+  parser[HTTPParser.kOnMessageBegin] = () => {
+    if (isWhole) isReusable = false
+  }
+  parser[HTTPParser.kOnHeaders] = (more) => {
+    if (!hasHead) rawHeaders.push(...more)
+  }
+  parser[HTTPParser.kOnHeadersComplete] = (version, _, last = [], __, ___, status, ____, isUpgrade, keepsAlive) => {
+    const headers = headersOf(rawHeaders.length === 0 ? last : [...rawHeaders, ...last])
+    rawHeaders = []
+    if (isUpgrade || version !== 1) throw new Error('it speaks another protocol')
+    // Informational responses (1xx) precede the final one.
+    if (isWhole || status < 200) return 0
+    hasHead = true
+    isReusable = keepsAlive
+    keepMs = keepMsOf(headers)
+    onHead(status, headers)
+    return 0
+  }
+  parser[HTTPParser.kOnBody] = (chunk) => {
+    if (!isWhole) onData(chunk)
+  }
+  parser[HTTPParser.kOnMessageComplete] = () => {
+    if (hasHead) isWhole = true
+  }
+
+  return {
+    restart() {
+      headBytes = 0
+      hasHead = false
+      isWhole = false
+      isReusable = false
+    },
+    read(chunk) {
+      let read: number | Error
+      try {
+        read = parser.execute(chunk)
+      } catch (thrown) {
+        read = thrown as Error
+      }
+      if (!hasHead) headBytes += chunk.length
+      if (headBytes > upstreamHeadBytesMax) return new Error('its head is too long')
+      if (!isWhole) return typeof read === 'number' ? 'partial' : read
+      if (read !== chunk.length) isReusable = false
+      return 'whole'
+    },
+    isWholeAtEnd: () => parser.finish() === undefined && isWhole,
+    isReusable: () => isReusable,
+    keepMs: () => keepMs,
+  }
+}
