@@ -287,7 +287,7 @@ export const admissionUrlCharsMax = 512
 /** Ours: server details with an admission, counted for each caller. Past it: read again. */
 export const detailsKeptBytesMax = 16 * MB
 /** Ours: list URLs requested once, a few hundred bytes each; a page is cached at its second request. Past it: all are forgotten at once. */
-export const pageAdmissionsMax = 1000
+export const pagesRequestedOnceMax = 1000
 /** Ours: cached pages of lists. Past it: built again. */
 export const pageCacheBytesMax = 16 * MB
 /** Ours: issued cursors in decoded form, some hundred bytes each. Past it: decrypted again. */

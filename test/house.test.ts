@@ -136,6 +136,17 @@ test('every room says what it is in one place', () => {
   }
 })
 
+test('every file that a README of a room names is there', () => {
+  const readmes = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('README.md'))
+  expect(readmes.length).toBeGreaterThan(10)
+  for (const readme of readmes) {
+    for (const [, name = ''] of readFileSync(join(root, readme), 'utf8').matchAll(/`([\w./-]+\.ts)`/g)) {
+      const places = [join(root, readme, '..', name), join(root, name), join(root, '..', name)]
+      expect({ readme, name, isThere: places.some(existsSync) }).toEqual({ readme, name, isThere: true })
+    }
+  }
+})
+
 test('lines are no wider than the house, comments included', () => {
   for (const file of files) {
     const wide = textOf(file)

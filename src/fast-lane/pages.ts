@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import type { ConnectionLists, ListRequest, Page } from '../features/connections/list.ts'
 import { isUnchanged, privateJson } from '../http/respond.ts'
-import { pageAdmissionsMax, pageCacheBytesMax } from '../limits.ts'
+import { pageCacheBytesMax, pagesRequestedOnceMax } from '../limits.ts'
 import { connectionsVersionKey } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import type { LocalVersions } from './versions.ts'
@@ -59,7 +59,7 @@ export function createPages(
       kept.set(cacheKey, page)
       return page
     }
-    if (requested.size >= pageAdmissionsMax) requested.clear()
+    if (requested.size >= pagesRequestedOnceMax) requested.clear()
     requested.set(cacheKey, version)
     return undefined
   }

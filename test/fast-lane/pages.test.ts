@@ -9,7 +9,7 @@ import { createCallers } from '../../src/fast-lane/callers.ts'
 import { createPages } from '../../src/fast-lane/pages.ts'
 import { createLocalVersions } from '../../src/fast-lane/versions.ts'
 import type { ListRequest, Page } from '../../src/features/connections/list.ts'
-import { admissionUrlCharsMax, pageAdmissionsMax } from '../../src/limits.ts'
+import { admissionUrlCharsMax, pagesRequestedOnceMax } from '../../src/limits.ts'
 import { connectionsVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { LocalReads } from '../../src/storage/store.ts'
@@ -75,7 +75,7 @@ test('what was asked for once is remembered for a thousand pages', async () => {
     for (let i = 0; i < count; i += 1) pages.remember(list(`walk ${i}`), page('1'))
   }
   pages.remember(list('a'), page('1'))
-  walk(pageAdmissionsMax - 1)
+  walk(pagesRequestedOnceMax - 1)
   pages.remember(list('a'), page('1'))
   expect(ask('a')).toBeDefined()
 })

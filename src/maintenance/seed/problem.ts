@@ -9,6 +9,11 @@ export interface FixtureProblem extends Problem {
   readonly record?: string | undefined
 }
 
+/** Where a problem is: the file, the place in it, and the record at that place. */
+export function positionIn(file: string, document: unknown, place: string): Omit<FixtureProblem, 'message'> {
+  return { file, place, record: recordAt(document, place) }
+}
+
 /** One line: `a.json: connections[13].mcpUrl (acme/notes): is missing`. */
 export function fixtureProblemLine({ file, place, record, message }: FixtureProblem): string {
   const where = record === undefined || place === '' ? place : `${place} (${record})`

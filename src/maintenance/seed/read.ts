@@ -13,7 +13,7 @@ import { validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
 import { type EncodedConnections, encodeConnections } from './encode.ts'
-import { type FixtureProblem, recordAt } from './problem.ts'
+import { type FixtureProblem, positionIn } from './problem.ts'
 import { createReferences } from './references.ts'
 import { FixtureApiKey, FixtureConnection, FixtureFile, FixtureOrganization, FixtureServer } from './schema.ts'
 import type { SourceFile } from './source-files.ts'
@@ -254,10 +254,6 @@ class FixtureReader {
   #report(place: string, message: string): void {
     this.#problems.push({ ...positionIn(this.#file, this.#document, place), message })
   }
-}
-
-function positionIn(file: string, document: unknown, place: string) {
-  return { file, place, record: recordAt(document, place) }
 }
 
 /** Connections between two reports of progress. */
