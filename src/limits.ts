@@ -202,7 +202,7 @@ export const statusesKeptMax = 20_000
 export const leadingSpacesMax = 64 * kB
 /** Ours: a larger response is written in pieces, to know when the client has read it. Within it: the system's socket buffers hold it. */
 export const responseInOnePieceBytesMax = 256 * kB
-/** Ours: pages of a server's tools that `.tools` reads. Past it: later pages are omitted. */
+/** Ours: pages of a server's tools that `.tools` reads. Past it: 502. */
 export const toolPagesMax = 100
 /** Ours: upstreams for which a pool of connections is kept, for a few seconds. Past it: the least recently used pool is evicted. */
 export const upstreamPoolsMax = 1000

@@ -3,13 +3,13 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Observer } from '../app.ts'
-import { CommandError } from '../errors.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import type { Guard } from '../http/guard.ts'
 import { registryVersionKey } from '../storage/keys.ts'
 import { requireFreeSpace } from '../storage/lmdb/free-space.ts'
 import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
+import { listenError } from './listen-error.ts'
 
 /** A running listener. `observer` receives the events to count. */
 export interface MetricsServer {
@@ -75,8 +75,6 @@ export async function serveMetrics(
     })
     return { observer: metrics, url: urlOf(host, server.port ?? 0), stop: () => void server.stop(true) }
   } catch (error) {
-    throw new CommandError(`cannot listen on ${host}:${port}: choose another with --metrics-listen`, 1, {
-      cause: error,
-    })
+    throw listenError(error, host, port, '--metrics-listen')
   }
 }

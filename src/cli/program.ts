@@ -34,14 +34,6 @@ export function createProgram(context: Context): Command {
       writeErr: context.terminal.stderr,
       getOutHelpWidth: columns,
       getErrHelpWidth: columns,
-      // One line, like all our errors, including Commander's suggestion.
-      outputError: (text, write) =>
-        write(
-          `${text
-            .trim()
-            .replace(/^error: /, '')
-            .replaceAll('\n', ' ')}; run \`postern --help\` for the list\n`,
-        ),
     })
     .exitOverride()
   addServeCommands(postern, context)
@@ -52,7 +44,22 @@ export function createProgram(context: Context): Command {
   addDataCommands(postern, context)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
+  pointToHelp(postern, 'postern')
   return postern
+}
+
+/** Ends each usage error with the command that prints the help. One line, Commander's suggestion included. */
+function pointToHelp(command: Command, name: string): void {
+  command.configureOutput({
+    outputError: (text, write) => {
+      const problem = text
+        .trim()
+        .replace(/^error: /, '')
+        .replaceAll('\n', ' ')
+      write(`${problem}; run \`${name} --help\` for the list\n`)
+    },
+  })
+  for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`)
 }
 
 /** A command with subcommands, such as `keys`. */

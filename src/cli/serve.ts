@@ -25,6 +25,7 @@ import { version } from '../version.ts'
 import { type ServeConfig, urlOf } from './config.ts'
 import { firstStart, recordBaseUrl } from './first-start.ts'
 import { greeting } from './greeting.ts'
+import { listenError } from './listen-error.ts'
 import { checkSampleKeys, fixtureLoader, type LoadFixtures } from './load-fixtures.ts'
 import { serveMetrics } from './metrics-listener.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
@@ -220,16 +221,7 @@ function listen({ host, port }: ServeConfig) {
       error: (thrown) => errorResponse(asPlatformError(thrown)),
     })
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const busy = code === 'EADDRINUSE'
-    const why = code === 'ENOENT' || code === 'EADDRNOTAVAIL' ? 'this machine has no such address' : message
-    throw new CommandError(
-      busy
-        ? `port ${port} on ${host} is taken: stop what uses it, or choose another with --port (0 picks a free one)`
-        : `cannot listen on ${host}:${port}: ${why}; choose with --host and --port`,
-      1,
-      { cause: error },
-    )
+    throw listenError(error, host, port, '--host and --port')
   }
 }
 

@@ -14,7 +14,12 @@ describe('one clear line and an exit code', () => {
     env?: Record<string, string>,
   ][] = [
     ['an unknown command', 2, /unknown command 'nope'/, () => ['nope']],
-    ['an unknown flag', 2, /^unknown option '--nope'; run `postern --help` for the list\n$/, () => ['serve', '--nope']],
+    [
+      'an unknown flag',
+      2,
+      /^unknown option '--nope'; run `postern serve --help` for the list\n$/,
+      () => ['serve', '--nope'],
+    ],
     ['no command', 2, /Usage: postern/, () => []],
     ['a write rate that is none', 2, /--write-rate -1: must be a number/, () => ['serve', '--write-rate', '-1']],
     [
@@ -115,6 +120,10 @@ describe('one clear line and an exit code', () => {
     const busy = await run(other, ['serve', '--data', other.data, ...samePort(server)])
     expect(busy).toMatchObject({ code: 1, stdout: '' })
     expect(busy.stderr).toMatch(/^port \d+ on 127\.0\.0\.1 is taken: .*--port.*\n$/)
+    const address = `127.0.0.1:${new URL(server.url).port}`
+    const metrics = await run(other, ['serve', '--data', other.data, '--port', '0', '--metrics-listen', address])
+    expect(metrics).toMatchObject({ code: 1, stdout: '' })
+    expect(metrics.stderr).toMatch(/^port \d+ on 127\.0\.0\.1 is taken: .*--metrics-listen.*\n$/m)
     const second = await run(place, ['serve', '--data', place.data, '--port', '0'])
     expect(second).toMatchObject({ code: 1, stdout: '' })
     expect(second.stderr).toMatch(/^another postern serves the data folder .*--data\n$/)

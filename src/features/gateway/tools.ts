@@ -30,10 +30,9 @@ interface Tool {
 }
 
 /**
- * `getTool` returns the tool of this name, or else the group of tools below it as `{tools}`, or else 404. Listing stops
- * silently after `toolPagesMax` pages or `upstreamBodyTimeoutMs`: then later pages are missing. It throws
- * `upstream_error` past `toolsCharsMax` or `toolsListedMax`, and `rate_limited` if the caller's share of memory is used
- * up.
+ * `getTool` returns the tool of this name, or else the group of tools below it as `{tools}`, or else 404. Listing
+ * throws `upstream_error` past `toolPagesMax`, `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past
+ * `upstreamBodyTimeoutMs`, and `rate_limited` if the caller's share of memory is used up.
  */
 export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'getTool' | 'callTool'> {
   return {
@@ -83,7 +82,9 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     const until = performance.now() + upstreamBodyTimeoutMs
     let cursor: unknown
     try {
-      for (let page = 0; page < toolPagesMax && performance.now() < until; page += 1) {
+      for (let page = 0; page < toolPagesMax; page += 1) {
+        if (performance.now() >= until)
+          throw new PlatformError('upstream_timeout', 'The upstream: its list of tools took too long')
         const answer = await ask(call, 'tools/list', cursor === undefined ? {} : { cursor })
         const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
         if (!deps.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
@@ -95,9 +96,11 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
         for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
         if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
         cursor = result.nextCursor
-        if (typeof cursor !== 'string') break
+        // Some servers send an empty cursor with the last page.
+        if (typeof cursor !== 'string' || cursor === '') return tools
       }
-      return tools
+      // A list without its last pages would look complete.
+      throw upstreamError(`The upstream’s tool list has more than ${toolPagesMax} pages`)
     } finally {
       deps.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
     }

@@ -16,7 +16,7 @@ interface Operation {
   readonly description: string
   readonly parameters?: readonly { readonly name: string; readonly in: string; readonly description: string }[]
   readonly requestBody?: { readonly content: Content }
-  readonly responses: Readonly<Record<string, { readonly description: string; readonly content: Content }>>
+  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>
 }
 
 type Content = Readonly<Record<string, { readonly schema: object; readonly example?: object }>>
@@ -89,7 +89,8 @@ function exampleOf({ method, path, requestBody, security }: Placed, baseUrl: str
 }
 
 /** Links to the schema, or to its alternatives. */
-function reference(content: Content): string {
+function reference(content: Content | undefined): string {
+  if (content === undefined) return 'no body'
   const { $ref, anyOf } = (content['application/json']?.schema ?? {}) as { $ref?: string; anyOf?: { $ref?: string }[] }
   const names = [$ref, ...(anyOf ?? []).map((one) => one.$ref)].flatMap((ref) => ref?.split('/').at(-1) ?? [])
   return names.map((name) => `<a href="#${text(name)}"><code>${text(name)}</code></a>`).join(' or ')

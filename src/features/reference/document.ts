@@ -88,6 +88,8 @@ interface Words {
   readonly answer: TSchema
   /** The status of success; 200 if left out. */
   readonly status?: number
+  /** The other statuses of success: what each says, and whether its body is `answer` or there is none. */
+  readonly otherStatuses?: Readonly<Record<number, { readonly description: string; readonly hasBody: boolean }>>
   /** The body of errors, where it is not the one that the table of operations implies. */
   readonly error?: TSchema
   readonly errors: Readonly<Record<number, string>>
@@ -206,11 +208,12 @@ const words: Readonly<Record<DocumentedId, Words>> = {
   replaceConnection: {
     summary: 'Make a connection of this id, or change it',
     description:
-      'Answers 201 for one that is new and 200 for one that was there. A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they were made.',
+      'A field that is left out keeps its value; `metadata` and `headers` are replaced whole, and null clears them; `server` and `mock` stay as they were made.',
     parameters: connectionPath,
     body: ConnectionWrite,
     example: { mcpUrl: 'https://mcp.example.com/mcp', name: 'Notes' },
     answer: Connection,
+    otherStatuses: { 201: { description: 'Made', hasBody: true } },
     errors: { ...makeErrors, 409: 'The connection has another `mcpUrl`' },
   },
   deleteConnection: {
@@ -223,11 +226,12 @@ const words: Readonly<Record<DocumentedId, Words>> = {
   callMcp: {
     summary: 'Speak MCP through a connection',
     description:
-      'Streamable HTTP, in the handshake revisions and in 2026-07-28: one JSON-RPC message. Answers JSON or `text/event-stream`; 202 for a notification. Every message is held to the token’s policy, `rpcReqMatch` included, and `tools/list` shows what the token could call.',
+      'Streamable HTTP, in the handshake revisions and in 2026-07-28: one JSON-RPC message. Answers JSON or `text/event-stream`. Every message is held to the token’s policy, `rpcReqMatch` included, and `tools/list` shows what the token could call.',
     parameters: connectionPath,
     body: RpcMessage,
     example: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
     answer: RpcAnswer,
+    otherStatuses: { 202: { description: 'A notification or a response was accepted', hasBody: false } },
     errors: {
       ...denied,
       400: 'The body is not a JSON-RPC message, or the headers contradict it',
@@ -330,6 +334,7 @@ function describeOperation(operationId: DocumentedId) {
     example,
     answer,
     status = 200,
+    otherStatuses = {},
     error,
     errors,
   } = words[operationId]
@@ -338,6 +343,9 @@ function describeOperation(operationId: DocumentedId) {
   })
   const responses: Record<string, object> = {
     [status]: { description: status === 201 ? 'Made' : 'OK', content: json(answer) },
+  }
+  for (const [status, { description, hasBody }] of Object.entries(otherStatuses)) {
+    responses[status] = { description, ...(hasBody && { content: json(answer) }) }
   }
   for (const [status, text] of Object.entries(errors)) {
     responses[status] = { description: text, content: json(error ?? errorSchemaOf(operationId)) }

@@ -292,14 +292,17 @@ describe('.tools of a real upstream', () => {
     expect((await send(path)).body).toEqual({ tools: [{ name: 'a' }] })
   })
 
-  test('that has pages without end is listed for a hundred of them', async () => {
+  test('that has pages without end is not listed as if a hundred of them were all', async () => {
     const path = await connected()
     let pages = 0
     manner = ({ id, method }) => {
       if (method === 'tools/list') pages += 1
       return answer(id, { tools: [{ name: `t${pages}` }], nextCursor: String(pages) })
     }
-    expect((await send(path)).body.tools).toHaveLength(toolPagesMax)
+    expect(await send(path)).toMatchObject({
+      status: 502,
+      body: { message: 'The upstream’s tool list has more than 100 pages' },
+    })
     expect(pages).toBe(toolPagesMax)
   })
 

@@ -1,0 +1,16 @@
+/** What to tell the operator when an address cannot be listened on. */
+
+import { CommandError } from '../errors.ts'
+
+/** `flags`: where to choose another address, such as `--port`; the message ends with it. */
+export function listenError(error: unknown, host: string, port: number, flags: string): CommandError {
+  const { code, message } = error as NodeJS.ErrnoException
+  const why = code === 'ENOENT' || code === 'EADDRNOTAVAIL' ? 'this machine has no such address' : message
+  return new CommandError(
+    code === 'EADDRINUSE'
+      ? `port ${port} on ${host} is taken: stop what uses it, or choose another with ${flags} (port 0 picks a free one)`
+      : `cannot listen on ${host}:${port}: ${why}; choose with ${flags}`,
+    1,
+    { cause: error },
+  )
+}
