@@ -11,8 +11,8 @@ import { createRegistry } from './auth/registry.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { PlatformError } from './errors.ts'
 import { createFastLane } from './fast-lane/fast-lane.ts'
+import { connectionHandlers } from './features/connections/handlers.ts'
 import { createConnectionLists } from './features/connections/list.ts'
-import { connectionHandlers } from './features/connections/routes.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
 import { mcpHandlers } from './features/gateway/mcp.ts'
 import { createOpenStreams, type Every } from './features/gateway/open-streams.ts'
@@ -20,9 +20,9 @@ import { createProxy } from './features/gateway/proxy.ts'
 import { createSessions } from './features/gateway/sessions.ts'
 import { toolHandlers } from './features/gateway/tools.ts'
 import { createMocks } from './features/mocks/mocks.ts'
-import { referenceHandlers } from './features/reference/routes.ts'
-import { serverHandlers } from './features/servers/routes.ts'
-import { tokenHandlers } from './features/tokens/routes.ts'
+import { referenceHandlers } from './features/reference/handlers.ts'
+import { serverHandlers } from './features/servers/handlers.ts'
+import { tokenHandlers } from './features/tokens/handlers.ts'
 import type { Signers } from './features/tokens/signers.ts'
 import { asPlatformError, errorResponse } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
@@ -48,7 +48,7 @@ export interface AppDeps {
   readonly guard: Guard
   readonly audit: Audit
   readonly rates: Rates
-  /** What a namespace may contain; then creating connections is refused. */
+  /** The most that a namespace may contain. Beyond it, creating connections is refused. */
   readonly quota: Quota
   /** Signs tokens. */
   readonly signers: Pick<Signers, 'sign'>
@@ -150,7 +150,7 @@ export function createApp(deps: AppDeps): App {
 
   /** The response for anything thrown while handling a request. */
   function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
-    const error = storeIsAway(thrown) ?? asPlatformError(thrown)
+    const error = unavailableError(thrown) ?? asPlatformError(thrown)
     // Only our own failures are logged; an upstream's show in the connection's state.
     if (error.code === 'internal' || error.code === 'unavailable') middleware.noteError(request, thrown)
     return errorResponse(error, shape)
@@ -161,7 +161,7 @@ export function createApp(deps: AppDeps): App {
       ...connectionHandlers({
         authorizer,
         lists,
-        onPage: fastLane?.rememberPage ?? forgotten,
+        onPage: fastLane?.rememberPage ?? noop,
         denials,
         audit,
         store,
@@ -173,7 +173,7 @@ export function createApp(deps: AppDeps): App {
       }),
       ...mcpHandlers(gateway),
       ...toolHandlers(gateway),
-      ...serverHandlers({ authorizer, denials, onDetails: fastLane?.rememberDetails ?? forgotten }),
+      ...serverHandlers({ authorizer, denials, onDetails: fastLane?.rememberDetails ?? noop }),
       ...tokenHandlers({
         authenticator: { ...authenticator, authenticate: authorizer.authenticate },
         signers: deps.signers,
@@ -195,16 +195,18 @@ export function createApp(deps: AppDeps): App {
   }
 }
 
-function forgotten(): void {}
+function noop(): void {}
 
-/** The error format before an operation was chosen. Never JSON-RPC: the request may not be from an MCP client. */
+/**
+ * The error format for requests that the guard refuses. Never JSON-RPC: the request may not be from an MCP client.
+ */
 function shapeOutsideOf(request: Request): ErrorShape {
   const shape = errorsOf(pathOf(request.url))
   return shape === 'server' ? shape : undefined
 }
 
 /** 503 for a failing store. Except for a damaged record: that is permanent, so it is a 500, with details in the log. */
-function storeIsAway(thrown: unknown): PlatformError | undefined {
+function unavailableError(thrown: unknown): PlatformError | undefined {
   if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
   return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })
 }

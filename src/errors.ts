@@ -4,14 +4,14 @@
  */
 
 /**
- * Every error that a client can receive: its HTTP status and its JSON-RPC code. `httpCode` is the error sent in its
- * place by operations whose errors are `{error, message}`, if those do not have it.
+ * Every error that a client can receive: its HTTP status and its JSON-RPC code. `outsideRpc`: the error sent
+ * instead where the response is not JSON-RPC.
  */
 export const errorTable = {
   /** JSON-RPC 2.0, 5.1: Invalid Request. */
   invalid_request: { status: 400, rpcCode: -32_600 },
   /** JSON-RPC 2.0, 5.1: Parse error. */
-  parse_error: { status: 400, rpcCode: -32_700, httpCode: 'invalid_request' },
+  parse_error: { status: 400, rpcCode: -32_700, outsideRpc: 'invalid_request' },
   policy_too_large: { status: 400, rpcCode: -32_600 },
   unauthorized: { status: 401, rpcCode: -32_001 },
   /** The connection's upstream requires authorization. */
@@ -19,11 +19,11 @@ export const errorTable = {
   forbidden: { status: 403, rpcCode: -32_003 },
   not_found: { status: 404, rpcCode: -32_000 },
   /** An MCP client opens a new session on a 404. */
-  session_not_found: { status: 404, rpcCode: -32_001, httpCode: 'upstream_error' },
+  session_not_found: { status: 404, rpcCode: -32_001, outsideRpc: 'upstream_error' },
   method_not_allowed: { status: 405, rpcCode: -32_000 },
   conflict: { status: 409, rpcCode: -32_600 },
   /** The connection requires input. */
-  input_required: { status: 409, rpcCode: -32_002, httpCode: 'conflict' },
+  input_required: { status: 409, rpcCode: -32_002, outsideRpc: 'conflict' },
   too_large: { status: 413, rpcCode: -32_600 },
   rate_limited: { status: 429, rpcCode: -32_000 },
   internal: { status: 500, rpcCode: -32_603 },
@@ -31,8 +31,8 @@ export const errorTable = {
   unavailable: { status: 503, rpcCode: -32_000 },
   upstream_timeout: { status: 504, rpcCode: -32_000 },
   /** The connection leads back to this platform. */
-  loop_detected: { status: 508, rpcCode: -32_000, httpCode: 'upstream_error' },
-} as const satisfies Record<string, { status: number; rpcCode: number; httpCode?: string }>
+  loop_detected: { status: 508, rpcCode: -32_000, outsideRpc: 'upstream_error' },
+} as const satisfies Record<string, { status: number; rpcCode: number; outsideRpc?: string }>
 
 export type ErrorCode = keyof typeof errorTable
 

@@ -150,8 +150,8 @@ export const upstreamTimeoutDefaultSeconds = 60
 export const upstreamTimeoutMaxSeconds = 600
 /** Ours: one JSON-RPC request, large enough for a document in its arguments. Past it: 413. */
 export const rpcBodyBytesMax = MB
-/** Ours: a request body that arrives within this time needs no second authorization. Past it: authorize again before anything is called. */
-export const slowBodyMs = 50
+/** Ours: an authorization is good for this time, as for a body that arrives promptly. Past it: authorize again before the next step. */
+export const authorizationFreshMs = 50
 /** Ours: nesting of a JSON-RPC request: a few levels, plus those of its arguments. Past it: 400, -32700. */
 export const rpcDepthMax = 64
 /** Ours: keys of all objects in one body: 80,000 took 100 ms to parse. Past it: 400. */
@@ -272,7 +272,7 @@ export const auditTailBytes = 64 * kB
 export const callersCachedMax = 10_000
 /** Ours: memory of these callers; a parsed policy takes about ten times its token, at most 50 kB. Past it: looked up again. */
 export const callersCachedBytesMax = 64 * MB
-/** Ours: tokens that were accepted or minted here, recognized by their text. Past it: a forgotten token can be delayed by the failures of its key. */
+/** Ours: tokens that were accepted or minted here, recognized by their text. Past it: a noop token can be delayed by the failures of its key. */
 export const credentialsKnownBytesMax = 16 * MB
 /** Ours: compiled patterns, measured in instructions of about a hundred bytes. Past it: compiled again. */
 export const patternsKeptSizeMax = 200_000
@@ -286,7 +286,7 @@ export const admissionsKeptMax = 4000
 export const admissionUrlCharsMax = 512
 /** Ours: server details with an admission, counted for each caller. Past it: read again. */
 export const detailsKeptBytesMax = 16 * MB
-/** Ours: list URLs requested once, a few hundred bytes each; a page is cached at its second request. Past it: all are forgotten at once. */
+/** Ours: list URLs requested once, a few hundred bytes each; a page is cached at its second request. Past it: all are noop at once. */
 export const pagesRequestedOnceMax = 1000
 /** Ours: cached pages of lists. Past it: built again. */
 export const pageCacheBytesMax = 16 * MB

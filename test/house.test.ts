@@ -106,7 +106,7 @@ test('clocks and chance come in from the root', () => {
     'features/connections/id-stream.ts',
     'features/connections/list.ts',
     'features/gateway/stream.ts',
-    'features/gateway/tools.ts',
+    'features/gateway/tool-requests.ts',
     'maintenance/data-folder.ts',
     'upstream/addresses.ts',
     'upstream/deadline-clock.ts',

@@ -1,7 +1,7 @@
 /** Authorizes access to namespaces and connections. 404 always precedes 403, so that hidden things look absent. */
 
 import { forbidden, notFound } from '../errors.ts'
-import { pathSegments } from '../http/path.ts'
+import { namesInPath } from '../http/path.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import { type Access, type Decision, decide, decideOnConnection } from '../policy/decide.ts'
 import { findConnection, type StoredConnection } from '../storage/connections.ts'
@@ -50,14 +50,14 @@ export interface AuthorizerDeps {
   readonly authenticator: Pick<Authenticator, 'authenticate'>
   readonly store: Pick<Store, 'getMany'>
   /** Records every denial. */
-  readonly denials: Pick<Denials, 'policy'>
+  readonly denials: Pick<Denials, 'recordPolicyDenial'>
 }
 
 export function createAuthorizer({ authenticator, store, denials }: AuthorizerDeps): Authorizer {
   /** Throws the error for a denying decision, and records it: 404 if the thing must look absent, otherwise 403. */
   function enforce(decision: Decision, { caller, request }: RequestContext, access: Access): void {
     if (decision.allowed) return
-    denials.policy(request, caller, access, decision)
+    denials.recordPolicyDenial(request, caller, access, decision)
     throw decision.visible ? forbidden(decision) : notFound()
   }
 
@@ -84,7 +84,7 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       return namespace
     },
     async requireConnection(context, operation) {
-      const [first, connectionId] = pathSegments(context.request.url)
+      const [first, connectionId] = namesInPath(context.request.url)
       const namespace = await reachableNamespace(context, first)
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
       const found = await findConnection(store, namespace, connectionId)

@@ -9,27 +9,32 @@ import type { Caller } from './authenticate.ts'
 
 export interface Denials {
   /** An access that the policy denied. The caller's error may contain less. */
-  policy(request: Request, caller: Caller, access: Access, decision: Extract<Decision, { allowed: false }>): void
+  recordPolicyDenial(
+    request: Request,
+    caller: Caller,
+    access: Access,
+    decision: Extract<Decision, { allowed: false }>,
+  ): void
   /** A refused request for a token. */
-  mint(request: Request, caller: Caller, reason: string): void
+  recordMintRefusal(request: Request, caller: Caller, reason: string): void
   /** A write that was refused for a reason other than the policy: a rate limit, or a full namespace. */
-  write(request: Request, caller: Caller, namespace: string | undefined, reason: string): void
+  recordWriteRefusal(request: Request, caller: Caller, namespace: string | undefined, reason: string): void
 }
 
 /** Best effort: a denial is not delayed, nor turned into another error, if the audit log cannot be written. */
 export function createDenials(audit: Audit, requestId: (request: Request) => string): Denials {
   const about = (request: Request, { token }: Caller) => ({ requestId: requestId(request), jti: token?.jti })
   return {
-    policy(request, caller, access, refusal) {
+    recordPolicyDenial(request, caller, access, refusal) {
       const { namespace, resource, operation, metadata } = access
       const connectionId = typeof metadata === 'object' ? metadata.connectionId : undefined
       const constraint = constraintOf(refusal)
       const what = { namespace, connectionId, resource, operation, ...describeCall(access.rpc), constraint }
       audit.recordBestEffort('access.refused', caller, { ...about(request, caller), ...what })
     },
-    write: (request, caller, namespace, reason) =>
+    recordWriteRefusal: (request, caller, namespace, reason) =>
       audit.recordBestEffort('write.refused', caller, { ...about(request, caller), namespace, reason }),
-    mint: (request, caller, reason) =>
+    recordMintRefusal: (request, caller, reason) =>
       audit.recordBestEffort('token.refused', caller, { ...about(request, caller), reason }),
   }
 }

@@ -1,6 +1,6 @@
 /** The end of the output of `postern dev` and `make run`: commands to paste, and where the documentation is. */
 
-import type { Fixtures } from '../maintenance/seed/read.ts'
+import type { Fixtures } from '../maintenance/seed/read-fixtures.ts'
 
 /**
  * Commands to paste, after the line `first`: a list with a key of the fixtures, and a token with a narrower policy.

@@ -12,7 +12,7 @@ import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import { createShares } from '../http/shares.ts'
 import { idleTimeoutSeconds, pendingResponseBytesMax, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDataFolder } from '../maintenance/data-folder.ts'
-import { readFixtures } from '../maintenance/seed/read.ts'
+import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { openAuditLog } from '../ops/audit-log.ts'
@@ -159,9 +159,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     },
     async stop() {
       // Let requests finish; at the timeout, close their connections.
-      const timeoutMs = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
+      const timer = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
       await server.stop()
-      clearTimeout(timeoutMs)
+      clearTimeout(timer)
       await store.close()
       held.dispose()
     },

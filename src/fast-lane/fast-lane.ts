@@ -5,7 +5,7 @@
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorize.ts'
-import type { ConnectionLists, ListRequest, Page } from '../features/connections/list.ts'
+import type { ConnectionLists, Page, PreparedList } from '../features/connections/list.ts'
 import { privateJson } from '../http/respond.ts'
 import { connectionsKeptBytesMax, detailsKeptBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
@@ -22,7 +22,7 @@ export interface FastLane {
   /** Wraps an authorizer so that it caches callers, and connections that a caller may use. */
   authorizer(ordinary: Authorizer): Authorizer
   /** Called with each page that the ordinary path answered. */
-  rememberPage(context: RequestContext, list: ListRequest, page: Page): void
+  rememberPage(context: RequestContext, list: PreparedList, page: Page): void
   /** Called with each server's details that the ordinary path answered. */
   rememberDetails(context: RequestContext, json: Uint8Array): void
   /** Pages served from the cache (`hits`) and built (`misses`) since the start. */
@@ -46,7 +46,7 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
   const versions = createLocalVersions(local)
   const callers = createCallers(now)
   const pages = createPages(lists, local, versions)
-  const admittedLists = createAdmissions<ListRequest>()
+  const admittedLists = createAdmissions<PreparedList>()
   const admittedDetails = createAdmissions<Uint8Array>({ bytesMax: detailsKeptBytesMax, sizeOf: (json) => json.length })
   const allowed = createAdmissions<AllowedConnection>({
     bytesMax: connectionsKeptBytesMax,

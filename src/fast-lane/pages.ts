@@ -4,7 +4,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { ConnectionLists, ListRequest, Page } from '../features/connections/list.ts'
+import type { ConnectionLists, Page, PreparedList } from '../features/connections/list.ts'
 import { isUnchanged, privateJson } from '../http/respond.ts'
 import { pageCacheBytesMax, pagesRequestedOnceMax } from '../limits.ts'
 import { connectionsVersionKey } from '../storage/keys.ts'
@@ -13,9 +13,9 @@ import type { LocalVersions } from './versions.ts'
 
 export interface Pages {
   /** The response from the cache or a synchronous read. Undefined if the page needs an index plan, or was overtaken. */
-  respond(list: ListRequest, request: Request, requestId: () => string): Response | undefined
+  respond(list: PreparedList, request: Request, requestId: () => string): Response | undefined
   /** Called with each page that the ordinary path built. */
-  remember(list: ListRequest, page: Page): void
+  remember(list: PreparedList, page: Page): void
   statistics(): { readonly hits: number; readonly misses: number }
 }
 
@@ -50,7 +50,7 @@ export function createPages(
   let hits = 0
   let misses = 0
 
-  function remember({ cacheKey }: ListRequest, { body, etag, version }: Page): KeptPage | undefined {
+  function remember({ cacheKey }: PreparedList, { body, etag, version }: Page): KeptPage | undefined {
     misses += 1
     if (etag === undefined || version === '') return undefined
     if (requested.get(cacheKey) === version) {

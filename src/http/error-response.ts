@@ -2,7 +2,7 @@
 
 import { errorTable, PlatformError, type RpcId } from '../errors.ts'
 import type { Operation } from '../operations.ts'
-import { freshJson, json } from './respond.ts'
+import { json, noStoreJson } from './respond.ts'
 
 /** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
 export function asPlatformError(thrown: unknown): PlatformError {
@@ -17,7 +17,7 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
   // An internal error is not a response to the JSON-RPC message, so it is sent as plain HTTP.
   if (shape === 'rpc' && error.code !== 'internal') return rpcErrorResponse(error)
   const row = errorTable[error.code]
-  const code = 'httpCode' in row ? row.httpCode : error.code
+  const code = 'outsideRpc' in row ? row.outsideRpc : error.code
   const text = code === 'not_found' ? 'Server not found' : error.message
   const body = shape === 'server' ? { error: text } : { error: code, message: error.message }
   return new Response(JSON.stringify(body), {
@@ -40,7 +40,7 @@ function rpcErrorResponse(error: PlatformError): Response {
   return new Response(rpcErrorText(error, id), {
     status: errorTable[code].status,
     headers: {
-      ...freshJson,
+      ...noStoreJson,
       ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer error="invalid_token"' }),
       ...(code === 'forbidden' && { 'www-authenticate': 'Bearer error="insufficient_scope"' }),
       ...retryHeader(error),

@@ -5,8 +5,8 @@
 
 import { notFound } from '../errors.ts'
 
-/** The decoded segments of the path, without the first one. Throws `not_found` if one cannot be decoded. */
-export function pathSegments(url: string): string[] {
+/** The names in the path: its decoded segments without the first one. Throws `not_found` if one cannot be decoded. */
+export function namesInPath(url: string): string[] {
   try {
     const segments = pathOf(url).split('/').slice(2)
     return segments.some((segment) => segment.includes('%')) ? segments.map(decodeURIComponent) : segments

@@ -10,7 +10,7 @@ export const privateJson = {
 } as const
 
 /** For JSON that must not be cached. */
-export const freshJson = { 'content-type': json, 'cache-control': 'no-store' } as const
+export const noStoreJson = { 'content-type': json, 'cache-control': 'no-store' } as const
 
 /** For event streams. Without `X-Accel-Buffering`, nginx buffers events until the stream ends. */
 export const eventStream = {

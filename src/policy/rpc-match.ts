@@ -49,10 +49,10 @@ export function isParamsRule({ path }: RpcRule): boolean {
 
 /** True if the request matches the rule, or the rule does not apply to it. */
 export function rulePasses(rule: RpcRule, body: unknown): boolean {
-  return (isParamsRule(rule) && isHandshakeMethod(body)) || ruleMatches(rule, body)
+  return (isParamsRule(rule) && isPreliminary(body)) || ruleMatches(rule, body)
 }
 
-function isHandshakeMethod(body: unknown): boolean {
+function isPreliminary(body: unknown): boolean {
   if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'method')) return false
   const { method } = body as { method: unknown }
   if (typeof method !== 'string' || !preliminary.test(method)) return false

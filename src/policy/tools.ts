@@ -41,13 +41,13 @@ export function* toolVerdict({ asked, others }: ToolRules, tool: string): Genera
   return others
 }
 
-/** True if a block restricts requests. */
-export function restrictsTools(blocks: readonly Block[]): boolean {
+/** True if a block has rules about requests (`rpcReqMatch`). They decide which tools can be called. */
+export function hasRpcRules(blocks: readonly Block[]): boolean {
   return blocks.some(({ rpc }) => rpc !== undefined)
 }
 
 /** True if a block restricts a call's arguments. */
-export function speaksOfArguments(blocks: readonly Block[]): boolean {
+export function restrictsArguments(blocks: readonly Block[]): boolean {
   return blocks.some(({ rpc = [] }) => rpc.some(({ path }) => path.startsWith('params.arguments')))
 }
 

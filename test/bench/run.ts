@@ -254,10 +254,10 @@ async function inProcess(): Promise<void> {
   const lists = createConnectionLists(store, secrets.cursorKey)
   const page = (namespace: string, filters: readonly Filter[] = [], blocks: readonly Block[] = [], from?: string) => {
     const scope = { namespace, filters, blocks }
-    const { binding } = lists.request(scope, { limit: 100, filters, cursor: undefined }, '')
+    const { binding } = lists.prepare(scope, { limit: 100, filters, cursor: undefined }, '')
     const cursor = from === undefined ? undefined : createCursors(secrets.cursorKey).seal(binding, from)
     // Made each time, its cursor opened, as for a URL that nobody has asked before.
-    return () => lists.page(lists.request(scope, { limit: 100, filters, cursor }, ''))
+    return () => lists.readPage(lists.prepare(scope, { limit: 100, filters, cursor }, ''))
   }
   const at = (share: number) => `connection-${String(Math.floor(count * share)).padStart(8, '0')}`
 

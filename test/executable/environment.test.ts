@@ -118,7 +118,7 @@ describe.if(isHere('root that may mount'))('a disk that is nearly full (needs ro
 })
 
 describe.if(isHere('libfaketime'))('a clock that jumps (needs libfaketime)', () => {
-  test('ahead: tokens are over; back: they are not yet, and a revocation is not forgotten', async () => {
+  test('ahead: tokens are over; back: they are not yet, and a revocation is not noop', async () => {
     using place = workplace()
     const clock = join(place.folder, 'clock')
     const setClock = (offset: string) => writeFileSync(clock, `${offset}\n`)

@@ -91,7 +91,7 @@ test('a namespace that was lost, and did not go with its fixture, is no leftover
   using place = workplace()
   await serving(place, ['ada', 'eva'], make)
   await serving(place, ['ada'], gone)
-  // Once it was back, its going is forgotten.
+  // Once it was back, its going is noop.
   await serving(place, ['ada', 'eva'], gone)
   const store = openLmdbStore(join(place.data, 'store'))
   await store.commit({ deletes: [namespaceKey('eva')] })

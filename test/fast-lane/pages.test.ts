@@ -8,7 +8,7 @@ import { createAdmissions } from '../../src/fast-lane/admissions.ts'
 import { createCallers } from '../../src/fast-lane/callers.ts'
 import { createPages } from '../../src/fast-lane/pages.ts'
 import { createLocalVersions } from '../../src/fast-lane/versions.ts'
-import type { ListRequest, Page } from '../../src/features/connections/list.ts'
+import type { Page, PreparedList } from '../../src/features/connections/list.ts'
 import { admissionUrlCharsMax, pagesRequestedOnceMax } from '../../src/limits.ts'
 import { connectionsVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
@@ -25,7 +25,7 @@ function pagesOf() {
   }
   const pages = createPages({ compose: never, unnarrowedRows: never }, local, createLocalVersions(local))
   const list = (name: string) =>
-    ({ cacheKey: name, scope: { namespace: 'acme' }, isNarrowed: true }) as unknown as ListRequest
+    ({ cacheKey: name, scope: { namespace: 'acme' }, isNarrowed: true }) as unknown as PreparedList
   const page = (version: string): Page =>
     ({ body: new TextEncoder().encode(version), etag: `"${version}"`, version }) as unknown as Page
   const ask = (name: string, headers: Record<string, string> = {}) =>

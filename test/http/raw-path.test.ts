@@ -1,7 +1,7 @@
 /** Paths as they came, where the runtime has resolved their backslashes and dots already. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { pathSegments } from '../../src/http/path.ts'
+import { namesInPath } from '../../src/http/path.ts'
 import { originalRequest, rawPathRoutes } from '../../src/http/raw-path.ts'
 import { HttpSocket } from '../support/http-socket.ts'
 
@@ -11,7 +11,7 @@ beforeAll(() => {
   const fetch = async (request: Request) => {
     isOriginal = originalRequest(request) === request
     const { method, headers } = request
-    const said = { path: new URL(request.url).pathname, segments: pathSegments(request.url), method }
+    const said = { path: new URL(request.url).pathname, segments: namesInPath(request.url), method }
     return new Response(
       JSON.stringify({ ...said, credential: headers.get('authorization'), body: await request.text() }),
     )

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readPolicy } from '../../src/policy/block.ts'
 import { type Access, decide, decideOnConnection, drained } from '../../src/policy/decide.ts'
-import { restrictsTools, speaksOfArguments, toolRules, toolVerdict } from '../../src/policy/tools.ts'
+import { hasRpcRules, restrictsArguments, toolRules, toolVerdict } from '../../src/policy/tools.ts'
 
 function blocksOf(...rules: Record<string, string>[]) {
   const read = readPolicy(rules.map((rpcReqMatch) => ({ rpcReqMatch })))
@@ -23,9 +23,9 @@ const oneTool = { 'params.name': '^issues\\.get$' }
 const call = (name: string) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } })
 
 test('a policy speaks of arguments where one rule of one block does', () => {
-  expect(speaksOfArguments(blocksOf(oneTool, { method: '.' }))).toBe(false)
-  expect(speaksOfArguments(blocksOf(oneTool, { method: '.', 'params.arguments.owner': '^me$' }))).toBe(true)
-  expect(speaksOfArguments([])).toBe(false)
+  expect(restrictsArguments(blocksOf(oneTool, { method: '.' }))).toBe(false)
+  expect(restrictsArguments(blocksOf(oneTool, { method: '.', 'params.arguments.owner': '^me$' }))).toBe(true)
+  expect(restrictsArguments([])).toBe(false)
 })
 
 describe('a token for one tool', () => {
@@ -144,7 +144,7 @@ test('rules that no tool’s name could answer are read once, and not for each t
 test('a list of tools is narrowed where any block says something of requests', () => {
   const plain = readPolicy([{ operations: 'execute' }])
   if ('problem' in plain) throw new Error('the policy is fine')
-  expect(restrictsTools([])).toBe(false)
-  expect(restrictsTools(plain.blocks)).toBe(false)
-  expect(restrictsTools([...plain.blocks, ...blocksOf(oneTool)])).toBe(true)
+  expect(hasRpcRules([])).toBe(false)
+  expect(hasRpcRules(plain.blocks)).toBe(false)
+  expect(hasRpcRules([...plain.blocks, ...blocksOf(oneTool)])).toBe(true)
 })

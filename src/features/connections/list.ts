@@ -24,7 +24,7 @@ export interface Page {
 }
 
 /** An authorized request for a page, with everything that is computed from it once and can be reused. */
-export interface ListRequest {
+export interface PreparedList {
   readonly scope: RowScope
   /** Whether filters or policy restrict the rows. */
   readonly isNarrowed: boolean
@@ -52,13 +52,13 @@ export interface ConnectionLists {
    * `metadataFingerprint`: the metadata constraints of the scope's blocks, as text (`Caller` in authenticate.ts).
    * Throws `invalid_request` for an invalid cursor.
    */
-  request(scope: RowScope, query: ListQuery, metadataFingerprint: string): ListRequest
+  prepare(scope: RowScope, query: ListQuery, metadataFingerprint: string): PreparedList
   /** Reads a page from the store. */
-  page(request: ListRequest): Promise<Page>
+  readPage(list: PreparedList): Promise<Page>
   /** Builds a page from rows that were read at this version. Its body may share the memory of the rows. */
-  compose(request: ListRequest, rows: Rows, version: string): Page & { readonly etag: string }
-  /** The rows of a page that nothing narrows, given the values in the key range of the request. */
-  unnarrowedRows(request: ListRequest, values: ConcatenatedValues): Rows
+  compose(list: PreparedList, rows: Rows, version: string): Page & { readonly etag: string }
+  /** The rows of a page that nothing narrows, given the values in its key range. */
+  unnarrowedRows(list: PreparedList, values: ConcatenatedValues): Rows
 }
 
 export interface Rows {
@@ -74,21 +74,21 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
   const cursors = createCursors(cursorKey)
   const versionOf = (namespace: string) => readVersion(store, connectionsVersionKey(namespace))
 
-  function bodyOf({ binding }: ListRequest, { values, resumeFrom }: Rows): Uint8Array<ArrayBuffer> {
+  function bodyOf({ binding }: PreparedList, { values, resumeFrom }: Rows): Uint8Array<ArrayBuffer> {
     const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
     return values.wrap('{"connections":[', `],"nextCursor":${cursor}}`)
   }
 
-  function compose(request: ListRequest, rows: Rows, version: string) {
-    const body = bodyOf(request, rows)
+  function compose(list: PreparedList, rows: Rows, version: string) {
+    const body = bodyOf(list, rows)
     // The version changes with every write to the namespace. A caller that sees only some rows must not learn of writes
     // to the others, so its tag is a hash of the body.
-    const tag = request.isConstrained ? Bun.SHA256.hash(body, 'base64').slice(0, 22) : btoa(version)
-    return { body, etag: `"${tag}.${request.etagSuffix}"`, version }
+    const tag = list.isConstrained ? Bun.SHA256.hash(body, 'base64').slice(0, 22) : btoa(version)
+    return { body, etag: `"${tag}.${list.etagSuffix}"`, version }
   }
 
   return {
-    request(scope, query, metadataFingerprint) {
+    prepare(scope, query, metadataFingerprint) {
       const binding = JSON.stringify([scope.namespace, canonicalFilters(query.filters)])
       const from = query.cursor === undefined ? '' : cursors.open(binding, query.cursor)
       if (from === undefined) {
@@ -110,24 +110,24 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
         etagSuffix: Bun.SHA256.hash(cacheKey, 'base64').slice(0, 22),
       }
     },
-    async page(request) {
-      const { namespace } = request.scope
+    async readPage(list) {
+      const { namespace } = list.scope
       const version = await versionOf(namespace)
-      const isUnchanged = async () => (await versionOf(namespace)) === version
+      const isStillAtVersion = async () => (await versionOf(namespace)) === version
       // Without narrowing, one read returns a consistent snapshot, even if the version has changed since.
-      const rows = request.isNarrowed
-        ? await readPlannedRows(store, request, isUnchanged)
-        : unnarrowedRows(request, await store.concatValues(request))
-      if (await isUnchanged()) return compose(request, rows, version)
+      const rows = list.isNarrowed
+        ? await readPlannedRows(store, list, isStillAtVersion)
+        : unnarrowedRows(list, await store.concatValues(list))
+      if (await isStillAtVersion()) return compose(list, rows, version)
       // The rows are correct, but they may not be the rows of this version.
-      return { body: bodyOf(request, rows), etag: undefined, version }
+      return { body: bodyOf(list, rows), etag: undefined, version }
     },
     compose,
     unnarrowedRows,
   }
 }
 
-function unnarrowedRows({ prefix }: ListRequest, values: ConcatenatedValues): Rows {
+function unnarrowedRows({ prefix }: PreparedList, values: ConcatenatedValues): Rows {
   const { lastKeyIfMore: last } = values
   return { values, resumeFrom: last === undefined ? undefined : successor(idOfKey(prefix, last)) }
 }
@@ -138,8 +138,8 @@ function unnarrowedRows({ prefix }: ListRequest, values: ConcatenatedValues): Ro
  */
 async function readPlannedRows(
   store: Store,
-  { scope, limit, from }: ListRequest,
-  isUnchanged: () => Promise<boolean>,
+  { scope, limit, from }: PreparedList,
+  isStillAtVersion: () => Promise<boolean>,
 ): Promise<Rows> {
   const { namespace } = scope
   const spending: WorkBudget = { examined: 0, turnStarted: performance.now() }
@@ -164,7 +164,7 @@ async function readPlannedRows(
     }
     const values = await store.getMany(ids.map((id) => connectionKey(namespace, id)))
     // Index and records are read one after the other. If the namespace changed in between, check each record.
-    settled = settled && (await isUnchanged())
+    settled = settled && (await isStillAtVersion())
     for (const [index, value] of values.entries()) {
       if (value === undefined || (!settled && !inScope(readConnection(value), scope))) continue
       if (rows.length === limit) return result(pastLast)

@@ -77,7 +77,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     const change = connectionChange(ref.namespace, ref.connectionId, before, after, deps.quota)
     const committed = await store.commit(change)
     if (!committed.ok && committed.full.length > 0) {
-      denials.write(request, context.caller, ref.namespace, 'namespace_full')
+      denials.recordWriteRefusal(request, context.caller, ref.namespace, 'namespace_full')
       throw namespaceFull(ref.namespace)
     }
     if (!committed.ok) return 'conflict'

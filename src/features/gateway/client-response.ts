@@ -3,7 +3,7 @@
 import { PlatformError } from '../../errors.ts'
 import { isJson } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
-import { eventStream, freshJson } from '../../http/respond.ts'
+import { eventStream, noStoreJson } from '../../http/respond.ts'
 import type { Shares } from '../../http/shares.ts'
 import { leadingSpacesMax, responseInOnePieceBytesMax } from '../../limits.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
@@ -12,7 +12,7 @@ import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parseResponse } from './filter-tools.ts'
 import { once } from './once.ts'
 import { discardBody } from './platform-session.ts'
-import { messageEvent, relayStream, rewriteEvents, streamInPieces } from './stream.ts'
+import { errorsAsMessages, messageEvent, relayStream, streamInPieces } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts'
 
@@ -34,7 +34,7 @@ export interface ClientResponse {
 }
 
 /** Built once; a Response copies its headers. */
-const jsonHeaders = new Headers(freshJson)
+const jsonHeaders = new Headers(noStoreJson)
 const acceptedHeaders = new Headers({ 'cache-control': 'no-store' })
 const streamHeaders = new Headers(eventStream)
 
@@ -91,7 +91,7 @@ function streamResponse(
     },
     // The blank lines end an event that may have been cut off.
     watch: (end) => watchAccess((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
-    ...(rewrite && { rewrite: rewriteEvents(rewrite, id) }),
+    ...(rewrite && { rewrite: errorsAsMessages(rewrite, id) }),
   })
   return { response: new Response(stream, { headers: streamHeaders }), holdsSlot: true }
 }

@@ -60,7 +60,7 @@ function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly
   const shown: unknown[] = []
   let left = narrowingCostMax
   for (const tool of Array.isArray(tools) ? tools : []) {
-    const asking = isShown(tool, rules)
+    const asking = showSteps(tool, rules)
     let step = asking.next()
     for (; !step.done; step = asking.next()) {
       left -= step.value
@@ -74,7 +74,7 @@ function* filterList(result: Readonly<Record<string, unknown>>, blocks: readonly
 }
 
 /** False for an entry without a name: it cannot be called. */
-function* isShown(tool: unknown, rules: ToolRules): Generator<number, boolean> {
+function* showSteps(tool: unknown, rules: ToolRules): Generator<number, boolean> {
   if (typeof tool !== 'object' || tool === null || !Object.hasOwn(tool, 'name')) return false
   const { name } = tool as { name: unknown }
   return typeof name === 'string' && (yield* toolVerdict(rules, name)) !== 'never'

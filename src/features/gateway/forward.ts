@@ -1,6 +1,5 @@
 /**
- * Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway). `forward`
- * has the steps in order.
+ * Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway).
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
@@ -10,9 +9,9 @@ import { constraintOf, PlatformError } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import type { Holder, Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
-import { parsedResponseMemoryFactor, slowBodyMs } from '../../limits.ts'
+import { authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
-import { restrictsTools, speaksOfArguments } from '../../policy/tools.ts'
+import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import { filterTools } from './filter-tools.ts'
@@ -20,7 +19,7 @@ import { type Message, withoutRenamedParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { UpstreamProxy } from './proxy.ts'
 import type { Sessions } from './sessions.ts'
-import { rewriteEvents, rewriteResponse } from './stream.ts'
+import { errorsAsMessages, rewriteResponse } from './stream.ts'
 
 export interface GatewayDeps {
   readonly authorizer: Authorizer
@@ -59,16 +58,16 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
 }
 
 /**
- * Authorizes again if more than `slowBodyMs` have passed: the credential may have been revoked, or the connection
+ * Authorizes again if more than `authorizationFreshMs` have passed: the credential may have been revoked, or the connection
  * removed. Throws what `authorizeCall` throws.
  */
 export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Promise<AuthorizedCall> {
-  return deps.monotonic() - call.at > slowBodyMs ? authorizeCall(deps, call.context.request, true) : call
+  return deps.monotonic() - call.at > authorizationFreshMs ? authorizeCall(deps, call.context.request, true) : call
 }
 
 /**
- * Evaluates the policy on the message, then answers from the mock or sends it upstream. Throws PlatformError:
- * `forbidden`, `loop_detected`, `input_required`, `upstream_error`, and what the mock and the proxy throw.
+ * Evaluates the policy on the message, then answers from the mock or sends it upstream. Throws PlatformError: what
+ * `authorizeMessage` throws, `input_required`, `upstream_error`, and what the mock and the proxy throw.
  */
 export async function forward(
   deps: GatewayDeps,
@@ -76,93 +75,13 @@ export async function forward(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  const { headersKey, proxy, sessions, memory, mocks, disableIdleTimeout, turns, streams, pseudonym } = deps
-  const { context } = call
-  const { namespace, connectionId, stored } = call.connection
-  const { caller, request, registry } = context
-  const { connection, privatePart } = stored
-  const via = request.headers.get('via') ?? undefined
-  if (via?.includes(pseudonym) === true) throw loops(message)
-  const sessionKey = sessionKeyOf(call)
-
-  const sessionId = headers.get('mcp-session-id')
-  const access = {
-    namespace,
-    resource: 'connections',
-    operation: 'execute',
-    metadata: { connectionId, metadata: connection.metadata },
-    rpc: message.body,
-    isReply:
-      message.method === undefined && sessionId !== null && typeof sessions.open(sessionKey, sessionId) === 'object',
-  } as const
-  const decision = await turns.run(caller, decideOnMessage(caller.blocks, access))
-  // An expensive policy is evaluated in turns, so time may have passed. If the connection has changed meanwhile,
-  // perhaps to another URL, the message is decided on anew.
-  const current = await reauthorize(deps, call)
-  if (!isSameConnection(current, call)) return forward(deps, current, message, headers)
-  if (!decision.allowed) {
-    deps.denials.policy(request, caller, access, decision)
-    throw new PlatformError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
-      id: message.id,
-      // Without `error=`: clients would read it as a missing OAuth scope that they can request, and hide the message.
-      rpcHeaders: { 'www-authenticate': 'Bearer realm="postern"' },
-    })
-  }
-
-  const { blocks } = caller
-  const isNarrowed = message.method === 'tools/list' && restrictsTools(blocks)
-  const narrowing = (data: string) =>
-    readWithin(memory, caller, data.length, () => turns.run(caller, filterTools(data, blocks)))
-  const rewrite = isNarrowed ? narrowing : undefined
-  const { status, mock } = connection
-  const { id } = message
-  if (mock?.enabled === true) {
-    const { scenario = '' } = mock
-    const answer = await mocks.answer({
-      server: privatePart.server ?? '',
-      scenario,
-      registry,
-      message,
-      headers,
-      request,
-    })
-    // A recorded answer may be delayed by a minute.
-    await reauthorize(deps, call)
-    if (answer !== undefined)
-      return rewrite === undefined ? answer : rewriteResponse(answer, rewriteEvents(rewrite, id))
-    throw new PlatformError('upstream_error', 'The server that this connection mocks is no longer registered', { id })
-  }
-  if (status.state === 'input_required') {
-    const { http, missing } = status
-    throw new PlatformError('input_required', 'The connection requires input', { id, data: { http, missing } })
-  }
-  if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
-    throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })
-  }
-  const ref = { namespace, connectionId }
-  // If a rule constrains arguments, only `Mcp-Param-…` headers that match the checked arguments are forwarded.
-  const sent = speaksOfArguments(blocks) ? withoutRenamedParams(headers, message) : headers
-  const response = await proxy.send({
-    ref,
-    connection,
-    connectionHeaders: openHeaders(privatePart, ref, headersKey),
-    sessionKey,
-    holder: caller,
-    message,
-    headers: sent,
-    via,
-    signal: () => request.signal,
-    rewrite,
-    watchAccess: (end) =>
-      streams.watch(
-        () => authorizeCall(deps, request, true),
-        (why) => end(endOfStream(why)),
-      ),
-    restoreIdleTimeout: disableIdleTimeout(request),
-  })
+  const allowed = await authorizeMessage(deps, call, message, headers)
+  const isMocked = allowed.connection.stored.connection.mock?.enabled === true
+  const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, message, headers)
   try {
-    // A caller that was revoked during the call receives no result of it.
-    await reauthorize(deps, call)
+    // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
+    // nothing of the result.
+    await reauthorize(deps, allowed)
     return response
   } catch (thrown) {
     await response.body?.cancel()
@@ -171,10 +90,134 @@ export async function forward(
 }
 
 /**
+ * Requires that the token's policy allows the message. Resolves with the call as it was authorized last. Throws
+ * `forbidden`, `loop_detected`, `rate_limited` if too many expensive policies of the caller wait to be evaluated, and
+ * what `authorizeCall` throws.
+ */
+async function authorizeMessage(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  message: Message,
+  headers: Headers,
+): Promise<AuthorizedCall> {
+  const { request, caller } = call.context
+  // A connection that leads back here, perhaps through a proxy, would multiply one request endlessly.
+  if (request.headers.get('via')?.includes(deps.pseudonym) === true) throw leadsBack(message)
+  for (let current = call; ; ) {
+    const { namespace, connectionId, stored } = current.connection
+    const access = {
+      namespace,
+      resource: 'connections',
+      operation: 'execute',
+      metadata: { connectionId, metadata: stored.connection.metadata },
+      rpc: message.body,
+      isReply: message.method === undefined && isOwnSession(deps, current, headers),
+    } as const
+    const decision = await deps.turns.run(caller, decideOnMessage(caller.blocks, access))
+    // An expensive policy is evaluated in turns, so time may have passed. If the connection has changed meanwhile,
+    // perhaps to another URL, the message is decided on anew.
+    const fresh = await reauthorize(deps, current)
+    const isUnchanged = isSameRecord(fresh, current)
+    current = fresh
+    if (!isUnchanged) continue
+    if (decision.allowed) return current
+    deps.denials.recordPolicyDenial(request, caller, access, decision)
+    throw new PlatformError('forbidden', `The token does not allow this: ${constraintOf(decision)}`, {
+      id: message.id,
+      // `error=` is left out: clients would take it for a missing OAuth scope, ask for it, and hide the message.
+      rpcHeaders: { 'www-authenticate': 'Bearer realm="postern"' },
+    })
+  }
+}
+
+/** Whether the client sent the id of a session that this caller opened through this connection. */
+function isOwnSession({ sessions }: GatewayDeps, call: AuthorizedCall, headers: Headers): boolean {
+  const sessionId = headers.get('mcp-session-id')
+  return sessionId !== null && typeof sessions.unseal(sessionOwnerOf(call), sessionId) === 'object'
+}
+
+function isSameRecord({ connection: { stored: a } }: AuthorizedCall, { connection: { stored: b } }: AuthorizedCall) {
+  return a === b || (equalBytes(a.bytes, b.bytes) && equalBytes(a.privateBytes, b.privateBytes ?? null))
+}
+
+/** Removes hidden tools from `tools/list`. Undefined if the response is passed on unchanged. */
+function toolFilter({ turns, memory }: GatewayDeps, { context: { caller } }: AuthorizedCall, message: Message) {
+  if (message.method !== 'tools/list' || !hasRpcRules(caller.blocks)) return undefined
+  return (data: string) =>
+    readWithin(memory, caller, data.length, () => turns.run(caller, filterTools(data, caller.blocks)))
+}
+
+async function answerFromMock(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  message: Message,
+  headers: Headers,
+): Promise<Response> {
+  const { request, registry } = call.context
+  const { connection, privatePart } = call.connection.stored
+  const { id } = message
+  const answer = await deps.mocks.answer({
+    server: privatePart.server ?? '',
+    scenario: connection.mock?.scenario ?? '',
+    registry,
+    message,
+    headers,
+    request,
+  })
+  if (answer === undefined) {
+    throw new PlatformError('upstream_error', 'The server that this connection mocks is no longer registered', { id })
+  }
+  const filter = toolFilter(deps, call, message)
+  return filter === undefined ? answer : rewriteResponse(answer, errorsAsMessages(filter, id))
+}
+
+async function sendUpstream(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  message: Message,
+  headers: Headers,
+): Promise<Response> {
+  const { caller, request } = call.context
+  const { namespace, connectionId, stored } = call.connection
+  const { connection, privatePart } = stored
+  const { status } = connection
+  const { id } = message
+  if (status.state === 'input_required') {
+    const { http, missing } = status
+    throw new PlatformError('input_required', 'The connection requires input', { id, data: { http, missing } })
+  }
+  if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
+    throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })
+  }
+  const ref = { namespace, connectionId }
+  // The proxy restores it once only the client is waited for.
+  const restoreIdleTimeout = deps.disableIdleTimeout(request)
+  return deps.proxy.send({
+    ref,
+    connection,
+    connectionHeaders: openHeaders(privatePart, ref, deps.headersKey),
+    sessionOwner: sessionOwnerOf(call),
+    holder: caller,
+    message,
+    // If a rule constrains arguments, only `Mcp-Param-…` headers that match the checked arguments are forwarded.
+    headers: restrictsArguments(caller.blocks) ? withoutRenamedParams(headers, message) : headers,
+    via: request.headers.get('via') ?? undefined,
+    signal: () => request.signal,
+    rewrite: toolFilter(deps, call, message),
+    watchAccess: (end) =>
+      deps.streams.watch(
+        () => authorizeCall(deps, request, true),
+        (why) => end(endOfStream(why)),
+      ),
+    restoreIdleTimeout,
+  })
+}
+
+/**
  * Identifies the owner of a session: the connection in its present form (creation time, URL and headers) and the token,
  * or the API key used directly. Changing any of them ends the session.
  */
-function sessionKeyOf({
+function sessionOwnerOf({
   context: { caller },
   connection: { namespace, connectionId, stored },
 }: AuthorizedCall): string {
@@ -204,13 +247,6 @@ async function readWithin<T>(memory: Shares, holder: Holder, characters: number,
   }
 }
 
-function isSameConnection(
-  { connection: { stored: a } }: AuthorizedCall,
-  { connection: { stored: b } }: AuthorizedCall,
-) {
-  return a === b || (equalBytes(a.bytes, b.bytes) && equalBytes(a.privateBytes, b.privateBytes ?? null))
-}
-
 /** The error sent as the last event of a stream whose authorization failed. */
 function endOfStream(thrown: unknown): PlatformError {
   const error = asPlatformError(thrown)
@@ -219,10 +255,7 @@ function endOfStream(thrown: unknown): PlatformError {
     : error
 }
 
-/**
- * Without this check a connection that leads back here, perhaps through a proxy, would multiply one request endlessly.
- */
-function loops({ id }: Message): PlatformError {
+function leadsBack({ id }: Message): PlatformError {
   return new PlatformError('loop_detected', 'The connection leads back to this platform: point it to another server', {
     id,
   })

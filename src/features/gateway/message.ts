@@ -7,7 +7,7 @@
 import { PlatformError, type RpcId } from '../../errors.ts'
 import { isJson, readBytes } from '../../http/body.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
-import { freshJson } from '../../http/respond.ts'
+import { noStoreJson } from '../../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
 import { foldCase } from '../../policy/rpc-match.ts'
@@ -130,7 +130,7 @@ async function classify(message: Message, headers: Headers): Promise<Message['er
   })
   if (outcome.kind === 'legacy') return 'handshake'
   const refused = (status: number, code: number, text: string, data?: unknown) =>
-    new Response(rpcErrorBody(code, text, message.id, data), { status, headers: freshJson })
+    new Response(rpcErrorBody(code, text, message.id, data), { status, headers: noStoreJson })
   if (outcome.kind === 'reject') return refused(outcome.httpStatus, outcome.code, outcome.message, outcome.data)
   const problem = nameProblem(message, mcpMethodHeader, mcpNameHeader) ?? paramProblem(message, headers)
   return problem === undefined ? 'stateless' : refused(400, rpcCodes.headerMismatch, problem)

@@ -1,5 +1,6 @@
 /**
- * Opens the platform's platform session with an upstream, for clients that send no session id (MCP 2025-11-25, lifecycle).
+ * Opens a platform session: one that the platform holds with an upstream for clients that send no session id (MCP
+ * 2025-11-25, lifecycle).
  */
 
 import type { Turns } from '../../http/turns.ts'
@@ -8,7 +9,7 @@ import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
 import { parseWork } from './filter-tools.ts'
 import type { PlatformSession } from './sessions.ts'
-import { messagesOf } from './stream.ts'
+import { readMessages } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /** Sends a body to the call's connection, with `more` as additional headers. Rejects with UpstreamError. */
@@ -61,7 +62,7 @@ async function negotiatedVersion(
       negotiated = protocolVersion
     return result !== undefined
   }
-  await messagesOf(toResponse(response), id, take, (text) => turns.run(holder, parseWork(text)))
+  await readMessages(toResponse(response), id, take, (text) => turns.run(holder, parseWork(text)))
   return negotiated
 }
 

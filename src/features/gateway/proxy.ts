@@ -64,17 +64,17 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
   }
 
   function platformSession(call: UpstreamCall): Promise<PlatformSession> {
-    return sessions.platform(call.holder.keyId, call.sessionKey, () => openPlatformSession(call, post, turns))
+    return sessions.platform(call.holder.keyId, call.sessionOwner, () => openPlatformSession(call, post, turns))
   }
 
   /**
-   * Throws `session_not_found` for a session that was sealed here and is no longer valid. An id that was never sealed
-   * here is ignored.
+   * The session to send the message in. May open one, which asks the upstream first. Throws `session_not_found` for a
+   * session that was sealed here and is no longer valid. An id that was never sealed here is ignored.
    */
-  async function sessionOf(call: UpstreamCall): Promise<Session> {
-    const { message, headers, sessionKey } = call
+  async function resolveSession(call: UpstreamCall): Promise<Session> {
+    const { message, headers, sessionOwner } = call
     const given = headers.get('mcp-session-id')
-    const opened = given === null ? 'foreign' : sessions.open(sessionKey, given)
+    const opened = given === null ? 'foreign' : sessions.unseal(sessionOwner, given)
     if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
     if (typeof opened === 'object') return { kind: 'client', id: opened.id }
     if (message.era === 'stateless' || message.method === 'initialize') return { kind: 'none' }
@@ -88,8 +88,8 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
   async function sendWithRetry(call: UpstreamCall, session: Session): Promise<UpstreamResponse> {
     const response = await post(call, call.message.bytes, sessionHeaders(call, session))
     if (response.status !== 404 || session.kind !== 'platform' || session.session.id === null) return response
-    const { message, holder, sessionKey } = call
-    sessions.forget(holder.keyId, sessionKey, session.session)
+    const { message, holder, sessionOwner } = call
+    sessions.forget(holder.keyId, sessionOwner, session.session)
     const renewed = await platformSession(call)
     if (message.method === 'tools/call') {
       throw unusableUpstream('had ended the session. A new one is open: call again', message)
@@ -99,15 +99,15 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
 
   return {
     async send(call) {
-      // Taken within the `try`: a call that gets no slot has the runtime's idle timeout back too.
+      // Acquired within the `try`, so that `finally` restores the idle timeout even if no slot is free.
       let release = () => {}
       // True once the response outlives this call; then its end releases the slot.
       let holdsSlot = false
       try {
         release = slots.acquire(call)
-        const session = await sessionOf(call)
+        const session = await resolveSession(call)
         const received = await sendWithRetry(call, session)
-        // Before the response is begun: one that is begun holds its slot until the client has read it.
+        // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
         const sessionId = clientSessionId(sessions, call, session, received)
         const answered = await clientResponse(received, call, {
           memory,
@@ -151,14 +151,14 @@ function sessionHeaders({ headers }: UpstreamCall, session: Session): Record<str
  */
 function clientSessionId(
   sessions: Sessions,
-  { message, headers, sessionKey }: UpstreamCall,
+  { message, headers, sessionOwner }: UpstreamCall,
   session: Session,
   received: UpstreamResponse,
 ): string | undefined {
   if (session.kind === 'client') return headers.get('mcp-session-id') ?? undefined
   const { 'mcp-session-id': id } = received.headers
   if (message.method !== 'initialize' || id === undefined || received.status >= 300) return undefined
-  const sealed = sessions.seal(sessionKey, id)
+  const sealed = sessions.seal(sessionOwner, id)
   if (sealed !== undefined) return sealed
   discardBody(received)
   throw unusableUpstream('has a session id that is too long', message)

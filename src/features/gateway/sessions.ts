@@ -1,9 +1,9 @@
 /**
- * Upstream sessions in the handshake era, of two kinds. A client session is opened by the client with `initialize`; an
+ * Upstream sessions in the handshake era, of two kinds. A client session is opened by the client with `initialize`; a
  * platform session by the platform, for clients that send no session id.
  *
- * A client receives the upstream's session id sealed with its session key (`sessionKeyOf` in forward.ts) as associated
- * data. So a caller cannot use another caller's session, and client sessions need no server-side state: they are never
+ * A client receives the upstream's session id sealed with its owner (`sessionOwnerOf` in forward.ts) as associated data.
+ * So a caller cannot use another caller's session, and client sessions need no server-side state: they are never
  * evicted and survive a restart.
  */
 
@@ -19,27 +19,27 @@ export interface PlatformSession {
 
 export interface Sessions {
   /** Seals an upstream's session id for the client. Undefined if the id exceeds `upstreamSessionIdCharsMax`. */
-  seal(sessionKey: string, id: string): string | undefined
+  seal(sessionOwner: string, id: string): string | undefined
   /**
    * The upstream's id in a session id that a client sent. `expired`: the id has our prefix but does not open for this
-   * session key: the connection was changed, the token is another one, or the value was altered. `foreign`: the id does
+   * owner: the connection was changed, the token is another one, or the value was altered. `foreign`: the id does
    * not have our prefix.
    */
-  open(sessionKey: string, given: string): { readonly id: string } | 'expired' | 'foreign'
+  unseal(sessionOwner: string, given: string): { readonly id: string } | 'expired' | 'foreign'
   /**
-   * The platform session for this session key; `open` is called if there is none. Concurrent calls share one promise,
+   * The platform session for this owner; `open` is called if there is none. Concurrent calls share one promise,
    * and reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's many sessions do not
    * evict another's; beyond `holdersWithSessionsMax` keys, all sessions of the key unused longest are dropped.
    */
-  platform(keyId: string, sessionKey: string, open: () => Promise<PlatformSession>): Promise<PlatformSession>
+  platform(keyId: string, sessionOwner: string, open: () => Promise<PlatformSession>): Promise<PlatformSession>
   /** Drops a platform session that the upstream no longer knows. */
-  forget(keyId: string, sessionKey: string, session: PlatformSession): void
+  forget(keyId: string, sessionOwner: string, session: PlatformSession): void
 }
 
 /** Distinguishes session ids that were sealed here from ids that a client invented. */
 const prefix = 'postern.'
 
-/** Keyed by session key. The value is a promise while the session is being opened. */
+/** Keyed by owner. The value is a promise while the session is being opened. */
 type PlatformSessions = LRUCache<string, PlatformSession | Promise<PlatformSession>>
 
 /** `key` is the encryption key for session ids; see auth/secrets.ts. */
@@ -55,39 +55,39 @@ export function createSessions(key: Buffer): Sessions {
 
   function openInto(
     sessions: PlatformSessions,
-    sessionKey: string,
+    sessionOwner: string,
     open: () => Promise<PlatformSession>,
   ): Promise<PlatformSession> {
     const opening = open()
-    sessions.set(sessionKey, opening)
+    sessions.set(sessionOwner, opening)
     // The entry may have been evicted or replaced in the meantime; then it is left alone. A failure is not cached.
     const settle = (session?: PlatformSession) => {
-      if (sessions.peek(sessionKey) !== opening) return
-      if (session === undefined) sessions.delete(sessionKey)
-      else sessions.set(sessionKey, session)
+      if (sessions.peek(sessionOwner) !== opening) return
+      if (session === undefined) sessions.delete(sessionOwner)
+      else sessions.set(sessionOwner, session)
     }
     opening.then(settle, () => settle())
     return opening
   }
 
   return {
-    seal(sessionKey, id) {
+    seal(sessionOwner, id) {
       if (id.length > upstreamSessionIdCharsMax) return undefined
-      return `${prefix}${seal(key, id, sessionKey).toString('base64url')}`
+      return `${prefix}${seal(key, id, sessionOwner).toString('base64url')}`
     },
-    open(sessionKey, given) {
+    unseal(sessionOwner, given) {
       if (!given.startsWith(prefix)) return 'foreign'
-      const id = openSealed(key, Buffer.from(given.slice(prefix.length), 'base64url'), sessionKey)
+      const id = openSealed(key, Buffer.from(given.slice(prefix.length), 'base64url'), sessionOwner)
       return id === undefined ? 'expired' : { id }
     },
-    async platform(keyId, sessionKey, open) {
+    async platform(keyId, sessionOwner, open) {
       const sessions = sessionsOf(keyId)
-      return sessions.get(sessionKey) ?? openInto(sessions, sessionKey, open)
+      return sessions.get(sessionOwner) ?? openInto(sessions, sessionOwner, open)
     },
-    forget(keyId, sessionKey, session) {
+    forget(keyId, sessionOwner, session) {
       const sessions = sessionsOf(keyId)
       // Another request may already have opened the next session; keep that one.
-      if (sessions.peek(sessionKey) === session) sessions.delete(sessionKey)
+      if (sessions.peek(sessionOwner) === session) sessions.delete(sessionOwner)
     },
   }
 }

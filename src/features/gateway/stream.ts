@@ -23,8 +23,8 @@ export interface StreamOptions {
   readonly rewrite?: Rewrite
   /** Called once when the stream ends, for whatever reason. */
   readonly onEnd: () => void
-  /** Receives a function that ends the stream after sending `lastWords`. Returns a function that stops watching. */
-  readonly watch?: (end: (lastWords: string) => void) => () => void
+  /** Receives a function that ends the stream after sending `finalEvent`. Returns a function that stops watching. */
+  readonly watch?: (end: (finalEvent: string) => void) => () => void
 }
 
 /**
@@ -53,9 +53,9 @@ export function relayStream(
   // Also runs while the client is not reading, so an abandoned stream cannot hold its slot for ever.
   const lifetime = setTimeout(stop, streamLifetimeMs)
   const events = rewrite === undefined ? undefined : createRewriter(rewrite)
-  let lastWords: Uint8Array | undefined
+  let finalEvent: Uint8Array | undefined
   const unwatch = watch?.((text) => {
-    lastWords = Buffer.from(text)
+    finalEvent = Buffer.from(text)
     stop()
   })
   return new ReadableStream<Uint8Array>(
@@ -66,8 +66,8 @@ export function relayStream(
           for (;;) {
             const { done, value } = await reader.read()
             bytes += value?.length ?? 0
-            if (lastWords !== undefined) controller.enqueue(lastWords)
-            if (done || bytes > streamBytesMax || lastWords !== undefined) {
+            if (finalEvent !== undefined) controller.enqueue(finalEvent)
+            if (done || bytes > streamBytesMax || finalEvent !== undefined) {
               if (!done) stop()
               end()
               controller.close()
@@ -114,7 +114,7 @@ export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableSt
 }
 
 /** Turns a PlatformError of one event into a JSON-RPC error event for this request id; the stream continues. */
-export function rewriteEvents(rewrite: Rewrite, id: RpcId): Rewrite {
+export function errorsAsMessages(rewrite: Rewrite, id: RpcId): Rewrite {
   return async (data) => {
     try {
       return await rewrite(data)
@@ -222,7 +222,7 @@ function eventText({ event, id }: EventSourceMessage, data: string): string {
  * not JSON, and after `upstreamBodyTimeoutMs`. Rejects with PlatformError `upstream_error` for a whole response that is
  * not JSON.
  */
-export async function messagesOf(
+export async function readMessages(
   response: Response,
   id: RpcId,
   take: (message: unknown) => boolean,

@@ -12,8 +12,8 @@ export interface UpstreamCall {
   readonly connection: Connection
   /** The headers stored with the connection, decrypted. */
   readonly connectionHeaders: Readonly<Record<string, string>>
-  /** Identifies the owner of a session; see `sessionKeyOf` in forward.ts. */
-  readonly sessionKey: string
+  /** Identifies the owner of a session; see `sessionOwnerOf` in forward.ts. */
+  readonly sessionOwner: string
   /** The call counts against this holder's share of slots and memory. */
   readonly holder: Holder
   readonly message: Message

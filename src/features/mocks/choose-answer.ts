@@ -18,7 +18,7 @@ export type MockAnswer = { readonly delayMs: number } & (
   | { readonly error: NonNullable<RecordedAnswer['error']> }
 )
 
-export interface Asked {
+export interface MockedToolCall {
   /** Qualified name. */
   readonly server: string
   /** '' for none. */
@@ -39,7 +39,7 @@ export function canonical(value: unknown): string {
 }
 
 /** Arguments that violate the input schema yield a result with `isError`. Problems of the fixture yield an `error`. */
-export async function chooseAnswer({ server, scenario, tool, given, recorded }: Asked): Promise<MockAnswer> {
+export async function chooseAnswer({ server, scenario, tool, given, recorded }: MockedToolCall): Promise<MockAnswer> {
   const { knownCheckOf } = await import('./argument-schema.ts')
   let check: Check
   try {

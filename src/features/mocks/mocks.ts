@@ -6,7 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { RegistrySnapshot } from '../../auth/registry.ts'
-import { freshJson } from '../../http/respond.ts'
+import { noStoreJson } from '../../http/respond.ts'
 import { mockAnswersBytesMax, mockServersKeptMax } from '../../limits.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
@@ -34,7 +34,7 @@ interface MockServer {
 }
 
 /** A call of an existing tool. */
-interface Asked {
+interface MockedCall {
   readonly server: MockServer
   readonly scenario: string
   readonly tool: Tool
@@ -51,7 +51,7 @@ interface Ready {
 }
 
 /** Built once; a Response copies its headers. */
-const headers = new Headers(freshJson)
+const headers = new Headers(noStoreJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
 
 export function createMocks({ wait }: MocksOptions): Mocks {
@@ -89,7 +89,10 @@ export function createMocks({ wait }: MocksOptions): Mocks {
     return answers.get(key) ?? make(key, { server, scenario, tool, given })
   }
 
-  async function make(key: string, { server: { detail, recorded }, scenario, tool, given }: Asked): Promise<Ready> {
+  async function make(
+    key: string,
+    { server: { detail, recorded }, scenario, tool, given }: MockedCall,
+  ): Promise<Ready> {
     const answer = await chooseAnswer({ server: detail.qualifiedName, scenario, tool, given, recorded })
     const result = 'result' in answer ? answer.result : {}
     const { _meta } = result as { _meta?: object }

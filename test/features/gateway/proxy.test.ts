@@ -117,7 +117,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       ref: { namespace: 'acme', connectionId: 'one' },
       connection: connection('one'),
       connectionHeaders: {},
-      sessionKey: 'one',
+      sessionOwner: 'one',
       holder: { keyId: 'key', family: 'key' },
       message: messageOf(bytesOf(JSON.stringify({ jsonrpc: '2.0', id: 7, ...body }))),
       headers: new Headers(),

@@ -12,11 +12,12 @@ test('a session that a client was given opens for its key alone', () => {
   const given = sessions().seal('ada one', 'upstream-1') ?? ''
   expect(given).not.toContain('upstream-1')
   // It outlives a restart.
-  expect(sessions().open('ada one', given)).toEqual({ id: 'upstream-1' })
-  expect(sessions().open('ada two', given)).toBe('expired')
-  expect(createSessions(seed('another key')).open('ada one', given)).toBe('expired')
-  expect(sessions().open('ada one', `${given.slice(0, -2)}AA`)).toBe('expired')
-  for (const foreign of ['upstream-1', '', given.slice(1)]) expect(sessions().open('ada one', foreign)).toBe('foreign')
+  expect(sessions().unseal('ada one', given)).toEqual({ id: 'upstream-1' })
+  expect(sessions().unseal('ada two', given)).toBe('expired')
+  expect(createSessions(seed('another key')).unseal('ada one', given)).toBe('expired')
+  expect(sessions().unseal('ada one', `${given.slice(0, -2)}AA`)).toBe('expired')
+  for (const foreign of ['upstream-1', '', given.slice(1)])
+    expect(sessions().unseal('ada one', foreign)).toBe('foreign')
 })
 
 test('an id that is too long is given to nobody', () => {
@@ -49,7 +50,7 @@ test('a session that could not be opened is tried again', async () => {
   expect(await own.platform('key', 'a', async () => session('s1'))).toEqual(session('s1'))
 })
 
-test('a session that has ended is forgotten, and the one that came after it is not', async () => {
+test('a session that has ended is noop, and the one that came after it is not', async () => {
   const own = sessions()
   const first = await own.platform('key', 'a', async () => session('s1'))
   own.forget('key', 'a', first)

@@ -3,10 +3,10 @@
 import { expect, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import {
-  messagesOf,
+  errorsAsMessages,
   streamInPieces as piecesOf,
+  readMessages,
   relayStream,
-  rewriteEvents,
   rewriteResponse,
 } from '../../../src/features/gateway/stream.ts'
 import { streamBytesMax } from '../../../src/limits.ts'
@@ -88,11 +88,11 @@ test('an answer of our own is rewritten whole, or event by event, and is otherwi
 })
 
 test('what cannot be rewritten is an error for the request that asked, and a bug is none', async () => {
-  const refusing = rewriteEvents(async () => {
+  const refusing = errorsAsMessages(async () => {
     throw new PlatformError('upstream_error', 'too much')
   }, 'mine')
   expect(JSON.parse(await refusing('x'))).toMatchObject({ id: 'mine', error: { message: 'too much' } })
-  const broken = rewriteEvents(() => Promise.reject(new TypeError('a bug')), 1)
+  const broken = errorsAsMessages(() => Promise.reject(new TypeError('a bug')), 1)
   await expect(broken('x')).rejects.toThrow(TypeError)
 })
 
@@ -112,7 +112,7 @@ test('messages are taken one by one until there are enough, and their characters
   const taken: unknown[] = []
   const messages = (response: Response, enough = Infinity) => {
     taken.length = 0
-    return messagesOf(
+    return readMessages(
       response,
       1,
       (message) => taken.push(message) >= enough,
@@ -142,7 +142,7 @@ test('whoever has the message that it wants lets the stream go', async () => {
     },
   })
   const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
-  await messagesOf(
+  await readMessages(
     response,
     1,
     () => true,

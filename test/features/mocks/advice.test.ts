@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { lintMocks } from '../../../src/features/mocks/lint.ts'
-import { readFixtures } from '../../../src/maintenance/seed/read.ts'
+import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import type { ServerDetail } from '../../../src/model/server.ts'
 

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createHeadingIds, documentPage } from '../../../src/features/reference/document-page.ts'
-import { referenceHandlers } from '../../../src/features/reference/routes.ts'
+import { referenceHandlers } from '../../../src/features/reference/handlers.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 
 const names = readdirSync(resolve(import.meta.dir, '../../../docs')).map((file) => file.replace(/\.md$/, ''))

@@ -1,8 +1,8 @@
 /** Fixtures of very many connections, and stores that are told of each step in which they are written. */
 
 import { expect } from 'bun:test'
-import { loadFixtures } from '../../../src/maintenance/seed/load.ts'
-import { readFixtures } from '../../../src/maintenance/seed/read.ts'
+import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
+import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { digestOf, type SourceFile } from '../../../src/maintenance/seed/source-files.ts'
 import { prefixRange } from '../../../src/storage/keys.ts'
 import type { Store } from '../../../src/storage/store.ts'

@@ -6,7 +6,7 @@
 import type { RequestContext } from '../../auth/authorize.ts'
 import { notFound, rateLimited } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
-import { pathSegments } from '../../http/path.ts'
+import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import type { RateLimit } from '../../http/rate-limit.ts'
 import { isUnchanged, privateJson } from '../../http/respond.ts'
@@ -15,7 +15,7 @@ import type { Deleted } from '../../model/connection.ts'
 import { isConnectionId } from '../../model/names.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { readWrite } from './draft.ts'
-import type { ConnectionLists, ListRequest, Page } from './list.ts'
+import type { ConnectionLists, Page, PreparedList } from './list.ts'
 import { newConnectionId } from './new-id.ts'
 import { readListQuery } from './query.ts'
 import { createConnectionWriter, type WriterDeps } from './writer.ts'
@@ -23,7 +23,7 @@ import { createConnectionWriter, type WriterDeps } from './writer.ts'
 export interface ConnectionDeps extends WriterDeps {
   readonly lists: ConnectionLists
   /** Called with each page that was built, so that the fast lane can reuse it. */
-  readonly onPage: (context: RequestContext, list: ListRequest, page: Page) => void
+  readonly onPage: (context: RequestContext, list: PreparedList, page: Page) => void
   /** Limits writes and deletions per API key. */
   readonly writes: RateLimit
 }
@@ -40,11 +40,11 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
   return {
     async listConnections(request) {
       const context = await authorizer.authenticate(request) // 401
-      const namespace = await authorizer.requireNamespace(context, pathSegments(request.url)[0], 'read') // 404, 403
+      const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
       const query = readListQuery(request.url) // 400
       const { blocks, metadataFingerprint } = context.caller
-      const list = lists.request({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
-      const page = await lists.page(list)
+      const list = lists.prepare({ namespace, filters: query.filters, blocks }, query, metadataFingerprint) // 400
+      const page = await lists.readPage(list)
       deps.onPage(context, list, page)
       return pageResponse(page, request) // 200, 304
     },
@@ -58,7 +58,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
 
     async createConnection(request) {
       const context = await authenticateToWrite(request) // 401, 429
-      const namespace = await authorizer.requireNamespace(context, pathSegments(request.url)[0], 'write') // 404, 403
+      const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write') // 404, 403
       refuseQuery(request.url) // 400
       const write = readWrite(await readJsonBody(request)) // 400
       // The generated id may be taken; then another one is generated.
@@ -70,7 +70,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
 
     async replaceConnection(request) {
       const context = await authenticateToWrite(request) // 401, 429
-      const [name, connectionId] = pathSegments(request.url)
+      const [name, connectionId] = namesInPath(request.url)
       const namespace = await authorizer.requireNamespace(context, name, 'write') // 404, 403
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
       refuseQuery(request.url) // 400
@@ -104,7 +104,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
     const context = await authorizer.authenticate(request)
     const wait = deps.writes.take(context.caller.keyId)
     if (wait === 0) return context
-    deps.denials.write(request, context.caller, undefined, 'rate_limited')
+    deps.denials.recordWriteRefusal(request, context.caller, undefined, 'rate_limited')
     throw rateLimited('This API key is writing connections too fast', wait)
   }
 }

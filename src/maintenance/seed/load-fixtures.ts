@@ -42,7 +42,7 @@ import {
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
-import type { Fixtures } from './read.ts'
+import type { Fixtures } from './read-fixtures.ts'
 
 /** `pepper`: the key for hashing API keys. `now`: `createdAt` of records without one. */
 export interface LoadOptions {

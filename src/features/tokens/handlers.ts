@@ -72,7 +72,7 @@ export function tokenHandlers({
       } catch (thrown) {
         const { code } = asPlatformError(thrown)
         observer?.refused(code)
-        if (known !== undefined) denials.mint(request, known, code)
+        if (known !== undefined) denials.recordMintRefusal(request, known, code)
         throw thrown
       }
     },

@@ -27,7 +27,7 @@ export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): 
       const namespace = namespaceOf(qualifiedName)
       const access: Access = { namespace, resource: 'servers', operation: 'read', metadata: 'none' }
       const decision = decide(caller.blocks, access)
-      if (!decision.allowed) denials.policy(request, caller, access, decision)
+      if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
       if (!decision.allowed && !decision.visible) throw notFound()
       // Registered servers are visible to every caller whose policy does not hide them, so 404 precedes 403.
       const json = await registry.serverJson(qualifiedName)

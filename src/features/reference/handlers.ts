@@ -4,7 +4,7 @@
  */
 
 import { notFound } from '../../errors.ts'
-import { pathSegments } from '../../http/path.ts'
+import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
@@ -58,7 +58,7 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
       return pageResponse(apiPage(madeDocument(), basePath))
     },
     async document(request) {
-      const [page = ''] = pathSegments(request.url)
+      const [page = ''] = namesInPath(request.url)
       const html = await pageOf(page) // 404
       refuseQuery(request.url) // 400
       return pageResponse(html)

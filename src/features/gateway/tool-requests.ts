@@ -1,0 +1,152 @@
+/** Requests of our own to a connection's server, under the caller's policy: a list of tools, or a call of one. */
+
+import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
+import {
+  parsedResponseMemoryFactor,
+  toolPagesMax,
+  toolsCharsMax,
+  toolsListedMax,
+  upstreamBodyTimeoutMs,
+} from '../../limits.ts'
+import { rpcCodes, statelessRevision } from '../../model/mcp.ts'
+import { version } from '../../version.ts'
+import { parseWork } from './filter-tools.ts'
+import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
+import type { Message } from './message.ts'
+import { readMessages } from './stream.ts'
+
+export interface Tool {
+  readonly name: string
+}
+
+export interface ToolRequests {
+  /**
+   * The wanted tools of all pages; the others are not kept in memory. Throws `upstream_error` past `toolPagesMax`,
+   * `toolsCharsMax` or `toolsListedMax`, `upstream_timeout` past `upstreamBodyTimeoutMs`, and `rate_limited` if the
+   * caller's share of memory is used up.
+   */
+  listTools(call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]>
+  /**
+   * Sends a request in the handshake era, and once more in the stateless era if the server supports only that. Throws
+   * PlatformError; a JSON-RPC error of the upstream becomes `invalid_request` or `upstream_error`.
+   */
+  ask(call: AuthorizedCall, method: string, params: object): Promise<ToolAnswer>
+}
+
+/** A result, and the number of characters that were parsed for it. */
+export interface ToolAnswer {
+  readonly result: object
+  readonly characters: number
+}
+
+export function createToolRequests(deps: GatewayDeps): ToolRequests {
+  async function listTools(call: AuthorizedCall, isWanted: (tool: Tool) => boolean): Promise<Tool[]> {
+    const { caller } = call.context
+    const tools: Tool[] = []
+    let characters = 0
+    const until = performance.now() + upstreamBodyTimeoutMs
+    let cursor: unknown
+    try {
+      for (let page = 0; page < toolPagesMax; page += 1) {
+        if (performance.now() >= until)
+          throw new PlatformError('upstream_timeout', 'The upstream: its list of tools took too long')
+        const answer = await ask(call, 'tools/list', cursor === undefined ? {} : { cursor })
+        const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
+        if (!deps.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
+          throw rateLimited('Too many responses to this caller are being read', 1)
+        characters += answer.characters
+        if (characters > toolsCharsMax)
+          throw upstreamError(`The upstream’s tool list is larger than ${toolsCharsMax} bytes`)
+        if (!Array.isArray(result.tools)) throw upstreamError('The upstream does not speak MCP')
+        for (const tool of result.tools) if (typeof tool?.name === 'string' && isWanted(tool)) tools.push(tool)
+        if (tools.length > toolsListedMax) throw upstreamError(`The upstream has more than ${toolsListedMax} tools`)
+        cursor = result.nextCursor
+        // Some servers send an empty cursor with the last page.
+        if (typeof cursor !== 'string' || cursor === '') return tools
+      }
+      // A list without its last pages would look complete.
+      throw upstreamError(`The upstream’s tool list has more than ${toolPagesMax} pages`)
+    } finally {
+      deps.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
+    }
+  }
+
+  async function ask(call: AuthorizedCall, method: string, params: object): Promise<ToolAnswer> {
+    const first = await answerTo(call, messageFor(method, params, 'handshake'), new Headers())
+    const isTooOld = first.error?.code === rpcCodes.unsupportedRevision
+    // The error says that the revision is unsupported, so nothing was executed and sending again is safe.
+    const answer = isTooOld
+      ? await answerTo(call, messageFor(method, params, 'stateless'), standardHeaders(method, params))
+      : first
+    // Some servers send `"error": null` with a result.
+    if (answer.error !== undefined && answer.error !== null) {
+      const { code, message } = answer.error
+      const text = typeof message === 'string' ? message : 'the upstream returned an error without a message'
+      throw code === rpcCodes.invalidParams ? invalidRequest(text) : upstreamError(text)
+    }
+    if (typeof answer.result !== 'object' || answer.result === null)
+      throw upstreamError('The upstream does not speak MCP')
+    return { result: answer.result, characters: answer.characters }
+  }
+
+  async function answerTo(
+    call: AuthorizedCall,
+    message: Message,
+    headers: Headers,
+  ): Promise<Answer & { readonly characters: number }> {
+    const response = await forward(deps, call, message, headers)
+    return firstAnswer(response, (text) => deps.turns.run(call.context.caller, parseWork(text)))
+  }
+
+  return { listTools, ask }
+}
+
+/** Any constant will do: each upstream request carries one message, and its response comes back on it. */
+const requestId = 1
+
+function messageFor(method: string, params: object, era: Message['era']): Message {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': statelessRevision,
+    'io.modelcontextprotocol/clientInfo': { name: 'postern', version },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const own = era === 'stateless' ? { ...params, _meta } : params
+  const body = { jsonrpc: '2.0', id: requestId, method, params: own }
+  return { body, bytes: new TextEncoder().encode(JSON.stringify(body)), method, id: requestId, era }
+}
+
+/** The headers that the stateless revision requires. */
+function standardHeaders(method: string, params: object): Headers {
+  const headers = new Headers({ 'mcp-protocol-version': statelessRevision, 'mcp-method': method })
+  // Always as base64, since a name may contain any character.
+  if ('name' in params) headers.set('mcp-name', `=?base64?${Buffer.from(String(params.name)).toString('base64')}?=`)
+  return headers
+}
+
+interface Answer {
+  readonly result?: unknown
+  readonly error?: { readonly code?: unknown; readonly message?: unknown } | null
+}
+
+/**
+ * The JSON-RPC response to our request: the whole body, or one event of a stream, in which notifications may precede
+ * it. An error with a null id counts, because a server that could not read the id sends that. Throws PlatformError.
+ */
+async function firstAnswer(
+  response: Response,
+  read: (text: string) => Promise<unknown>,
+): Promise<Answer & { readonly characters: number }> {
+  let answer: Answer | undefined
+  const take = (message: unknown) => {
+    const { id, result, error } = (message ?? {}) as { id?: unknown } & Answer
+    if ((id === requestId || id === null) && (result !== undefined || error !== undefined)) answer = message as Answer
+    return answer !== undefined
+  }
+  const characters = await readMessages(response, requestId, take, read)
+  if (answer === undefined) throw upstreamError('The upstream does not speak MCP')
+  return { ...answer, characters }
+}
+
+function upstreamError(message: string): PlatformError {
+  return new PlatformError('upstream_error', message)
+}
