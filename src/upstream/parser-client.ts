@@ -183,7 +183,7 @@ function openHttpConnection(
 
 function bytesOf({ method, path, fields, content }: HttpRequest): Buffer {
   let head = `${method} ${path} HTTP/1.1\r\n`
-  for (let i = 0; i + 1 < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
   head += '\r\n'
   // In one write: the second of two small writes could wait for the acknowledgement of the first (Nagle).
   const bytes = Buffer.allocUnsafe(head.length + (content?.length ?? 0))

@@ -61,3 +61,33 @@ test('nothing is removed from a namespace that is there', async () => {
   expect(await removeLeftovers(store, 'acme')).toBe(0)
   expect(await everything(store)).toContain(latin1Key(connectionKey('acme', 'a')))
 })
+
+test('what somebody else removes meanwhile is not counted', async () => {
+  const store = openMemoryStore()
+  for (const id of ['a', 'b', 'c']) await write(store, 'acme', id)
+  const racing: Store = {
+    ...store,
+    async keys(range) {
+      const found = await store.keys(range)
+      await store.commit({ deletes: [connectionKey('acme', 'b')] })
+      return found
+    },
+  }
+  expect(await removeLeftovers(racing, 'acme')).toBe(2)
+})
+
+test('what is changed between its reading and its removal stays, and is not counted', async () => {
+  const store = openMemoryStore()
+  for (const id of ['a', 'b']) await write(store, 'acme', id)
+  const racing: Store = {
+    ...store,
+    async commit(given) {
+      const key = connectionKey('acme', 'a')
+      if ([...(given.deletes ?? [])].some((one) => latin1Key(one) === latin1Key(key)))
+        await store.commit({ puts: [{ key, value: Buffer.from('{"name":"new"}') }] })
+      return store.commit(given)
+    },
+  }
+  expect(await removeLeftovers(racing, 'acme')).toBe(1)
+  expect(await everything(store)).toContain(latin1Key(connectionKey('acme', 'a')))
+})

@@ -107,6 +107,8 @@ test('a look-up that nobody answers in time found nothing, and holds its share u
     for (let i = 0; i < 10; i += 1) await Promise.resolve()
     jest.advanceTimersByTime(dnsCacheTtlMs)
     const again = ask('m0.test')
+    // It was given back once.
+    await expect(ask('more.test')).rejects.toThrow('too many names')
     server.answer('m0.test', ['192.0.2.2'])
     expect(await again).toEqual(['192.0.2.2'])
   } finally {
