@@ -150,6 +150,10 @@ eachClient((open) => {
     expect(headers['a']).toBe('1, 2')
     expect(headers['x-1499']).toBe('1499')
     expect(Object.keys(headers)).toHaveLength(1503)
+    // Those of the next answer are its own.
+    script = (socket) => socket.write(plain)
+    expect((await exchange()).headers).toEqual({ 'content-type': 'text/plain', 'content-length': '5' })
+    expect(connections).toBe(1)
   })
 
   test('a head may be as long as it is allowed to be', async () => {

@@ -220,6 +220,24 @@ test('what cannot be sent is told at once', async () => {
   })
 })
 
+test('what is no failure of the server is thrown as it is, and observed as one that is down', async () => {
+  const observed: string[] = []
+  const addresses = createAddresses({
+    allowed: [],
+    isPublicAllowed: true,
+    isSelf: () => false,
+    resolve: () => {
+      throw new RangeError('no resolver')
+    },
+  })
+  const upstream = createUpstream(addresses, { observe: (outcome) => void observed.push(outcome) })
+  const send = (url: string) => upstream.send({ url, headers: {}, timeoutMs: 1000 })
+  await expect(send('https://a.example.com/')).rejects.toThrow(RangeError)
+  await expect(send('no address')).rejects.toThrow(TypeError)
+  await expect(send('http://10.0.0.1/')).rejects.toMatchObject({ kind: 'refused' })
+  expect(observed).toEqual(['down', 'down', 'refused'])
+})
+
 describe('by a clock of its own', () => {
   beforeEach(() => void jest.useFakeTimers())
   afterEach(() => void jest.useRealTimers())
@@ -306,6 +324,16 @@ describe('by a clock of its own', () => {
     receiver.onEnd()
     expect(await new Response(body as ReadableStream).text()).toBe('data: 1\n\n')
     expect(one()?.aborts).toBe(0)
+  })
+
+  test('a stream whose head came in the last moment is not late at the next tick', async () => {
+    const { answer, receiver, one } = await timed({ timeoutMs: deadlineTickMs + 10 })
+    jest.advanceTimersByTime(deadlineTickMs + 5)
+    receiver.onHead(200, events)
+    const { body } = await answer
+    jest.advanceTimersByTime(2 * deadlineTickMs)
+    receiver.onEnd()
+    expect([await new Response(body as ReadableStream).text(), one()?.aborts]).toEqual(['', 0])
   })
 
   test('the client’s signal is asked for at the first tick, once, and left at the end', async () => {
