@@ -138,7 +138,8 @@ function openHttpConnection(
       else if (typeof read !== 'number') fail(read)
     },
     drain() {
-      if (unsent !== undefined) write(unsent)
+      // With TLS it is called at the end of the handshake too, whatever the certificate was.
+      if (isReady && unsent !== undefined) write(unsent)
     },
     end() {
       // For a response without a length, the end of the connection is its end.
