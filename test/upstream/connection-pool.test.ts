@@ -162,6 +162,19 @@ eachClient((open) => {
     expect((await exchange()).status).toBe(200)
   })
 
+  test('a head that has not ended may have so many bytes, and not one more', async () => {
+    const begin = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx: '
+    const unfinished = (length: number) => begin + 'y'.repeat(length - begin.length)
+    script = (socket) => {
+      socket.write(unfinished(upstreamHeadBytesMax))
+      socket.flush()
+      setTimeout(() => socket.write('\r\n\r\n'), 5)
+    }
+    expect((await exchange()).status).toBe(200)
+    script = (socket) => socket.write(unfinished(upstreamHeadBytesMax + 1))
+    expect((await exchange()).error).toBe('its head is too long')
+  })
+
   describe('an answer is refused', () => {
     const wrong: [string, string][] = [
       [

@@ -6,7 +6,7 @@ import type { HttpConnection } from '../../src/upstream/http-connection.ts'
 import { eachClient } from '../support/clients.ts'
 import { until } from '../support/until.ts'
 
-let script: (socket: Bun.Socket, request: string) => void = () => {}
+let script: (socket: Bun.Socket, request: string) => unknown = () => {}
 let closes = 0
 let server: Bun.TCPSocketListener<undefined>
 
@@ -108,6 +108,7 @@ eachClient((open) => {
       ['closes instead of a second answer', ''],
       ['breaks off the head of the second', 'HTTP/1.1 200'],
       ['breaks off the body of the second', answer.slice(0, -1)],
+      ['resets instead of a second answer', undefined],
     ] as const) {
       test(`${what} tells so, once`, async () => {
         script = (socket) => socket.write(answer)
@@ -115,6 +116,7 @@ eachClient((open) => {
         start()
         await has('end')
         script = (socket) => {
+          if (says === undefined) return socket.terminate()
           if (says !== '') socket.write(says)
           socket.end()
         }
