@@ -15,7 +15,7 @@ beforeAll(() => {
     hostname: '127.0.0.1',
     port: 0,
     socket: {
-      data: (socket, chunk) => script(socket, chunk.toString('latin1')),
+      data: (socket, chunk) => void script(socket, chunk.toString('latin1')),
       close() {
         closes += 1
       },
