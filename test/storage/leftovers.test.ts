@@ -18,13 +18,29 @@ test('a namespace leaves behind what does not go with it', async () => {
   const store = openMemoryStore()
   for (const id of ['a', 'b', 'c']) await write(store, 'acme', id)
   await write(store, 'lumen', 'a')
+  await write(store, 'solo', 'a')
   const { counts, marks } = await leftBehind(
     store,
-    going(namespaceKey('acme'), connectionKey('acme', 'b'), namespaceKey('lumen'), connectionKey('lumen', 'a')),
+    going(
+      ...[namespaceKey('acme'), connectionKey('acme', 'b')],
+      ...[namespaceKey('lumen'), connectionKey('lumen', 'a')],
+      namespaceKey('solo'),
+    ),
     [],
   )
-  expect([...counts]).toEqual([['acme', 2]])
-  expect(marks).toEqual({ deletes: [], puts: [{ key: leftKey('acme'), value: new Uint8Array(0) }] })
+  expect([...counts]).toEqual([
+    ['acme', 2],
+    ['solo', 1],
+  ])
+  const marked = ['acme', 'solo'].map((name) => ({ key: leftKey(name), value: new Uint8Array(0) }))
+  expect(marks).toEqual({ deletes: [], puts: marked })
+})
+
+test('what a namespace leaves is counted however much it is', async () => {
+  const store = openMemoryStore()
+  const keys = Array.from({ length: 1001 }, (_, i) => connectionKey('acme', `c${1000 + i}`))
+  await store.load({ puts: keys.map((key) => ({ key, value: Buffer.from('{}') })) })
+  expect([...(await leftBehind(store, going(namespaceKey('acme')), [])).counts]).toEqual([['acme', 1001]])
 })
 
 test('connections that go without their namespace leave nothing behind', async () => {

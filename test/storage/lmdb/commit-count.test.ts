@@ -1,7 +1,7 @@
 /** The number of the last transaction, as LMDB's lock file says it. */
 
 import { expect, test } from 'bun:test'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { endianness } from 'node:os'
 import { join } from 'node:path'
 import { openCommitCount } from '../../../src/storage/lmdb/commit-count.ts'
@@ -56,4 +56,12 @@ test('a file of another format has no count', () => {
   using place = workplace()
   writeFileSync(join(place.folder, 'lock.mdb'), head(7n, 0xbeefc0df))
   expect(openCommitCount(place.folder)()).toBeUndefined()
+})
+
+test('no descriptor stays open: to close it later would release the locks of LMDB', () => {
+  using place = workplace()
+  const descriptors = () => readdirSync('/dev/fd').length
+  const before = descriptors()
+  const count = openCommitCount(place.folder)
+  expect([descriptors(), count()]).toEqual([before, undefined])
 })

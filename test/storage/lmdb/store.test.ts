@@ -210,3 +210,21 @@ test('a value that is not what was written is an error, never an answer', async 
 test('a folder that cannot hold a store is one line that names it', () => {
   expect(() => openLmdbStore('/dev/null/store')).toThrow(/cannot open the store in \/dev\/null\/store/)
 })
+
+test('values that fill the buffer of a page to its last byte are joined like others', async () => {
+  // The buffer of a store that was just opened has so many bytes, and leaves 512 on each side of the values.
+  const room = 128 * 1024 - 2 * 512
+  const [prefix, suffix] = ['['.repeat(512), ']'.repeat(512)]
+  for (const first of [0, 60_000]) {
+    for (let rest = room - first - 4; rest <= room - first + 4; rest += 1) {
+      using place = workplace()
+      const store = openLmdbStore(place.folder)
+      const values = [...(first === 0 ? [] : ['a'.repeat(first)]), 'b'.repeat(rest)]
+      await store.commit({ puts: values.map((value, i) => ({ key: Buffer.from(`c${i}`), value: Buffer.from(value) })) })
+      const range = { gte: Buffer.from('c'), lt: Buffer.from('d'), limit: 10 }
+      const joined = store.local?.concatValues(range, ({ wrap }) => wrap(prefix, suffix).toString())
+      expect({ rest, isRight: joined === `${prefix}${values.join()}${suffix}` }).toEqual({ rest, isRight: true })
+      await store.close()
+    }
+  }
+})
