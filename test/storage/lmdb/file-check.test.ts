@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { copyFileSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { treeDepthMax } from '../../../src/limits.ts'
 import { backUp } from '../../../src/maintenance/backup.ts'
@@ -163,6 +163,12 @@ describe('of the layout', () => {
     expect(isSound(metaPage(), metaPage().subarray(0, 0x9f))).toBe(false)
     expect(isSound(metaPage({ magic: 1 }), metaPage())).toBe(false)
     expect(isSound(metaPage(), metaPage({ magic: 1 }))).toBe(false)
+  })
+
+  test('nothing stays open: to close it later would release the locks of LMDB', () => {
+    const descriptors = () => readdirSync('/dev/fd').length
+    const before = descriptors()
+    expect([isSound(metaPage(), metaPage()), isSound(metaPage()), descriptors()]).toEqual([true, false, before])
   })
 
   test('pages are of 512 bytes to 65,536', () => {

@@ -157,6 +157,31 @@ test('below the floor of free disk only what takes access away is written, and b
   await store.close()
 })
 
+test('a write needs as much disk as its values and keys are estimated to take, to the byte', async () => {
+  using place = workplace()
+  let free = 2 ** 40
+  const store = openLmdbStore(place.folder, { c: 1000 }, undefined, () => free)
+  const put = (key: string, length: number) => ({ key: Buffer.from(key), value: Buffer.alloc(length, 'x') })
+  /** Half as much again, and a hundred for the key. */
+  const cost = (...lengths: number[]) => lengths.reduce((sum, length) => sum + length * 1.5 + 100, 0)
+  // A segment has a count, two numbers for each entry, their keys, and a comma after each value.
+  const segment = (...entries: ReturnType<typeof put>[]) =>
+    entries.reduce((sum, { key, value }) => sum + 8 + key.length + value.length + 1, 4)
+  for (const [needed, write] of [
+    [cost(100), { puts: [put('r1', 100)] }],
+    [cost(100, 3000), { puts: [put('r1', 100), put('r2', 3000)] }],
+    [cost(segment(put('c1', 10), put('c2', 20))), { puts: [put('c1', 10), put('c2', 20)] }],
+    [cost('7 300'.length), { counts: [{ key: Buffer.from('u'), add: [7, 300] }] }],
+    [0, { deletes: [Buffer.from('r1')] }],
+  ] as const) {
+    free = freeBytesMin + needed - 1
+    await expect(store.commit(write)).rejects.toMatchObject({ kind: 'unavailable' })
+    free = freeBytesMin + needed
+    expect(await store.commit(write)).toEqual({ ok: true })
+  }
+  await store.close()
+})
+
 test('a record under another key than its own is an error', async () => {
   using place = workplace()
   const store = openLmdbStore(place.folder)
