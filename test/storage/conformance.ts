@@ -59,6 +59,19 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       const values = await store.getMany([bytes('b'), bytes('x'), bytes('a'), bytes('b')])
       expect(values.map(text)).toEqual(['2', undefined, '1', '2'])
       expect(await store.getMany([])).toEqual([])
+      await put(...['k1', 'k3', 'k5', 'k7'].map((key) => [key, key] as const))
+      for (const keys of [
+        ['k1'],
+        ['k5', 'k1', 'k3'],
+        ['k0', 'k1', 'k2', 'k7', 'k8'],
+        ['k7', 'k7'],
+        ['k9'],
+        ['k4', 'k3'],
+      ]) {
+        const found = await store.getMany(keys.map(bytes))
+        const expected = keys.map((key) => (/[1357]/.test(key) ? key : undefined))
+        expect([found.length, found.map(text)]).toEqual([keys.length, expected])
+      }
     })
 
     test('keys are ordered by unsigned bytes, a prefix first', async () => {

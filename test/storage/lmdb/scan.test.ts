@@ -95,10 +95,8 @@ test('an index is written anew, whatever the old one was, and nothing else chang
 
 test('a damaged record beside the segments is told, and the rest is shown', async () => {
   using place = workplace()
-  const [good, bad] = ['acme', 'lumen'].map((name) => ({ key: namespaceKey(name), value: Buffer.from('{}') })) as [
-    Entry,
-    Entry,
-  ]
+  const good = { key: namespaceKey('acme'), value: Buffer.from('{}') }
+  const bad = { key: namespaceKey('lumen'), value: Buffer.from('{}') }
   await filled(place.folder, [good, bad])
   const root = openRoot(place.folder)
   const data = openBytes(root, 'postern')
