@@ -39,7 +39,7 @@ export function headersOf(raw: readonly string[]): Record<string, string> {
   // Without a prototype, because an upstream may send a header named `__proto__`.
   const headers: Record<string, string> = Object.create(null)
   let length = 0
-  for (let i = 0; i + 1 < raw.length; i += 2) {
+  for (let i = 0; i < raw.length; i += 2) {
     const name = (raw[i] as string).toLowerCase()
     const value = raw[i + 1] as string
     const before = headers[name]

@@ -88,7 +88,8 @@ class ParserConnection implements HttpConnection {
       },
       data: (_, chunk) => this.#read(chunk),
       drain: () => {
-        if (this.#unsent !== undefined) this.#write(this.#unsent)
+        // With TLS it is called at the end of the handshake too, whatever the certificate was.
+        if (this.#isReady && this.#unsent !== undefined) this.#write(this.#unsent)
       },
       end: () => this.#onEnd(),
       close: () => {
@@ -154,7 +155,7 @@ function tlsOptions({ certified, authorities }: Endpoint) {
 
 function bytesOf({ method, path, fields, content }: HttpRequest): Buffer {
   let head = `${method} ${path} HTTP/1.1\r\n`
-  for (let i = 0; i + 1 < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
+  for (let i = 0; i < fields.length; i += 2) head += `${fields[i]}: ${fields[i + 1]}\r\n`
   head += '\r\n'
   // In one write: the second of two small writes could wait for the acknowledgement of the first (Nagle).
   const bytes = Buffer.allocUnsafe(head.length + (content?.length ?? 0))

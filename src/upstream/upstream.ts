@@ -16,7 +16,7 @@ import {
 import { AddressError, type Addresses, type ResolvedAddress } from './addresses.ts'
 import { CertificateError } from './certificate-error.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
-import { createClock } from './deadline-clock.ts'
+import { type Clock, createClock } from './deadline-clock.ts'
 import type { Abort, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
 import { openByParser } from './parser-client.ts'
 import { type Ahead, createPile, readAhead } from './pile.ts'
@@ -125,6 +125,7 @@ function createPooledUpstream(
   const kept = new LRUCache<string, ConnectionPool>({ max: upstreamPoolsMax, dispose: (sockets) => sockets.close() })
   /** By URL: most requests repeat one, and skip parsing it and checking its address while the route is valid. */
   const routes = new LRUCache<string, UpstreamRoute>({ max: upstreamPoolsMax })
+  const clock = createClock()
 
   /** The pool for an origin at one address. Separate per origin, because the certificate is checked for its name. */
   function socketsTo({ protocol, origin, port }: URL, { host, address }: ResolvedAddress): ConnectionPool {
@@ -171,7 +172,7 @@ function createPooledUpstream(
     // Set last, so that a connection's own headers cannot replace it: loops are detected by it.
     const headers = { ...request.headers, via: via === undefined ? own : `${via}, ${own}` }
     const outgoing = { method, path, host, headers, body }
-    return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, memory)
+    return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, { memory, clock })
   }
 
   return {
@@ -194,8 +195,6 @@ interface UpstreamRoute {
   readonly until: number
 }
 
-const clock = createClock()
-
 /**
  * Runs one exchange, and enforces `timeoutMs`, the limits on responses and the holder's share of memory. Resolves at
  * the head for an event stream or an unused body, and at the end otherwise.
@@ -203,7 +202,7 @@ const clock = createClock()
 function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
   { timeoutMs, signal: signalOf, holder = nobody }: UpstreamRequest,
-  memory: Shares,
+  { memory, clock }: { readonly memory: Shares; readonly clock: Clock },
 ): Promise<UpstreamResponse> {
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
   let breakOff: Abort | undefined

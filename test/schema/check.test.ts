@@ -81,6 +81,22 @@ test('of variants, that is spoken of which the value was meant to be', () => {
   for (const [pet, problem] of rows) expect(shape.problems({ pet }).map(problemText)[0]).toBe(problem)
 })
 
+test('without such a field, that variant is meant which the fewest fields are missing from or unknown to', () => {
+  const Pair = Type.Object({ c: Type.String(), d: Type.String() }, closed)
+  const Single = Type.Object({ b: Type.String() }, closed)
+  for (const variants of [
+    [Pair, Single],
+    [Single, Pair],
+  ]) {
+    const either = validatorOf(Type.Union(variants))
+    const said = (value: unknown) => either.problems(value).map(problemText)
+    expect(said({ b: 5 })).toEqual(['b: must be a string'])
+    expect(said({ c: 'x', d: 5 })).toEqual(['d: must be a string'])
+    expect(said({ b: 'x', more: 1 })).toEqual(['has the unknown field "more"; known are b'])
+    expect(said({ c: 'x' })).toEqual(['d: is missing'])
+  }
+})
+
 test('no more problems are said than were asked for', () => {
   expect(shape.problems({ name: 5, flag: 1, list: 1 }, 2)).toHaveLength(2)
   const list = validatorOf(Type.Array(Type.String()))

@@ -25,6 +25,8 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       await put(['a', '1'])
       expect(text(await store.get(bytes('a')))).toBe('1')
       expect(await store.get(bytes('b'))).toBeUndefined()
+      // Neither is what stands beside it.
+      for (const key of ['A', '`', 'a\0', 'aa']) expect(await store.get(bytes(key))).toBeUndefined()
     })
 
     test('values of any length come back whole, the empty one too', async () => {
@@ -57,6 +59,19 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       const values = await store.getMany([bytes('b'), bytes('x'), bytes('a'), bytes('b')])
       expect(values.map(text)).toEqual(['2', undefined, '1', '2'])
       expect(await store.getMany([])).toEqual([])
+      await put(...['k1', 'k3', 'k5', 'k7'].map((key) => [key, key] as const))
+      for (const keys of [
+        ['k1'],
+        ['k5', 'k1', 'k3'],
+        ['k0', 'k1', 'k2', 'k7', 'k8'],
+        ['k7', 'k7'],
+        ['k9'],
+        ['k4', 'k3'],
+      ]) {
+        const found = await store.getMany(keys.map(bytes))
+        const expected = keys.map((key) => (/[1357]/.test(key) ? key : undefined))
+        expect([found.length, found.map(text)]).toEqual([keys.length, expected])
+      }
     })
 
     test('keys are ordered by unsigned bytes, a prefix first', async () => {
@@ -239,6 +254,24 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
         await store.commit({ checks: [{ key: bytes('a'), value: null }], puts: [entry('b', '1')] })
         expect(store.local?.commitCount()).toBe(commits)
       }
+    })
+
+    test('a key that is too long or empty is refused wherever it stands, and the write with it', async () => {
+      for (const key of [Buffer.alloc(1025, 'a'), bytes('')]) {
+        for (const write of [
+          { deletes: [key] },
+          { puts: [{ key, value: bytes('') }] },
+          { counts: [{ key, add: [1] }] },
+        ])
+          await expect(store.commit({ ...write })).rejects.toThrow(StoreError)
+        await expect(store.commit({ puts: [entry('b', '1')], deletes: [key] })).rejects.toThrow(StoreError)
+      }
+      expect(await store.get(bytes('b'))).toBeUndefined()
+    })
+
+    test('a put of a key that stands twice is the last one', async () => {
+      await put(['a', '1'], ['a', '2'])
+      expect(text(await store.get(bytes('a')))).toBe('2')
     })
 
     test('a key of 1,024 bytes is kept', async () => {

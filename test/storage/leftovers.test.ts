@@ -18,13 +18,29 @@ test('a namespace leaves behind what does not go with it', async () => {
   const store = openMemoryStore()
   for (const id of ['a', 'b', 'c']) await write(store, 'acme', id)
   await write(store, 'lumen', 'a')
+  await write(store, 'solo', 'a')
   const { counts, marks } = await leftBehind(
     store,
-    going(namespaceKey('acme'), connectionKey('acme', 'b'), namespaceKey('lumen'), connectionKey('lumen', 'a')),
+    going(
+      ...[namespaceKey('acme'), connectionKey('acme', 'b')],
+      ...[namespaceKey('lumen'), connectionKey('lumen', 'a')],
+      namespaceKey('solo'),
+    ),
     [],
   )
-  expect([...counts]).toEqual([['acme', 2]])
-  expect(marks).toEqual({ deletes: [], puts: [{ key: leftKey('acme'), value: new Uint8Array(0) }] })
+  expect([...counts]).toEqual([
+    ['acme', 2],
+    ['solo', 1],
+  ])
+  const marked = ['acme', 'solo'].map((name) => ({ key: leftKey(name), value: new Uint8Array(0) }))
+  expect(marks).toEqual({ deletes: [], puts: marked })
+})
+
+test('what a namespace leaves is counted however much it is', async () => {
+  const store = openMemoryStore()
+  const keys = Array.from({ length: 1001 }, (_, i) => connectionKey('acme', `c${1000 + i}`))
+  await store.load({ puts: keys.map((key) => ({ key, value: Buffer.from('{}') })) })
+  expect([...(await leftBehind(store, going(namespaceKey('acme')), [])).counts]).toEqual([['acme', 1001]])
 })
 
 test('connections that go without their namespace leave nothing behind', async () => {
@@ -59,5 +75,35 @@ test('nothing is removed from a namespace that is there', async () => {
   await write(store, 'acme', 'a')
   await store.commit({ puts: [{ key: namespaceKey('acme'), value: Buffer.from('{}') }] })
   expect(await removeLeftovers(store, 'acme')).toBe(0)
+  expect(await everything(store)).toContain(latin1Key(connectionKey('acme', 'a')))
+})
+
+test('what somebody else removes meanwhile is not counted', async () => {
+  const store = openMemoryStore()
+  for (const id of ['a', 'b', 'c']) await write(store, 'acme', id)
+  const racing: Store = {
+    ...store,
+    async keys(range) {
+      const found = await store.keys(range)
+      await store.commit({ deletes: [connectionKey('acme', 'b')] })
+      return found
+    },
+  }
+  expect(await removeLeftovers(racing, 'acme')).toBe(2)
+})
+
+test('what is changed between its reading and its removal stays, and is not counted', async () => {
+  const store = openMemoryStore()
+  for (const id of ['a', 'b']) await write(store, 'acme', id)
+  const racing: Store = {
+    ...store,
+    async commit(given) {
+      const key = connectionKey('acme', 'a')
+      if ([...(given.deletes ?? [])].some((one) => latin1Key(one) === latin1Key(key)))
+        await store.commit({ puts: [{ key, value: Buffer.from('{"name":"new"}') }] })
+      return store.commit(given)
+    },
+  }
+  expect(await removeLeftovers(racing, 'acme')).toBe(1)
   expect(await everything(store)).toContain(latin1Key(connectionKey('acme', 'a')))
 })

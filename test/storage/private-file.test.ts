@@ -1,10 +1,11 @@
 /** What is private: whose it is, who else may read it, and whether it is what it seems. */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { requireOwn, requirePrivate } from '../../src/storage/private-file.ts'
+import { isHere } from '../support/needs.ts'
 
 let root: string
 beforeEach(() => {
@@ -48,4 +49,17 @@ test('what belongs to somebody else is not ours to trust', () => {
   const found = statSync(root)
   requireOwn(root, found)
   expect(() => requireOwn(root, Object.assign(found, { uid: found.uid + 1 }))).toThrow('belongs to another user')
+})
+
+test.if(isHere('root'))('a file or folder of somebody else is not private (needs root)', () => {
+  const [file, folder] = [join(root, 'file'), join(root, 'folder')]
+  writeFileSync(file, '', { mode: 0o600 })
+  mkdirSync(folder, { mode: 0o700 })
+  for (const [path, kind] of [
+    [file, 'file'],
+    [folder, 'folder'],
+  ] as const) {
+    chownSync(path, 65_534, 65_534)
+    expect(() => requirePrivate(path, kind)).toThrow(`${path} belongs to another user`)
+  }
 })

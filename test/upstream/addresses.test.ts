@@ -1,6 +1,7 @@
 /** Where a connection may point, and how an operator says it. */
 
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, jest, test } from 'bun:test'
+import { dnsCacheTtlMs, pendingLookupsMax } from '../../src/limits.ts'
 import {
   type AddressPolicy,
   createAddresses,
@@ -181,5 +182,48 @@ describe('a name', () => {
   test('that is an address is not looked up', async () => {
     expect(await destination([], 'https://[2606::1]:8443/')).toMatchObject({ host: '2606::1', address: '2606::1' })
     expect(hostOf(new URL('https://[2606::1]/'))).toBe('2606::1')
+  })
+
+  test('is looked up again when what was found is too old, and not before', async () => {
+    jest.useFakeTimers()
+    try {
+      let found = ['93.184.215.14']
+      const addresses = createAddresses({ ...policy([], true), resolve: async () => found })
+      const at = (url = 'https://a.example.com/') =>
+        addresses.destinationOf(new URL(url), { holder, timeoutMs: 60_000 })
+      const first = await at()
+      expect(first.until).toBe(performance.now() + dnsCacheTtlMs)
+      found = ['93.184.215.15']
+      jest.advanceTimersByTime(dnsCacheTtlMs - 1)
+      // What was decided is kept by origin.
+      expect(await at('https://a.example.com/other')).toBe(first)
+      expect(await at('https://a.example.com:8443/')).not.toBe(first)
+      jest.advanceTimersByTime(1)
+      expect((await at()).address).toBe('93.184.215.15')
+    } finally {
+      jest.useRealTimers()
+    }
+  })
+
+  test('beyond the caller’s share of look-ups is not looked up, and the caller is told why', async () => {
+    const silent = createAddresses({ ...policy([], true), resolve: () => new Promise(() => {}) })
+    const ask = (name: string) =>
+      silent.destinationOf(new URL(`https://${name}.example.com/`), { holder, timeoutMs: 1 })
+    for (let i = 0; i < pendingLookupsMax / 4; i += 1) ask(`a${i}`).catch(() => {})
+    await expect(ask('more')).rejects.toMatchObject({
+      kind: 'unresolved',
+      message: 'could not be looked up: too many names are being looked up: try again',
+    })
+  })
+
+  test('that the resolver itself fails at is not one without an address', async () => {
+    const broken = createAddresses({
+      ...policy([], true),
+      resolve: () => {
+        throw new RangeError('no resolver')
+      },
+    })
+    const asked = broken.destinationOf(new URL('https://a.example.com/'), { holder, timeoutMs: 1000 })
+    await expect(asked).rejects.toThrow(RangeError)
   })
 })

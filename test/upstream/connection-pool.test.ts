@@ -150,12 +150,29 @@ eachClient((open) => {
     expect(headers['a']).toBe('1, 2')
     expect(headers['x-1499']).toBe('1499')
     expect(Object.keys(headers)).toHaveLength(1503)
+    // Those of the next answer are its own.
+    script = (socket) => socket.write(plain)
+    expect((await exchange()).headers).toEqual({ 'content-type': 'text/plain', 'content-length': '5' })
+    expect(connections).toBe(1)
   })
 
   test('a head may be as long as it is allowed to be', async () => {
     script = (socket) =>
       socket.write(`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(upstreamHeadBytesMax - 200)}\r\ncontent-length: 0\r\n\r\n`)
     expect((await exchange()).status).toBe(200)
+  })
+
+  test('a head that has not ended may have so many bytes, and not one more', async () => {
+    const begin = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx: '
+    const unfinished = (length: number) => begin + 'y'.repeat(length - begin.length)
+    script = (socket) => {
+      socket.write(unfinished(upstreamHeadBytesMax))
+      socket.flush()
+      setTimeout(() => socket.write('\r\n\r\n'), 5)
+    }
+    expect((await exchange()).status).toBe(200)
+    script = (socket) => socket.write(unfinished(upstreamHeadBytesMax + 1))
+    expect((await exchange()).error).toBe('its head is too long')
   })
 
   describe('an answer is refused', () => {

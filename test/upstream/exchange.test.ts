@@ -1,8 +1,8 @@
 /** What is made of an exchange whose other side is told, step by step, what to say. */
 
-import { describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { createShares } from '../../src/http/shares.ts'
-import { upstreamResponseBytesMax } from '../../src/limits.ts'
+import { deadlineTickMs, dnsCacheTtlMs, upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../../src/limits.ts'
 import { createAddresses } from '../../src/upstream/addresses.ts'
 import { CertificateError } from '../../src/upstream/certificate-error.ts'
 import type { Endpoint, HttpRequest, ResponseHandler } from '../../src/upstream/http-connection.ts'
@@ -48,7 +48,7 @@ async function exchange(more: Partial<UpstreamRequest> = {}, options: UpstreamOp
     ...more,
   })
   answer.catch(() => {})
-  for (let i = 0; receiver === undefined && i < 100; i += 1) await new Promise(setImmediate)
+  for (let i = 0; receiver === undefined && i < 100; i += 1) await Promise.resolve()
   if (receiver === undefined) throw new Error('nothing was sent')
   return { answer, receiver, observed, one: () => opened[0] }
 }
@@ -217,5 +217,210 @@ test('what cannot be sent is told at once', async () => {
   await expect(send('http://10.0.0.1/')).rejects.toMatchObject({
     kind: 'refused',
     message: expect.stringMatching(/^10\.0\.0\.1 is not a public address/),
+  })
+})
+
+test('what is no failure of the server is thrown as it is, and observed as one that is down', async () => {
+  const observed: string[] = []
+  const addresses = createAddresses({
+    allowed: [],
+    isPublicAllowed: true,
+    isSelf: () => false,
+    resolve: () => {
+      throw new RangeError('no resolver')
+    },
+  })
+  const upstream = createUpstream(addresses, { observe: (outcome) => void observed.push(outcome) })
+  const send = (url: string) => upstream.send({ url, headers: {}, timeoutMs: 1000 })
+  await expect(send('https://a.example.com/')).rejects.toThrow(RangeError)
+  await expect(send('no address')).rejects.toThrow(TypeError)
+  await expect(send('http://10.0.0.1/')).rejects.toMatchObject({ kind: 'refused' })
+  expect(observed).toEqual(['down', 'down', 'refused'])
+})
+
+describe('by a clock of its own', () => {
+  beforeEach(() => void jest.useFakeTimers())
+  afterEach(() => void jest.useRealTimers())
+  /** Of an address: the look-up of a name has timers. */
+  const timed = (more: Partial<UpstreamRequest>) => exchange({ url: 'https://93.184.215.14/', ...more })
+  /** What has become of the answer by now. */
+  async function now(answer: Promise<unknown>): Promise<unknown> {
+    let outcome: unknown = 'under way'
+    answer.then(
+      (given) => {
+        outcome = given
+      },
+      (error) => {
+        outcome = `${error.kind}: ${error.message}`
+      },
+    )
+    for (let i = 0; i < 20; i += 1) await Promise.resolve()
+    return outcome
+  }
+
+  test('a head has its time to the millisecond, and the message says how long', async () => {
+    const { answer, observed, one } = await timed({ timeoutMs: 2 * deadlineTickMs })
+    jest.advanceTimersByTime(2 * deadlineTickMs - 1)
+    expect(await now(answer)).toBe('under way')
+    jest.advanceTimersByTime(1)
+    expect(await now(answer)).toBe('late: no response within 1 s')
+    expect([observed, one()?.aborts]).toEqual([['late'], 1])
+    const longer = await timed({ timeoutMs: 1001 })
+    jest.advanceTimersByTime(1000)
+    expect(await now(longer.answer)).toBe('under way')
+    jest.advanceTimersByTime(deadlineTickMs)
+    expect(await now(longer.answer)).toBe('late: no response within 2 s')
+    expect(jest.getTimerCount()).toBe(0)
+  })
+
+  test('what the look-up took counts', async () => {
+    let resolved: (addresses: string[]) => void = () => {}
+    const addresses = createAddresses({
+      allowed: [],
+      isPublicAllowed: true,
+      isSelf: () => false,
+      resolve: () =>
+        new Promise((resolve) => {
+          resolved = resolve
+        }),
+    })
+    const seconds: number[] = []
+    const upstream = createUpstream(addresses, {
+      open: () => ({ start: () => () => {}, close() {} }),
+      observe: (_, taken) => void seconds.push(taken),
+    })
+    const answer = upstream.send({ url: 'https://a.example.com/', headers: {}, timeoutMs: 1000 })
+    answer.catch(() => {})
+    jest.advanceTimersByTime(900)
+    resolved(['93.184.215.14'])
+    expect(await now(answer)).toBe('under way')
+    jest.advanceTimersByTime(99)
+    expect(await now(answer)).toBe('under way')
+    jest.advanceTimersByTime(1)
+    expect(await now(answer)).toStartWith('late')
+    expect(seconds).toEqual([1])
+  })
+
+  test('a body has its own time, from its head on', async () => {
+    const { answer, receiver, one } = await timed({ timeoutMs: 1000 })
+    jest.advanceTimersByTime(950)
+    receiver.onHead(200, json)
+    jest.advanceTimersByTime(upstreamBodyTimeoutMs - 1)
+    receiver.onData(bytes('{'))
+    expect(await now(answer)).toBe('under way')
+    jest.advanceTimersByTime(1)
+    expect(await now(answer)).toBe('late: it did not finish its response in time')
+    expect(one()?.aborts).toBe(1)
+  })
+
+  test('a stream is never late, and nothing looks at it without a signal', async () => {
+    const { answer, receiver, one } = await timed({ timeoutMs: 1000 })
+    receiver.onHead(200, events)
+    const { body } = await answer
+    jest.advanceTimersByTime(deadlineTickMs)
+    expect(jest.getTimerCount()).toBe(0)
+    jest.advanceTimersByTime(10 * upstreamBodyTimeoutMs)
+    receiver.onData(bytes('data: 1\n\n'))
+    receiver.onEnd()
+    expect(await new Response(body as ReadableStream).text()).toBe('data: 1\n\n')
+    expect(one()?.aborts).toBe(0)
+  })
+
+  test('a stream whose head came in the last moment is not late at the next tick', async () => {
+    const { answer, receiver, one } = await timed({ timeoutMs: deadlineTickMs + 10 })
+    jest.advanceTimersByTime(deadlineTickMs + 5)
+    receiver.onHead(200, events)
+    const { body } = await answer
+    jest.advanceTimersByTime(2 * deadlineTickMs)
+    receiver.onEnd()
+    expect([await new Response(body as ReadableStream).text(), one()?.aborts]).toEqual(['', 0])
+  })
+
+  test('the client’s signal is asked for at the first tick, once, and left at the end', async () => {
+    const client = new AbortController()
+    let asked = 0
+    const signal = () => {
+      asked += 1
+      return client.signal
+    }
+    const { answer, receiver, observed, one } = await timed({ signal })
+    jest.advanceTimersByTime(deadlineTickMs - 1)
+    expect(asked).toBe(0)
+    jest.advanceTimersByTime(1)
+    receiver.onHead(200, json)
+    jest.advanceTimersByTime(3 * deadlineTickMs)
+    expect([asked, jest.getTimerCount()]).toEqual([1, 1])
+    receiver.onEnd()
+    expect(await now(answer)).toMatchObject({ status: 200 })
+    client.abort()
+    jest.advanceTimersByTime(deadlineTickMs)
+    expect([observed, one()?.aborts, jest.getTimerCount()]).toEqual([['200'], 0, 0])
+  })
+
+  test('a stream’s client is listened to, and not one that has left the watch', async () => {
+    const client = new AbortController()
+    const { answer, receiver, one } = await timed({ signal: () => client.signal })
+    receiver.onHead(200, events)
+    const { body } = await answer
+    jest.advanceTimersByTime(2 * deadlineTickMs)
+    expect(jest.getTimerCount()).toBe(0)
+    client.abort()
+    await expect(new Response(body as ReadableStream).text()).rejects.toThrow('the client disconnected')
+    expect(one()?.aborts).toBe(1)
+  })
+
+  test('a signal that has fired already is not waited for', async () => {
+    const { answer, one } = await timed({ signal: () => AbortSignal.abort() })
+    jest.advanceTimersByTime(deadlineTickMs)
+    expect(await now(answer)).toBe('gone: the client disconnected')
+    expect(one()?.aborts).toBe(1)
+  })
+
+  test('a route serves until its addresses are too old, and its pool longer', async () => {
+    let looked = 0
+    const origins: Endpoint[] = []
+    const addresses = createAddresses({
+      allowed: [],
+      isPublicAllowed: true,
+      isSelf: () => false,
+      async resolve() {
+        looked += 1
+        return [looked < 3 ? '93.184.215.14' : '93.184.215.15']
+      },
+    })
+    const upstream = createUpstream(addresses, {
+      open(origin, { connected, keep }) {
+        origins.push(origin)
+        const wire = {
+          start(_: HttpRequest, receiver: ResponseHandler) {
+            connected()
+            receiver.onHead(204, {})
+            keep(wire, 60_000)
+            receiver.onEnd()
+            return () => {}
+          },
+          close() {},
+        }
+        return wire
+      },
+    })
+    const send = (url: string) => upstream.send({ url, headers: {}, timeoutMs: 1000 })
+    const url = 'https://a.example.com/'
+    await send(url)
+    jest.advanceTimersByTime(dnsCacheTtlMs - 1)
+    await send(url)
+    expect(looked).toBe(1)
+    jest.advanceTimersByTime(1)
+    await send(url)
+    expect([looked, origins.length]).toEqual([2, 1])
+    jest.advanceTimersByTime(dnsCacheTtlMs)
+    await send(url)
+    // Another port has a pool of its own.
+    await send('https://a.example.com:8443/')
+    expect(origins.map(({ address, port }) => `${address}:${port}`)).toEqual([
+      '93.184.215.14:443',
+      '93.184.215.15:443',
+      '93.184.215.15:8443',
+    ])
   })
 })

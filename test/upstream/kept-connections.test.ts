@@ -1,7 +1,7 @@
 /** Which wire serves a request, and how many may be connecting. The wires are told what happens. */
 
-import { expect, test } from 'bun:test'
-import { pendingConnectsMax } from '../../src/limits.ts'
+import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
+import { pendingConnectsMax, socketIdleMs } from '../../src/limits.ts'
 import { createConnectionPool } from '../../src/upstream/connection-pool.ts'
 import type { HttpConnection, PoolEvents } from '../../src/upstream/http-connection.ts'
 
@@ -79,6 +79,16 @@ test('a wire that its server closed serves nobody', () => {
   opened[1]?.keeper.leave(opened[1].wire)
   send()
   expect(starts()).toEqual([2, 1])
+  send()
+  finish(0)
+  finish(2)
+  opened[0]?.keeper.leave(opened[0].wire)
+  send()
+  expect(starts()).toEqual([2, 1, 2])
+  finish(2)
+  opened[2]?.keeper.leave(opened[2].wire)
+  send()
+  expect(starts()).toEqual([2, 1, 2, 1])
 })
 
 test('a pool that is closed keeps nothing', () => {
@@ -87,4 +97,54 @@ test('a pool that is closed keeps nothing', () => {
   for (let i = 0; i < 2; i += 1) finish(i)
   sockets.close()
   expect([opened.map(({ closes }) => closes), finish(2)]).toEqual([[1, 1, 0], false])
+})
+
+describe('by a clock of its own', () => {
+  beforeEach(() => void jest.useFakeTimers())
+  afterEach(() => void jest.useRealTimers())
+
+  test('a wire serves until its time is over, and not in that very millisecond', () => {
+    const { opened, send, finish, starts } = pool()
+    send()
+    finish(0, 1000)
+    jest.advanceTimersByTime(999)
+    send()
+    finish(0, 1000)
+    jest.advanceTimersByTime(1000)
+    send()
+    expect([starts(), opened[0]?.closes]).toEqual([[2, 1], 1])
+  })
+
+  test('wires that nobody uses are closed when their time is over, at the next look', () => {
+    const { opened, send, finish } = pool()
+    const closes = () => opened.map((one) => one.closes)
+    for (let i = 0; i < 3; i += 1) send()
+    finish(0, socketIdleMs)
+    finish(1, socketIdleMs + 1)
+    finish(2, 3 * socketIdleMs)
+    expect(jest.getTimerCount()).toBe(1)
+    jest.advanceTimersByTime(socketIdleMs - 1)
+    expect(closes()).toEqual([0, 0, 0])
+    jest.advanceTimersByTime(1)
+    expect(closes()).toEqual([1, 0, 0])
+    jest.advanceTimersByTime(socketIdleMs)
+    expect(closes()).toEqual([1, 1, 0])
+    jest.advanceTimersByTime(socketIdleMs)
+    expect(closes()).toEqual([1, 1, 1])
+    // Nothing is left to look at, until the next wire.
+    expect(jest.getTimerCount()).toBe(0)
+    send()
+    finish(3, socketIdleMs)
+    jest.advanceTimersByTime(socketIdleMs)
+    expect(closes()).toEqual([1, 1, 1, 1])
+  })
+
+  test('a pool that is closed looks at nothing any more', () => {
+    const { sockets, send, finish } = pool()
+    send()
+    finish(0)
+    expect(jest.getTimerCount()).toBe(1)
+    sockets.close()
+    expect(jest.getTimerCount()).toBe(0)
+  })
 })

@@ -1,5 +1,5 @@
-import { expect, test } from 'bun:test'
-import { pendingLookupsMax } from '../../src/limits.ts'
+import { expect, jest, test } from 'bun:test'
+import { dnsCacheTtlMs, lookupTimeoutMs, pendingLookupsMax } from '../../src/limits.ts'
 import { createNames } from '../../src/upstream/names.ts'
 
 const holder = (keyId: string) => ({ keyId, family: keyId })
@@ -66,4 +66,52 @@ test('one caller’s names are bounded while they are not answered, and others a
 
 test('this machine’s own names are known', async () => {
   expect(await createNames().addressesOf('localhost', holder('a'), 1000)).toContain('127.0.0.1')
+})
+
+test('a name is looked up again when what was found is too old', async () => {
+  jest.useFakeTimers()
+  try {
+    let asked = 0
+    const names = createNames(async () => {
+      asked += 1
+      return [`192.0.2.${asked}`]
+    })
+    const ask = () => names.addressesOf('one.test', holder('a'), 60_000)
+    expect(await ask()).toEqual(['192.0.2.1'])
+    jest.advanceTimersByTime(dnsCacheTtlMs - 1)
+    expect(await ask()).toEqual(['192.0.2.1'])
+    jest.advanceTimersByTime(1)
+    expect(await ask()).toEqual(['192.0.2.2'])
+  } finally {
+    jest.useRealTimers()
+  }
+})
+
+test('a look-up that nobody answers in time found nothing, and holds its share until it is answered', async () => {
+  jest.useFakeTimers()
+  try {
+    const server = slowServer()
+    const names = createNames(server.lookup)
+    const ask = (name: string) => names.addressesOf(name, holder('a'), 60_000)
+    const all = Array.from({ length: pendingLookupsMax / 4 }, (_, i) => ask(`m${i}.test`))
+    const first = all[0] as Promise<readonly string[]>
+    jest.advanceTimersByTime(lookupTimeoutMs - 1)
+    const waiting = await Promise.race([first, Promise.resolve('waiting')])
+    expect(waiting).toBe('waiting')
+    jest.advanceTimersByTime(1)
+    expect(await first).toEqual([])
+    // For as long as another result is.
+    expect(await ask('m0.test')).toEqual([])
+    await expect(ask('more.test')).rejects.toThrow('too many names')
+    server.answer('m0.test', ['192.0.2.1'])
+    for (let i = 0; i < 10; i += 1) await Promise.resolve()
+    jest.advanceTimersByTime(dnsCacheTtlMs)
+    const again = ask('m0.test')
+    // It was given back once.
+    await expect(ask('more.test')).rejects.toThrow('too many names')
+    server.answer('m0.test', ['192.0.2.2'])
+    expect(await again).toEqual(['192.0.2.2'])
+  } finally {
+    jest.useRealTimers()
+  }
 })

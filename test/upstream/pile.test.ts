@@ -65,3 +65,60 @@ test('a stream that fails says so to a reader that waits, and one that is cancel
   await cancelled.readable.cancel()
   expect([isCancelled, cancelled.give(bytes('x'))]).toEqual([true, false])
 })
+
+test('a stream that ends while its reader waits is over, and what fails later changes nothing', async () => {
+  const pile = createPile(createShares(1000), holder)
+  const { readable, give, end, fail } = readAhead(pile, () => {})
+  const reader = readable.getReader()
+  const waiting = reader.read()
+  await new Promise(setImmediate)
+  end()
+  expect(await waiting).toEqual({ done: true, value: undefined })
+  fail(new Error('too late'))
+  await reader.closed
+  expect(give(bytes('x'))).toBe(false)
+})
+
+test('a reader that waits and then leaves is given nothing more, and the writer is told once', async () => {
+  const pile = createPile(createShares(1000), holder)
+  let cancels = 0
+  const { readable, give, fail } = readAhead(pile, () => {
+    cancels += 1
+    // As whoever writes does.
+    fail(new Error('nobody reads on'))
+  })
+  const reader = readable.getReader()
+  const waiting = reader.read()
+  await new Promise(setImmediate)
+  await reader.cancel()
+  expect(await waiting).toEqual({ done: true, value: undefined })
+  expect([cancels, give(bytes('x'))]).toEqual([1, false])
+})
+
+test('a stream that has failed takes nothing more, though its reader is behind', async () => {
+  const pile = createPile(createShares(1000), holder)
+  const { readable, give, fail } = readAhead(pile, () => {})
+  const reader = readable.getReader()
+  const waiting = reader.read()
+  await new Promise(setImmediate)
+  give(bytes('first'))
+  expect(Buffer.from((await waiting).value ?? []).toString()).toBe('first')
+  pile.add(bytes('second'))
+  fail(new Error('broken off'))
+  await expect(reader.read()).rejects.toThrow('broken off')
+  fail(new Error('again'))
+  await expect(reader.read()).rejects.toThrow('broken off')
+  expect([give(bytes('x')), pile.length()]).toEqual([false, 6])
+})
+
+test('a share that is used up to its last byte is full', () => {
+  // A quarter is one token's share.
+  const pile = createPile(createShares(40), holder)
+  expect([pile.add(bytes('0123456789')), pile.add(new Uint8Array(0)), pile.add(bytes('x'))]).toEqual([
+    true,
+    true,
+    false,
+  ])
+  expect(pile.take()).toHaveLength(10)
+  expect([pile.add(bytes('01234567890')), pile.length(), pile.take()]).toEqual([false, 0, undefined])
+})

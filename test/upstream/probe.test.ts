@@ -1,9 +1,10 @@
 /** The first contact with a server that is told what to answer. */
 
 import { expect, test } from 'bun:test'
-import { probeRequestsMax } from '../../src/limits.ts'
+import { probeRequestsMax, probeResponseBytesMax } from '../../src/limits.ts'
 import { probeServer } from '../../src/upstream/probe.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../src/upstream/upstream.ts'
+import { until } from '../support/until.ts'
 
 const holder = { keyId: 'key', family: 'key' }
 const json = { 'content-type': 'application/json' }
@@ -78,4 +79,78 @@ test('one that asks and asks is heard out for so many requests', async () => {
   const { found, sent } = await probed(() => answer(200, events, { 'content-type': 'text/event-stream' }))
   expect(found).toEqual(error('The server does not speak MCP: it asks too much for a greeting') as never)
   expect(sent).toHaveLength(probeRequestsMax)
+  expect(sent[0]?.signal?.().aborted).toBe(true)
+})
+
+/** A server of the handshake, whose greeting is followed by `pad` and which answers notifications without a body. */
+const greets = (more: object = {}, pad = '', headers: Record<string, string> = json) =>
+  probed(({ method, id }) => {
+    if (method !== 'initialize') return { status: 202, headers: {}, body: undefined }
+    const result = { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 's', version: '1' }, ...more }
+    return answer(200, JSON.stringify({ jsonrpc: '2.0', id, result }) + pad, headers)
+  })
+const connected = { status: { state: 'connected' }, serverInfo: { name: 's', version: '1' } }
+
+test('a greeting is read to its last byte, and not one of a byte more', async () => {
+  const instructions = Array.from({ length: 20_000 }, (_, i) => `rule ${i}`).join()
+  const plain = await greets({ instructions })
+  expect(plain.found).toEqual(connected as never)
+  expect(plain.sent[0]?.signal?.().aborted).toBe(false)
+  const length = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 0,
+    result: { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 's', version: '1' } },
+  }).length
+  expect((await greets({}, ' '.repeat(probeResponseBytesMax - length))).found).toEqual(connected as never)
+  const large = await greets({}, ' '.repeat(probeResponseBytesMax - length + 1))
+  expect(large.found).toEqual(
+    error('The server does not speak MCP: its response to "initialize" is too large') as never,
+  )
+  expect(large.sent[0]?.signal?.().aborted).toBe(true)
+})
+
+test('what a server says of itself is kept up to its bound', async () => {
+  // `{"name":"s","version":""}` takes 25.
+  for (const [length, isKept] of [
+    [16_383 - 25, true],
+    [16_384 - 25, false],
+  ] as const) {
+    const { found } = await greets({ serverInfo: { name: 's', version: 'x'.repeat(length) } })
+    expect({ length, isKept: found.serverInfo !== undefined }).toEqual({ length, isKept })
+  }
+})
+
+test('the session that a greeting opened is ended', async () => {
+  const { found, sent } = await greets({}, '', { ...json, 'mcp-session-id': 'session-1' })
+  expect(found).toEqual(connected as never)
+  await until(() => sent.some(({ method }) => method === 'DELETE'))
+  expect(sent.find(({ method }) => method === 'DELETE')?.headers['mcp-session-id']).toBe('session-1')
+})
+
+test('a server that refuses the greeting by a status or by an error is greeted again, and no other', async () => {
+  const isGreetedAgain = async (respond: Parameters<typeof probed>[0]) => {
+    const { sent } = await probed(respond)
+    const methods = sent.filter(({ method }) => method === 'POST').map(({ body }) => JSON.parse(String(body)).method)
+    return methods.some((method) => method !== 'initialize')
+  }
+  const refusal = ({ id }: { id?: unknown }) =>
+    answer(200, JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32_601, message: 'no such method' } }))
+  expect(await isGreetedAgain(refusal)).toBe(true)
+  for (const [status, isAgain] of [
+    [399, false],
+    [400, true],
+    [499, true],
+    [500, false],
+  ] as const)
+    expect({ status, isAgain: await isGreetedAgain(() => answer(status)) }).toEqual({ status, isAgain })
+})
+
+test('a status is named where it is none of success', async () => {
+  const html = { 'content-type': 'text/html' }
+  for (const [status, message] of [
+    [200, 'The server does not speak MCP'],
+    [299, 'The server does not speak MCP'],
+    [300, 'The server does not speak MCP: it answered 300'],
+  ] as const)
+    expect((await probed(() => answer(status, '<html>', html))).found).toEqual(error(message) as never)
 })

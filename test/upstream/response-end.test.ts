@@ -61,3 +61,22 @@ test('a head that does not end is too long past its bound, a body is not', () =>
   end.add(Buffer.alloc(upstreamHeadBytesMax + 1, 'x'))
   expect(end.isTooLong()).toBe(false)
 })
+
+test('a length is a number of ten figures to each place', () => {
+  const head = 'HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n'
+  const of = (body: string) => isLast([head], body, { 'content-length': '12' }, 1000)
+  expect([of('x'.repeat(12)), of('x'.repeat(13)), of('x'.repeat(11))]).toEqual([true, false, false])
+})
+
+test('a head that did not end leaves nothing to the next exchange', () => {
+  const end = createResponseEnd()
+  end.begin()
+  end.add(Buffer.from(`${plainHead}hello${plainHead.slice(0, -1)}`))
+  end.begin()
+  expect(end.isTooLong()).toBe(false)
+  end.add(Buffer.from(`${plainHead}hello`))
+  end.endHead(false)
+  expect(end.isLast(200, { 'content-length': '5' })).toBe(true)
+  end.begin()
+  expect(end.isLast(200, { 'transfer-encoding': 'chunked' })).toBe(false)
+})

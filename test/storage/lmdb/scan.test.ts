@@ -1,10 +1,13 @@
 /** The store looked at as it lies, for `postern verify`. */
 
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
 import { indexEntries } from '../../../src/storage/connections.ts'
 import { aheadKey, connectionKey, indexKind, latin1Key, namespaceKey, prefixRange } from '../../../src/storage/keys.ts'
+import { appendChecksum, noKey } from '../../../src/storage/lmdb/checksum.ts'
 import { openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
 import { replaceIndex, scanStore } from '../../../src/storage/lmdb/scan.ts'
+import { encodeSegment } from '../../../src/storage/lmdb/segments.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
 import type { Entry } from '../../../src/storage/store.ts'
 import { connection } from '../../features/connections/world.ts'
@@ -88,4 +91,63 @@ test('an index is written anew, whatever the old one was, and nothing else chang
   const { keys } = await store.keys({ ...prefixRange(indexKind), limit: 10_000 })
   expect(keys.map(latin1Key)).toEqual(index.map(({ key }) => latin1Key(key)))
   await store.close()
+})
+
+test('a damaged record beside the segments is told, and the rest is shown', async () => {
+  using place = workplace()
+  const good = { key: namespaceKey('acme'), value: Buffer.from('{}') }
+  const bad = { key: namespaceKey('lumen'), value: Buffer.from('{}') }
+  await filled(place.folder, [good, bad])
+  const root = openRoot(place.folder)
+  const data = openBytes(root, 'postern')
+  data.putSync(bad.key, appendChecksum(good.key, bad.value))
+  await root.close()
+  expect(await seen(place.folder)).toEqual({ entries: [latin1Key(good.key)], damaged: [latin1Key(bad.key)] })
+})
+
+describe('a segment', () => {
+  /** Segments as they lie, by their keys: sound ones, but for their places. */
+  async function lain(runs: Readonly<Record<string, readonly string[]>>) {
+    using place = workplace()
+    await filled(place.folder, [])
+    const root = openRoot(place.folder)
+    const segments = openBytes(root, 'runs')
+    for (const [under, names] of Object.entries(runs)) {
+      const entries = names.map((name) => ({ key: Buffer.from(name), value: Buffer.from(name) }))
+      segments.putSync(Buffer.from(under), Buffer.from(appendChecksum(noKey, encodeSegment(entries))))
+    }
+    await root.close()
+    return seen(place.folder)
+  }
+
+  test('lies under its last key or a later one', async () => {
+    expect(await lain({ cb: ['ca', 'cb'] })).toEqual({ entries: ['ca', 'cb'], damaged: [] })
+    expect(await lain({ cz: ['ca', 'cb'] })).toEqual({ entries: ['ca', 'cb'], damaged: [] })
+    expect(await lain({ ca: ['ca', 'cb'] })).toEqual({ entries: [], damaged: ['ca'] })
+    expect(await lain({ ca: ['cb'], cc: ['cc'] })).toEqual({ entries: ['cc'], damaged: ['ca'] })
+  })
+
+  test('begins after the key of the one before it, whatever became of that', async () => {
+    expect(await lain({ cb: ['ca', 'cb'], cd: ['cc', 'cd'] })).toEqual({
+      entries: ['ca', 'cb', 'cc', 'cd'],
+      damaged: [],
+    })
+    expect(await lain({ cb: ['ca', 'cb'], cd: ['cb', 'cd'] })).toEqual({ entries: ['ca', 'cb'], damaged: ['cd'] })
+    expect(await lain({ cb: ['ca', 'cc'], cd: ['cb', 'cd'] })).toEqual({ entries: [], damaged: ['cb', 'cd'] })
+  })
+
+  test('may be empty', async () => {
+    expect(await lain({ cb: [], cd: ['cc', 'cd'] })).toEqual({ entries: ['cc', 'cd'], damaged: [] })
+  })
+})
+
+test('a scan and a new index leave nothing open', async () => {
+  using place = workplace()
+  await filled(place.folder, [record('acme', 'a')])
+  const descriptors = () => readdirSync('/dev/fd').length
+  const before = descriptors()
+  await seen(place.folder)
+  expect(descriptors()).toBe(before)
+  await replaceIndex(place.folder, indexOf('a'), [])
+  expect(descriptors()).toBe(before)
 })

@@ -97,6 +97,85 @@ test('many edits leave what they would leave in a sorted list, in segments that 
   }
 })
 
+/** What an editor asked of its storage, in order. */
+function counted(stored: Map<string, Buffer>, most = 24 * 4) {
+  const asked: string[] = []
+  const storage = storageOf(stored, random(1))
+  const editor = editSegments({
+    ...storage,
+    bytesMax: () => most,
+    atOrAfter(key) {
+      asked.push(`read ${key}`)
+      return storage.atOrAfter(key)
+    },
+    put(key, value) {
+      asked.push(`put ${key}`)
+      storage.put(key, value)
+    },
+    remove(key) {
+      asked.push(`remove ${key}`)
+      storage.remove(key)
+    },
+  })
+  return { asked, editor }
+}
+/** Each takes 24 bytes. */
+const numbered = (i: number) => entry(`a${100 + i}`, 'x'.repeat(11))
+
+test('entries in key order are read once for each segment, and written once', () => {
+  const stored = new Map<string, Buffer>()
+  const first = counted(stored)
+  for (let i = 0; i < 8; i += 2) first.editor.put(numbered(i))
+  first.editor.flush()
+  expect(first.asked).toEqual(['read a100', 'put a106'])
+  const second = counted(stored)
+  for (let i = 1; i < 10; i += 1) second.editor.put(numbered(i))
+  second.editor.flush()
+  const puts = ['put a102', 'put a105', 'put a106']
+  expect(second.asked).toEqual(['read a101', ...puts, 'read a107', 'read a106', 'remove a106', 'put a109'])
+  second.editor.flush()
+  expect(second.asked).toHaveLength(8)
+})
+
+test('what changes nothing writes nothing', () => {
+  const stored = new Map<string, Buffer>()
+  const { editor } = counted(stored)
+  for (let i = 0; i < 4; i += 1) editor.put(numbered(i))
+  editor.flush()
+  const again = counted(stored)
+  for (const key of ['a0', 'a1005', 'b']) again.editor.remove(Buffer.from(key))
+  again.editor.flush()
+  expect(again.asked.filter((one) => !one.startsWith('read'))).toEqual([])
+  again.editor.remove(Buffer.from('a100'))
+  again.editor.flush()
+  expect(again.asked.filter((one) => !one.startsWith('read'))).toEqual(['put a103'])
+  for (let i = 1; i < 4; i += 1) again.editor.remove(numbered(i).key)
+  again.editor.flush()
+  expect(stored.size).toBe(0)
+})
+
+test('a segment that loses its last entry keeps its key, and one that gains a later one has another', () => {
+  const stored = new Map<string, Buffer>()
+  const { editor } = counted(stored)
+  for (let i = 0; i < 3; i += 1) editor.put(numbered(i))
+  editor.flush()
+  editor.remove(Buffer.from('a102'))
+  editor.flush()
+  expect([...stored.keys()]).toEqual(['a102'])
+  // It is written before the first of the next one.
+  editor.put(numbered(3))
+  editor.flush()
+  expect([...stored.keys()]).toEqual(['a103'])
+})
+
+test('a long load is written on its way', () => {
+  const stored = new Map<string, Buffer>()
+  const { asked, editor } = counted(stored, 2 ** 20)
+  const value = 'x'.repeat(2 ** 18)
+  for (let i = 0; i < 4; i += 1) editor.put(entry(`a${100 + i}`, value))
+  expect(asked.filter((one) => one.startsWith('put'))).not.toEqual([])
+})
+
 function storageOf(stored: Map<string, Buffer>, chance: Random): SegmentStorage {
   const most = 100 + chance.int(50)
   const sorted = () => [...stored.keys()].sort()

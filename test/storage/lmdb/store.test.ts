@@ -157,6 +157,31 @@ test('below the floor of free disk only what takes access away is written, and b
   await store.close()
 })
 
+test('a write needs as much disk as its values and keys are estimated to take, to the byte', async () => {
+  using place = workplace()
+  let free = 2 ** 40
+  const store = openLmdbStore(place.folder, { c: 1000 }, undefined, () => free)
+  const put = (key: string, length: number) => ({ key: Buffer.from(key), value: Buffer.alloc(length, 'x') })
+  /** Half as much again, and a hundred for the key. */
+  const cost = (...lengths: number[]) => lengths.reduce((sum, length) => sum + length * 1.5 + 100, 0)
+  // A segment has a count, two numbers for each entry, their keys, and a comma after each value.
+  const segment = (...entries: ReturnType<typeof put>[]) =>
+    entries.reduce((sum, { key, value }) => sum + 8 + key.length + value.length + 1, 4)
+  for (const [needed, write] of [
+    [cost(100), { puts: [put('r1', 100)] }],
+    [cost(100, 3000), { puts: [put('r1', 100), put('r2', 3000)] }],
+    [cost(segment(put('c1', 10), put('c2', 20))), { puts: [put('c1', 10), put('c2', 20)] }],
+    [cost('7 300'.length), { counts: [{ key: Buffer.from('u'), add: [7, 300] }] }],
+    [0, { deletes: [Buffer.from('r1')] }],
+  ] as const) {
+    free = freeBytesMin + needed - 1
+    await expect(store.commit(write)).rejects.toMatchObject({ kind: 'unavailable' })
+    free = freeBytesMin + needed
+    expect(await store.commit(write)).toEqual({ ok: true })
+  }
+  await store.close()
+})
+
 test('a record under another key than its own is an error', async () => {
   using place = workplace()
   const store = openLmdbStore(place.folder)
@@ -209,4 +234,22 @@ test('a value that is not what was written is an error, never an answer', async 
 
 test('a folder that cannot hold a store is one line that names it', () => {
   expect(() => openLmdbStore('/dev/null/store')).toThrow(/cannot open the store in \/dev\/null\/store/)
+})
+
+test('values that fill the buffer of a page to its last byte are joined like others', async () => {
+  // The buffer of a store that was just opened has so many bytes, and leaves 512 on each side of the values.
+  const room = 128 * 1024 - 2 * 512
+  const [prefix, suffix] = ['['.repeat(512), ']'.repeat(512)]
+  for (const first of [0, 60_000]) {
+    for (let rest = room - first - 4; rest <= room - first + 4; rest += 1) {
+      using place = workplace()
+      const store = openLmdbStore(place.folder)
+      const values = [...(first === 0 ? [] : ['a'.repeat(first)]), 'b'.repeat(rest)]
+      await store.commit({ puts: values.map((value, i) => ({ key: Buffer.from(`c${i}`), value: Buffer.from(value) })) })
+      const range = { gte: Buffer.from('c'), lt: Buffer.from('d'), limit: 10 }
+      const joined = store.local?.concatValues(range, ({ wrap }) => wrap(prefix, suffix).toString())
+      expect({ rest, isRight: joined === `${prefix}${values.join()}${suffix}` }).toEqual({ rest, isRight: true })
+      await store.close()
+    }
+  }
 })
