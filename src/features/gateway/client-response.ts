@@ -113,9 +113,9 @@ async function wholeResponse(
   { memory, onEnd, onHeld }: ClientResponseOptions,
 ): Promise<Response> {
   try {
-    const text = await rewrite?.(asBuffer(bytes).toString())
     // An array of messages is not a valid response to a single request.
-    if (text === undefined && !startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
+    if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
+    const text = await rewrite?.(asBuffer(bytes).toString())
     const whole = text === undefined ? asBuffer(bytes) : Buffer.from(text)
     if (whole.length <= responseInOnePieceBytesMax) {
       return new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
