@@ -1,6 +1,6 @@
 /** Streams of events, looked into: whole events out, whatever pieces they came in. */
 
-import { afterEach, describe, expect, jest, test } from 'bun:test'
+import { afterEach, describe, expect, jest, spyOn, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import {
   messageEvent,
@@ -11,6 +11,8 @@ import {
   rewriteResponse,
 } from '../../../src/features/gateway/stream.ts'
 import {
+  eventBytesAtOnce,
+  eventLoopSliceMs,
   responsePieceBytes,
   streamBytesMax,
   streamEventBytesMax,
@@ -45,8 +47,8 @@ const read = async (text: string, sizeOf: () => number) => {
 test('events come out the same from any pieces, with what is not theirs kept', async () => {
   const text = ': hello\n\nid: 1\nevent: message\ndata: {"a":"é€😀"}\n\nretry: 500\r\n\r\ndata: one\ndata: two\n\n'
   const whole = await read(text, () => text.length * 4)
-  expect(whole.result).toContain('data: {"A":"É€😀"}\n')
-  expect(whole.result).toContain('data: ONE\ndata: TWO\n')
+  const events = 'event: message\nid: 1\ndata: {"A":"É€😀"}\n\nretry: 500\n\ndata: ONE\ndata: TWO\n\n'
+  expect(whole).toEqual({ result: `:\n\n${events}`, ended: 1 })
   for (let seed = 1; seed <= 200; seed += 1) {
     const chance = random(seed)
     expect({ seed, ...(await read(text, () => 1 + chance.int(5))) }).toEqual({ seed, ...whole })
@@ -68,6 +70,44 @@ test('a reader that was behind gets hundreds of thousands of events, in turns wi
     isOver = true
     expect([ended, turns > 10]).toEqual([1, true])
     if (event.startsWith('data')) expect(result.split('\n\n')).toHaveLength(count + 1)
+  }
+})
+
+test('a byte order mark is one at the beginning alone', async () => {
+  const pieces = ['\ufeffdata: a\n\n', '\ufeffdata: b\n\n', 'data: c\n\n']
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const piece of pieces) controller.enqueue(Buffer.from(piece))
+      controller.close()
+    },
+  })
+  const out = relayStream(body, { rewrite: async (data) => data, onEnd() {} })
+  expect(await new Response(out).text()).toBe('data: a\n\ndata: c\n\n')
+})
+
+test('others have their turn while one piece is looked through, each time that it took long enough', async () => {
+  // A hundred events of one step, and a hundred steps without an event.
+  for (const text of ['data: a\n\n'.repeat(100), `${'id: 1\n'.repeat(eventBytesAtOnce / 6)}\n`.repeat(100)]) {
+    let now = 0
+    const clock = spyOn(performance, 'now').mockImplementation(() => {
+      now += eventLoopSliceMs / 2
+      return now
+    })
+    let turns = 0
+    let isOver = false
+    const tick = () => {
+      turns += 1
+      if (!isOver) setImmediate(tick)
+    }
+    setImmediate(tick)
+    try {
+      await read(text, () => text.length)
+    } finally {
+      isOver = true
+      clock.mockRestore()
+    }
+    // Every second look at the clock says that it is time.
+    expect([turns >= 40, turns <= 60]).toEqual([true, true])
   }
 })
 
@@ -195,10 +235,14 @@ describe('a stream and its clocks', () => {
     })
     let endWith: ((lastWords: string) => void) | undefined
     const out = relayStream(body, {
-      onEnd: () => void (seen.ended += 1),
+      onEnd() {
+        seen.ended += 1
+      },
       watch(end) {
         endWith = end
-        return () => void (seen.unwatched += 1)
+        return () => {
+          seen.unwatched += 1
+        }
       },
     })
     return { seen, out, upstream: upstream.promise, end: (lastWords: string) => endWith?.(lastWords) }
