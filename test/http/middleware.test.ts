@@ -315,9 +315,9 @@ test('whatever is thrown is in the line of the log as text, with its cause if th
   }
 
   // The functions nearest to it, so many of them.
-  const deep = (depth: number): never => {
+  const deep = (depth: number): unknown => {
     if (depth === 0) throw new Error('deep')
-    return deep(depth - 1)
+    return [deep(depth - 1)]
   }
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 50
