@@ -58,11 +58,10 @@ export async function readBytes(
   const brokenOff = () => invalidRequest('the request body ended before its announced length')
   // The runtime reads no further than `Content-Length`. Faster than the stream, which `request.body` would create.
   if (announced >= 0) {
-    try {
-      return (await request.bytes()) as Uint8Array<ArrayBuffer>
-    } catch {
+    const bytes = await request.bytes().catch(() => {
       throw brokenOff()
-    }
+    })
+    return bytes as Uint8Array<ArrayBuffer>
   }
   if (request.body === null) return new Uint8Array(0)
   const chunks: Uint8Array[] = []

@@ -1,10 +1,17 @@
-import { expect, test } from 'bun:test'
-import { apiKeyDigest, listApiKeys, newApiKey } from '../../src/auth/api-key.ts'
-import { apiKeysPerRead } from '../../src/limits.ts'
+import { describe, expect, test } from 'bun:test'
+import {
+  apiKeyDigest,
+  chosenKeyProblem,
+  createApiKey,
+  listApiKeys,
+  newApiKey,
+  revokeApiKey,
+} from '../../src/auth/api-key.ts'
+import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../../src/limits.ts'
 import type { ApiKey } from '../../src/model/registry.ts'
-import { apiKeyDigestKey } from '../../src/storage/keys.ts'
+import { apiKeyDigestKey, apiKeyKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
-import { apiKeyEntry } from '../../src/storage/registry-records.ts'
+import { apiKeyEntry, readApiKey } from '../../src/storage/registry-records.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { createTestPlatform, seed } from '../support/platform.ts'
 
@@ -64,4 +71,49 @@ test('a list of keys has all of them, however many are read at once', async () =
   expect((await listApiKeys(store)).map(({ keyId }) => keyId)).toEqual(
     Array.from({ length: count }, (_, i) => record(i).keyId),
   )
+})
+
+test('a key that somebody chose has so many characters, of so many kinds', () => {
+  const problem = (length: number, end = '') => chosenKeyProblem('k'.repeat(length - end.length) + end)
+  expect([apiKeyCharsMin, apiKeyCharsMax].map((length) => problem(length))).toEqual([undefined, undefined])
+  expect(problem(apiKeyCharsMin - 1)).toBe('must have at least 32 characters')
+  expect(problem(apiKeyCharsMax + 1)).toBe('must have at most 256 characters')
+  for (const end of ['.', '_', '~', '+', '/', '-', '=', '==', '0', 'Z']) expect(problem(40, end)).toBeUndefined()
+  for (const end of [' ', '=a', 'é', '"', '\n'])
+    expect(problem(40, end)).toBe('must be made of letters, digits and . _ ~ + / - only')
+})
+
+describe('a key that is revoked', () => {
+  const wanted = { userId: 'ada', name: null, operator: false, now: new Date(0) }
+  const stored = async (store: Store, keyId: string) => readApiKey((await store.get(apiKeyKey(keyId))) as Uint8Array)
+
+  test('is one from then on, and the second time changes nothing', async () => {
+    const store = openMemoryStore()
+    const { record } = await createApiKey(store, seed('pepper'), wanted)
+    expect(record.keyId).toMatch(/^key_[\w-]{12}$/)
+    expect(await revokeApiKey(store, 'key_none', new Date(1))).toBe(false)
+    expect((await stored(store, record.keyId)).revokedAt).toBeNull()
+    expect(await revokeApiKey(store, record.keyId, new Date(1000))).toBe(true)
+    expect(await revokeApiKey(store, record.keyId, new Date(2000))).toBe(true)
+    expect((await stored(store, record.keyId)).revokedAt).toBe(new Date(1000).toISOString())
+  })
+
+  test('is revoked also where somebody writes it at the same moment, whose write stays', async () => {
+    const memory = openMemoryStore()
+    const { record } = await createApiKey(memory, seed('pepper'), wanted)
+    let isFirst = true
+    const store: Store = {
+      ...memory,
+      async commit(change) {
+        if (isFirst) await memory.commit({ puts: [apiKeyEntry({ ...record, name: 'renamed' })] })
+        isFirst = false
+        return memory.commit(change)
+      },
+    }
+    expect(await revokeApiKey(store, record.keyId, new Date(1000))).toBe(true)
+    expect(await stored(memory, record.keyId)).toMatchObject({
+      name: 'renamed',
+      revokedAt: new Date(1000).toISOString(),
+    })
+  })
 })

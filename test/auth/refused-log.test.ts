@@ -46,14 +46,20 @@ test('no header, and one without Bearer', async () => {
 
 test('a key that is unknown, or revoked', async () => {
   expect(await logged('Bearer wrong')).toEqual(refused('unknown'))
-  const { key, record } = await createApiKey(platform.store, platform.pepper, {
-    userId: 'ada',
-    name: null,
-    operator: false,
-    now: new Date(platform.now),
-  })
-  await revokeApiKey(platform.store, record.keyId, new Date())
-  expect(await logged(`Bearer ${key}`)).toEqual(refused('revoked', { userId: 'ada', keyId: record.keyId }))
+  // One that somebody chose may look like a token.
+  for (const chosen of [{}, { key: 'a.key.that.somebody.chose.for.the.tests' }]) {
+    const { key, record } = await createApiKey(platform.store, platform.pepper, {
+      userId: 'ada',
+      name: null,
+      operator: false,
+      now: new Date(platform.now),
+      ...chosen,
+    })
+    expect((await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
+    await revokeApiKey(platform.store, record.keyId, new Date())
+    platform.now += refusalLogIntervalMs
+    expect(await logged(`Bearer ${key}`)).toEqual(refused('revoked', { userId: 'ada', keyId: record.keyId }))
+  }
 })
 
 test('a token of another base URL: both are said', async () => {

@@ -15,6 +15,7 @@ import {
 } from '../../src/auth/signing-keys.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../../src/limits.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
+import type { Store } from '../../src/storage/store.ts'
 import { seed } from '../support/platform.ts'
 
 const start = 1_800_000_000
@@ -41,7 +42,9 @@ describe('rotation', () => {
 
   test('waits until verifiers must know the next key', () => {
     const second = rotateKeys(newSigningKeys(start), start)
-    expect(() => rotateKeys(second, start + jwksMaxAgeSeconds - 1)).toThrow(/try again in 1 s/)
+    expect(() => rotateKeys(second, start + jwksMaxAgeSeconds - 1)).toThrow(
+      'the next key was published 299 s ago, and verifiers may keep an older list for 300 s: try again in 1 s',
+    )
     expect(states(rotateKeys(second, start + jwksMaxAgeSeconds))).toEqual(['next', 'active', 'retired', 'retired'])
   })
 
@@ -73,6 +76,37 @@ describe('rotation', () => {
     }
     expect(records.length).toBeLessThan(30)
   }, 30_000)
+})
+
+test('a retired key is kept, listed and accepted until its last token is over, and gone in the next second', () => {
+  const first = newSigningKeys(start)
+  const token = mint(first, start, 2 * keyRetirementSeconds)
+  const second = rotateKeys(first, start)
+  const [keys, end] = [keyRing(second), start + keyRetirementSeconds]
+  expect([isValid(keys, token, end - 1), isValid(keys, token, end)]).toEqual([true, false])
+  expect([publishedKeys(keys, end - 1).length, publishedKeys(keys, end).length]).toEqual([3, 2])
+  expect(states(rotateKeys(second, end - 1))).toEqual(['next', 'active', 'retired', 'retired'])
+  expect(states(rotateKeys(second, end))).toEqual(['next', 'active', 'retired'])
+  const { kid } = keys.active
+  expect(states(removeKey(second, kid, end - 1) ?? [])).toEqual(['next', 'active', 'retired'])
+  expect(states(removeKey(second, kid, end) ?? [])).toEqual(['next', 'active'])
+})
+
+test('keys are next or active since they became it', () => {
+  const first = newSigningKeys(start)
+  const since = (records: readonly SigningKeyRecord[]) => records.map((record) => record.since - start)
+  expect(since(first)).toEqual([-jwksMaxAgeSeconds, 0])
+  const second = rotateKeys(first, start + 10)
+  expect(since(second)).toEqual([10, 10, 10])
+  const { active, all } = keyRing(second)
+  expect(since(removeKey(second, active.kid, start + 20) ?? [])).toEqual([20, 20, 10])
+  expect(since(removeKey(second, all[0]?.kid ?? '', start + 20) ?? [])).toEqual([20, 10, 10])
+})
+
+test('keys without an active one, or without a next one, are none', () => {
+  const [next, active] = newSigningKeys(start)
+  expect(() => keyRing(next === undefined ? [] : [next])).toThrow('a key ring needs an active key')
+  expect(() => rotateKeys(active === undefined ? [] : [active], start)).toThrow('a key ring needs a next key')
 })
 
 describe('revocation', () => {
@@ -114,6 +148,32 @@ test('what is sealed opens with its key alone, whole', () => {
     expect(openSealed(key, sealed.subarray(0, at))).toBeUndefined()
   }
   expect(() => readSigningKeys(sealed, seed('other'))).toThrow(/instance secret/)
+})
+
+test('keys are changed again where somebody else changed them meanwhile', async () => {
+  const memory = openMemoryStore()
+  const sealing = seed('sealing')
+  const theirs = newSigningKeys(start)
+  const isFromReserve: unknown[] = []
+  const store: Store = {
+    ...memory,
+    async commit(change) {
+      isFromReserve.push(change.fromReserve)
+      if (isFromReserve.length === 1) await changeSigningKeys(memory, sealing, () => theirs)
+      return memory.commit(change)
+    },
+  }
+  const seen: unknown[] = []
+  const after = await changeSigningKeys(store, sealing, (before) => {
+    seen.push(before)
+    return before === undefined ? newSigningKeys(start) : rotateKeys(before, start)
+  })
+  expect(seen).toEqual([undefined, theirs])
+  expect([isFromReserve, states(after ?? [])]).toEqual([
+    [true, true],
+    ['next', 'active', 'retired'],
+  ])
+  expect((await readKeyRing(memory, sealing))?.active.kid).toBe(keyRing(after ?? []).active.kid)
 })
 
 test('a store has no keys before its first start, and then those that it was given', async () => {

@@ -7,6 +7,7 @@ const told = (peer: string, headers: Record<string, string> = {}) => clientAddre
 describe('the address of a client', () => {
   const cases: [what: string, peer: string, headers: Record<string, string>, address: string][] = [
     ['is that of the connection', '192.0.2.1', {}, '192.0.2.1'],
+    ['is what the runtime says where that is no address', 'unix:/run/proxy', {}, 'unix:/run/proxy'],
     ['is not what a stranger says', '192.0.2.1', { 'x-forwarded-for': '198.51.100.7' }, '192.0.2.1'],
     ['is what a trusted proxy says', '127.0.0.1', { 'x-forwarded-for': '198.51.100.7' }, '198.51.100.7'],
     ['as the runtime spells the proxy', '::ffff:127.0.0.1', { 'x-forwarded-for': '198.51.100.7' }, '198.51.100.7'],
@@ -57,7 +58,21 @@ describe('the address of a client', () => {
   })
 })
 
+test('one trusted proxy is enough, and its neighbour is a stranger', () => {
+  const headers = new Headers({ 'x-forwarded-for': '198.51.100.7' })
+  for (const [proxy, neighbour, bucket] of [
+    ['10.1.1.1', '10.1.1.0', '10.1.1.0'],
+    ['2001:db8::9', '2001:db8::8', '2001:db8::/64'],
+  ] as const) {
+    const alone = [readNetwork(proxy)].flatMap((network) => network ?? [])
+    expect(clientAddress(proxy, headers, alone)).toBe('198.51.100.7')
+    expect(clientAddress(neighbour, headers, alone)).toBe(bucket)
+  }
+})
+
 test('a network is an address or a CIDR', () => {
+  const bits = ['192.0.2.1', '::1', '10.0.0.0/8', 'fd00::/9'].map((text) => readNetwork(text)?.bits)
+  expect(bits).toEqual([32, 128, 8, 9])
   for (const good of ['10.0.0.0/8', '192.0.2.1', '::1', 'fd00::/8']) expect(readNetwork(good)).toBeDefined()
   for (const bad of ['', '1', '10.0.0', 'proxy.example.com', '10.0.0.0/33', '10.0.0.0/8/8', '0x7f.1']) {
     expect(readNetwork(bad)).toBeUndefined()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { createMiddleware } from '../../src/http/middleware.ts'
-import { unavailableLogIntervalMs } from '../../src/limits.ts'
+import { stackFunctionsShownMax, unavailableLogIntervalMs } from '../../src/limits.ts'
 import { registryVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
@@ -280,4 +280,86 @@ test('a request keeps the id of its answer, for what happens after it', () => {
     () => new Response('failed'),
   )(request) as Response
   expect(middleware.requestId(request)).toBe(answer.headers.get('x-request-id') ?? '')
+})
+
+test('whatever is thrown is in the line of the log as text, with its cause if that says more', () => {
+  const lines: Record<string, unknown>[] = []
+  const middleware = createMiddleware({
+    guard: { check: () => undefined, preflight: () => undefined },
+    log: { ...silent, error: (_, fields) => void lines.push(fields ?? {}) },
+    monotonic: () => 0,
+  })
+  const failing = (thrown: unknown) =>
+    middleware.wrap(
+      () => {
+        throw thrown
+      },
+      (request, error) => {
+        middleware.noteError(request, error)
+        return new Response(null, { status: 500 })
+      },
+    )
+  const rows: [thrown: unknown, error: string][] = [
+    ['a text', 'a text'],
+    [undefined, 'undefined'],
+    [{ toString: () => 'an object' }, 'an object'],
+    [new TypeError('what'), 'TypeError: what'],
+    [new Error('what', { cause: new RangeError('why') }), 'Error: what (RangeError: why)'],
+    [new Error('what', { cause: new RangeError('what') }), 'Error: what'],
+    [new Error('what', { cause: 'why' }), 'Error: what'],
+    [Object.assign(new Error('no way'), { stack: 'Error: no way' }), 'Error: no way'],
+  ]
+  for (const [thrown, error] of rows) {
+    void failing(thrown)(new Request('http://localhost/connect/secret', { method: 'PUT' }))
+    expect(lines.at(-1)).toMatchObject({ error, status: 500, method: 'PUT', route: '/connect' })
+  }
+
+  // The functions nearest to it, so many of them.
+  const deep = (depth: number): unknown => {
+    if (depth === 0) throw new Error('deep')
+    return [deep(depth - 1)]
+  }
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 50
+  try {
+    deep(20)
+  } catch (thrown) {
+    void failing(thrown)(new Request('http://localhost/'))
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+  expect(String(lines.at(-1)?.['in']).split(' < ')).toEqual(Array(stackFunctionsShownMax).fill('deep'))
+})
+
+test('each answer is measured from its beginning to its end, under the name of its operation', async () => {
+  let now = 5000
+  const seen: unknown[] = []
+  const middleware = createMiddleware({
+    guard: { check: () => undefined, preflight: () => undefined },
+    log: silent,
+    observe: (...measured) => void seen.push(measured),
+    monotonic: () => now,
+  })
+  const answer = middleware.wrap(
+    async (request) => {
+      now += 250
+      if (request.method === 'DELETE') throw new Error('no')
+      return new Response('ok', { status: 201 })
+    },
+    () => new Response('failed', { status: 404 }),
+    (request, requestId) =>
+      request.url.endsWith('/fast') ? new Response(requestId(), { headers: { 'x-fast': '1' } }) : undefined,
+  )
+  const ask = (path: string, method = 'GET') => answer(new Request(`http://localhost${path}`, { method }))
+  await ask('/connect/acme')
+  await ask('/connect/acme/one', 'DELETE')
+  await ask('/none')
+  // The fast lane sets the headers of its answers itself.
+  expect([...(await ask('/connect/fast')).headers.keys()]).not.toContain('x-request-id')
+  expect(seen).toEqual([
+    ['listConnections', 201, 0.25],
+    ['deleteConnection', 404, 0.25],
+    ['other', 201, 0.25],
+    ['listConnections', 200, 0],
+  ])
 })

@@ -52,6 +52,12 @@ test('what could be read in two ways is refused', () => {
   for (const [query, message] of rows) expect(() => pairs(query), query).toThrow(message)
 })
 
+test('of a text that cannot be read the beginning is told', () => {
+  const text = `%zz${'x'.repeat(97)}`
+  for (const query of [`?${text}`, `?${text}y`, `?${text}${'y'.repeat(1000)}`])
+    expect(() => pairs(query)).toThrow(new Error(`${text}: is not percent-encoded UTF-8`))
+})
+
 test('an operation without parameters takes none', () => {
   for (const query of ['', '?', '?&']) refuseQuery(`http://a/x${query}`)
   expect(() => refuseQuery('http://a/x?b=1')).toThrow('b: unknown parameter; this operation takes none')

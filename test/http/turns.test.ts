@@ -60,6 +60,34 @@ test('one slice is done in a turn of the event loop', async () => {
   await Promise.all(work)
 })
 
+test('who is done has no turn more, and every turn is somebody’s', async () => {
+  const log: string[] = []
+  const turns = createTurns()
+  const callers = [of('a'), of('b'), of('c', 'b'), of('d', 'd')]
+  const counts = [1, 2, 3, 6]
+  const work = counts.map((count, i) =>
+    turns.run(callers[i] ?? ada, steps(callers[i]?.family ?? '', count, sliceCost, log)),
+  )
+  const total = counts.reduce((sum, count) => sum + count)
+  for (let done = 1; done <= total; done += 1) {
+    await nextTurn()
+    expect(log).toHaveLength(done)
+  }
+  await Promise.all(work)
+})
+
+test('steps that reach a slice together are in two, and those that do not are in one', async () => {
+  for (const [cost, atOnce] of [
+    [sliceCost / 2, 1],
+    [sliceCost / 2 - 1, 2],
+  ] as const) {
+    const log: string[] = []
+    const running = createTurns().run(ada, steps('a', 2, cost, log))
+    expect(log).toHaveLength(atOnce)
+    await running
+  }
+})
+
 test('a step that costs more than a slice is taken alone', async () => {
   const log: string[] = []
   const done = createTurns().run(ada, steps('a', 2, sliceCost * 10, log))
@@ -81,7 +109,11 @@ test('a caller’s work has a bound, and nobody else’s', async () => {
   const turns = createTurns()
   const log: string[] = []
   const all = Array.from({ length: slicedWorkMax }, () => turns.run(mallory, steps('m', 1, sliceCost, log)))
-  expect(() => turns.run(mallory, steps('m', 1, sliceCost, log))).toThrow('too many expensive requests')
+  await expect(Promise.resolve(turns.run(mallory, steps('m', 1, sliceCost, log)))).rejects.toMatchObject({
+    code: 'rate_limited',
+    message: 'This caller has too many expensive requests in progress; try again in 1 s',
+    retryAfter: 1,
+  })
   expect(await turns.run(ada, steps('a', 1, sliceCost, log))).toBe('a')
   await Promise.all(all)
 })

@@ -1,4 +1,10 @@
 import { describe, expect, test } from 'bun:test'
+import {
+  policyProgramSizeMax,
+  rpcFoldedCharactersMax,
+  rpcProgramSizeMax,
+  rpcUnicodeClassesMax,
+} from '../../src/limits.ts'
 import { costToAsk, patternProblem, patternsProblem } from '../../src/policy/patterns.ts'
 import { ruleMatches } from '../../src/policy/rpc-match.ts'
 
@@ -121,6 +127,36 @@ describe('patterns of a policy', () => {
       expect(patternsProblem(patterns)).toEqual({ at, message: expect.stringContaining(message) })
     })
   }
+  /** A pattern of so many instructions. */
+  const ofSize = (size: number) => {
+    const more = size - sizeOf('^a{100}$') + 100
+    const pattern = `^a{${more}}$`
+    expect(sizeOf(pattern)).toBe(size)
+    return pattern
+  }
+  const sizeOf = (pattern: string) => {
+    expect(patternProblem(pattern)).toBeUndefined()
+    return costToAsk(pattern, '')
+  }
+  test('may fill their bounds to the last instruction, class and character', () => {
+    const most = ofSize(rpcProgramSizeMax)
+    expect(patternProblem(most.replace('$', 'b$'))).toStartWith('is too large a pattern')
+    const half = (policyProgramSizeMax - rpcProgramSizeMax) / 2
+    expect(patternsProblem([most, ofSize(half), ofSize(half)])).toBeUndefined()
+    const tooMany = { at: 2, message: expect.stringContaining('one pattern too many') }
+    expect(patternsProblem([most, ofSize(half), ofSize(half + 1)])).toEqual(tooMany)
+
+    const classes = '\\pL'.repeat(rpcUnicodeClassesMax)
+    expect(patternProblem(classes)).toBeUndefined()
+    expect(patternsProblem(['a', classes, 'b', '\\PN'])).toMatchObject({ at: 3 })
+
+    const folded = (characters: number) => `(?i)z-a[\\x{100}-\\x{${(0x100 + characters).toString(16)}}]`
+    expect(patternProblem(folded(rpcFoldedCharactersMax))).toBeUndefined()
+    expect(patternProblem(folded(rpcFoldedCharactersMax + 1))).toContain('too costly')
+    // What has case adds nothing, and hides nothing.
+    expect(patternsProblem(['[a-z]', folded(rpcFoldedCharactersMax), '[a-z]'])).toBeUndefined()
+    expect(patternsProblem(['[a-z]', folded(rpcFoldedCharactersMax), '(?i)[a-b]'])).toMatchObject({ at: 2 })
+  })
   test('cost their program times the text', () => {
     expect(patternProblem('^cost{7}$')).toBeUndefined()
     const cost = (length: number) => costToAsk('^cost{7}$', 'x'.repeat(length))

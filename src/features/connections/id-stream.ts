@@ -60,13 +60,12 @@ export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: W
 
   return {
     seek(from) {
-      if (at < ids.length && (ids[ids.length - 1] as string) >= from) {
+      const last = ids.at(-1)
+      if (last !== undefined && last >= from) {
         at = lowerBound(ids, from, at)
         return step()
       }
-      if (more) return fetch(from)
-      at = ids.length
-      return undefined
+      return more ? fetch(from) : undefined
     },
   }
 }

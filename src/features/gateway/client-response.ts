@@ -117,9 +117,9 @@ async function wholeResponse(
   { memory, releaseSlot }: ClientResponseOptions,
 ): Promise<ClientResponse> {
   try {
-    const text = await rewrite?.(asBuffer(bytes).toString())
     // An array of messages is not a valid response to a single request.
-    if (text === undefined && !startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
+    if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
+    const text = await rewrite?.(asBuffer(bytes).toString())
     const whole = text === undefined ? asBuffer(bytes) : Buffer.from(text)
     if (whole.length <= responseInOnePieceBytesMax) {
       const response = new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })

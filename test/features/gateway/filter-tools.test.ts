@@ -2,8 +2,16 @@
 
 import { expect, test } from 'bun:test'
 import { filterTools, parseResponse } from '../../../src/features/gateway/filter-tools.ts'
-import { parsedResponseDepthMax } from '../../../src/limits.ts'
+import {
+  narrowingCostMax,
+  parsedResponseCharsMax,
+  parsedResponseDepthMax,
+  parsedResponseKeysMax,
+  parsedResponseValuesMax,
+  rpcVerdictCharsMax,
+} from '../../../src/limits.ts'
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
+import { costToAsk, patternProblem } from '../../../src/policy/patterns.ts'
 
 function blockOf(constraint: object): Block {
   const read = readConstraint(constraint as Parameters<typeof readConstraint>[0])
@@ -71,6 +79,28 @@ test('what is no JSON object cannot be looked into', () => {
 
 test('what is nested too deep is not read', () => {
   const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
-  expect(parseResponse(nested(parsedResponseDepthMax - 1))).toBeArray()
+  expect(parseResponse(nested(parsedResponseDepthMax))).toBeArray()
   expect(() => parseResponse(nested(parsedResponseDepthMax + 1))).toThrow('too deeply nested')
+})
+
+test('an answer is read up to its last character, key and value', () => {
+  const long = (characters: number) => `"${'x'.repeat(characters - 2)}"`
+  expect(parseResponse(long(parsedResponseCharsMax))).toHaveLength(parsedResponseCharsMax - 2)
+  expect(() => parseResponse(long(parsedResponseCharsMax + 1))).toThrow('too large')
+  const keys = (count: number) => `[${Array(count).fill('{"a":1}').join()}]`
+  expect(parseResponse(keys(parsedResponseKeysMax))).toHaveLength(parsedResponseKeysMax)
+  expect(() => parseResponse(keys(parsedResponseKeysMax + 1))).toThrow('too large')
+  expect(() => parseResponse(`[${'1,'.repeat(parsedResponseValuesMax)}1]`)).toThrow('too large')
+})
+
+test('a list costs so much, and one tool more is too many', () => {
+  const pattern = 'a{700}|b'
+  expect(patternProblem(pattern)).toBeUndefined()
+  // Asked once: the same name has the same verdict, and its full cost.
+  const name = 'b'.repeat(rpcVerdictCharsMax)
+  const count = Math.floor(narrowingCostMax / costToAsk(pattern, name))
+  const list = (tools: number) => answer({ tools: Array(tools).fill({ name }) })
+  const blocks = [blockOf({ rpcReqMatch: { 'params.name': pattern } })]
+  expect(namesIn(filtered(list(count), blocks))).toHaveLength(count)
+  expect(() => filtered(list(count + 1), blocks)).toThrow('lists too many tools')
 })

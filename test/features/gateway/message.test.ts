@@ -41,6 +41,12 @@ describe('a message', () => {
     ['a method that is a list', rpc({ id: 1, method: ['ping'] }), 'method: must be a string', 1],
     ['an id of null', rpc({ id: null, method: 'ping' }), 'id: must be a string or a number', null],
     ['an id of true', rpc({ id: true, method: 'ping' }), 'id: must be a string or a number', null],
+    [
+      'an id that parsers read differently',
+      '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}',
+      'id: must be a string or a number',
+      null,
+    ],
     ['parameters of null', rpc({ id: 1, method: 'ping', params: null }), 'params: must be an object', 1],
     ['parameters that are a text', rpc({ id: 1, method: 'ping', params: 'a' }), 'params: must be an object', 1],
   ]
@@ -110,6 +116,24 @@ describe('headers of the newer revision', () => {
     expect(await asked('tools/list', {}, { 'mcp-method': 'tools/list', 'mcp-name': 'a' })).toContain('Mcp-Name')
     expect(await asked('tools/call', { name: 'a' }, { ...call, 'mcp-method': 'tools/list' })).toBeString()
   })
+  test('name the revision of the body, and neither goes without the other', async () => {
+    const era = async (params: object, headers: Record<string, string>) => {
+      const answer = await protocolEra(
+        messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'tools/list', params })),
+        new Headers({ 'mcp-method': 'tools/list', ...headers }),
+      )
+      return answer instanceof Response ? ((await answer.json()) as { error: { code: number } }).error.code : answer
+    }
+    expect(await era({ _meta: meta }, { 'mcp-protocol-version': '2026-07-28' })).toBe('stateless')
+    expect(await era({ _meta: meta }, {})).toBe('stateless')
+    expect(await era({ _meta: meta }, { 'mcp-protocol-version': '2025-06-18' })).toBe(-32_020)
+    expect(await era({}, { 'mcp-protocol-version': '2026-07-28' })).toBe(-32_602)
+    expect(await era({}, {})).toBe('handshake')
+    const bare = (params: object, headers: Record<string, string>) =>
+      protocolEra(messageOf(encoded({ jsonrpc: '2.0', id: 1, method: 'tools/list', params })), new Headers(headers))
+    expect(await bare({}, { 'mcp-protocol-version': '2026-07-28' })).toMatchObject({ status: 400 })
+    expect(await bare({ _meta: meta }, {})).toMatchObject({ status: 400 })
+  })
   test('repeat arguments that are there', async () => {
     const params = { name: 'a', arguments: { at: { region: 'us' }, list: ['x', 5, null] } }
     for (const value of ['us', 'x', '5', 'null', '=?base64?dXM=?='])
@@ -157,4 +181,8 @@ test('a key of a hundred thousand marks is no field of MCP, and looked past', ()
   expect(messageOf(new TextEncoder().encode(text)).method).toBe('ping')
   const caseVariant = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', '\u{1d526}\u{1d521}': 2 })
   expect(() => messageOf(new TextEncoder().encode(caseVariant))).toThrow('differs only in case from a field of MCP')
+  // The longest field, in letters of two units each.
+  const longest = [...'arguments'].map((letter) => String.fromCodePoint(0x1d51e + letter.charCodeAt(0) - 97)).join('')
+  const params = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { [longest]: {} } })
+  expect(() => messageOf(new TextEncoder().encode(params))).toThrow('differs only in case from a field of MCP')
 })

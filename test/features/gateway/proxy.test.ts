@@ -7,7 +7,12 @@ import { createSessions } from '../../../src/features/gateway/sessions.ts'
 import type { UpstreamCall } from '../../../src/features/gateway/upstream-call.ts'
 import { createShares } from '../../../src/http/shares.ts'
 import { createTurns } from '../../../src/http/turns.ts'
-import { concurrentCallsMax, responseInOnePieceBytesMax, upstreamSessionIdCharsMax } from '../../../src/limits.ts'
+import {
+  concurrentCallsMax,
+  leadingSpacesMax,
+  responseInOnePieceBytesMax,
+  upstreamSessionIdCharsMax,
+} from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -176,7 +181,14 @@ describe('an upstream that does not answer as it should is told, and what it say
     ],
     ['it redirects', answering(300), 'upstream_error', 'a redirect (300)', undefined],
     ['it redirects elsewhere', answering(399), 'upstream_error', 'a redirect (399)', undefined],
-    ['it is broken', answering(500), 'upstream_error', 'answered 500', undefined],
+    ['it is broken', answering(500), 'upstream_error', 'The upstream answered 500', undefined],
+    [
+      'it is broken, and says so in JSON-RPC',
+      answering(500, jsonType, '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"no"}}'),
+      'upstream_error',
+      'The upstream answered 500',
+      undefined,
+    ],
     ['it knows no such page', answering(404, {}, 'no'), 'upstream_error', 'answered 404 and no JSON-RPC', undefined],
     ['it refuses without an error', answering(400), 'upstream_error', 'answered 400 and no JSON-RPC', undefined],
     [
@@ -269,9 +281,13 @@ describe('what is answered counts until it was read', () => {
     expect(await (await send(initialize)).text()).toBe(text)
   })
 
-  test('a small one takes nothing', async () => {
-    const { seen, send } = proxyTo(answering(200), 0)
+  test('one that goes out in one piece takes nothing', async () => {
+    const text = (bytes: number) => `{"id":7,"result":"${'x'.repeat(bytes - 20)}"}`
+    const { seen, send } = proxyTo(answering(200, jsonType, text(responseInOnePieceBytesMax)), 0)
+    expect(text(responseInOnePieceBytesMax)).toHaveLength(responseInOnePieceBytesMax)
     expect([(await send(initialize)).status, seen.done]).toEqual([200, 1])
+    const larger = proxyTo(answering(200, jsonType, text(responseInOnePieceBytesMax + 1)), 0)
+    expect(await reasonOf(larger.send(initialize))).toContain('wait to be read')
   })
 })
 
@@ -312,6 +328,64 @@ describe('a session of our own', () => {
       expect((await opening(greeting(200, revision, 's'))()).version).toBe('2025-11-25')
     expect((await opening(greeting(200, 'x'.repeat(32), 's'))()).version).toBe('x'.repeat(32))
   })
+})
+
+test('an answer that is held gives its slot back once it was read, or left', async () => {
+  const open = () => new ReadableStream<Uint8Array>()
+  const streaming = (body: ReadableStream<Uint8Array>): UpstreamResponse => ({
+    status: 200,
+    headers: { 'content-type': 'text/event-stream' },
+    body,
+  })
+  const large = JSON.stringify({ jsonrpc: '2.0', id: 7, result: 'x'.repeat(responseInOnePieceBytesMax) })
+  let answer = () => streaming(open())
+  const { send } = proxyTo(() => answer())
+  for (let i = 1; i < concurrentCallsMax / 4; i += 1) await send(initialize)
+  for (const one of [
+    () => streaming(new Response('data: {}\n\n').body as ReadableStream<Uint8Array>),
+    answering(200, jsonType, large),
+  ]) {
+    answer = one
+    for (const leave of [(held: Response) => held.text(), (held: Response) => held.body?.cancel()]) {
+      const held = await send(initialize)
+      expect(await reasonOf(send(initialize))).toContain('too many concurrent')
+      await leave(held)
+    }
+  }
+  expect((await send(initialize)).status).toBe(200)
+})
+
+test('white space before an answer is passed on, so much of it and no other', async () => {
+  const object = '{"jsonrpc":"2.0","id":7,"result":{}}'
+  for (const space of [' ', '\n', '\r', '\t', ' '.repeat(leadingSpacesMax)]) {
+    const response = await proxyTo(answering(200, jsonType, space + object)).send(initialize)
+    expect(await response.text()).toBe(space + object)
+  }
+  for (const space of ['\v', '\f', '\u00a0', '\ufeff', ' '.repeat(leadingSpacesMax + 1)])
+    expect(await reasonOf(proxyTo(answering(200, jsonType, space + object)).send(initialize))).toContain('speak MCP')
+})
+
+test('a client whose session the upstream has forgotten is told to begin anew, and at no other answer', async () => {
+  let status = 200
+  const { send } = proxyTo(() => answering(status, { ...jsonType, 'mcp-session-id': 's' }, status < 300 ? '{}' : '')())
+  const session = (await send(initialize)).headers.get('mcp-session-id') ?? ''
+  const headers = new Headers({ 'mcp-session-id': session })
+  const reasons: string[] = []
+  for (status of [404, 403, 405]) reasons.push(await reasonOf(send({ method: 'ping' }, { headers })))
+  status = 404
+  reasons.push(await reasonOf(send(initialize)))
+  expect(reasons).toEqual([
+    'The session has ended: initialize again',
+    'The upstream answered 403 and no JSON-RPC',
+    'The upstream answered 405 and no JSON-RPC',
+    'The upstream answered 404 and no JSON-RPC',
+  ])
+})
+
+test('an answer of no bytes is none, whether its tools are looked through or not', async () => {
+  const { send } = proxyTo(() => ({ status: 200, headers: jsonType, body: undefined }))
+  for (const rewrite of [undefined, async (text: string) => text])
+    expect(await reasonOf(send(initialize, { rewrite }))).toBe('The upstream does not speak MCP')
 })
 
 test('a session id that is too long leaves nothing taken: neither slots nor memory, nor an open stream', async () => {

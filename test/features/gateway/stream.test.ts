@@ -1,15 +1,25 @@
 /** Streams of events, looked into: whole events out, whatever pieces they came in. */
 
-import { expect, test } from 'bun:test'
+import { afterEach, describe, expect, jest, spyOn, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import {
   errorsAsMessages,
+  messageEvent,
   streamInPieces as piecesOf,
   readMessages,
   relayStream,
   rewriteResponse,
 } from '../../../src/features/gateway/stream.ts'
-import { streamBytesMax } from '../../../src/limits.ts'
+import {
+  eventBytesAtOnce,
+  eventLoopSliceMs,
+  responsePieceBytes,
+  streamBytesMax,
+  streamEventBytesMax,
+  streamIdleTimeoutMs,
+  streamLifetimeMs,
+  upstreamBodyTimeoutMs,
+} from '../../../src/limits.ts'
 import { random } from '../../support/random.ts'
 
 function streamInPieces(text: string, sizeOf: () => number): ReadableStream<Uint8Array> {
@@ -37,8 +47,8 @@ const read = async (text: string, sizeOf: () => number) => {
 test('events come out the same from any pieces, with what is not theirs kept', async () => {
   const text = ': hello\n\nid: 1\nevent: message\ndata: {"a":"é€😀"}\n\nretry: 500\r\n\r\ndata: one\ndata: two\n\n'
   const whole = await read(text, () => text.length * 4)
-  expect(whole.result).toContain('data: {"A":"É€😀"}\n')
-  expect(whole.result).toContain('data: ONE\ndata: TWO\n')
+  const events = 'event: message\nid: 1\ndata: {"A":"É€😀"}\n\nretry: 500\n\ndata: ONE\ndata: TWO\n\n'
+  expect(whole).toEqual({ result: `:\n\n${events}`, ended: 1 })
   for (let seed = 1; seed <= 200; seed += 1) {
     const chance = random(seed)
     expect({ seed, ...(await read(text, () => 1 + chance.int(5))) }).toEqual({ seed, ...whole })
@@ -60,6 +70,44 @@ test('a reader that was behind gets hundreds of thousands of events, in turns wi
     isOver = true
     expect([ended, turns > 10]).toEqual([1, true])
     if (event.startsWith('data')) expect(result.split('\n\n')).toHaveLength(count + 1)
+  }
+})
+
+test('a byte order mark is one at the beginning alone', async () => {
+  const pieces = ['\ufeffdata: a\n\n', '\ufeffdata: b\n\n', 'data: c\n\n']
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const piece of pieces) controller.enqueue(Buffer.from(piece))
+      controller.close()
+    },
+  })
+  const out = relayStream(body, { rewrite: async (data) => data, onEnd() {} })
+  expect(await new Response(out).text()).toBe('data: a\n\ndata: c\n\n')
+})
+
+test('others have their turn while one piece is looked through, each time that it took long enough', async () => {
+  // A hundred events of one step, and a hundred steps without an event.
+  for (const text of ['data: a\n\n'.repeat(100), `${'id: 1\n'.repeat(eventBytesAtOnce / 6)}\n`.repeat(100)]) {
+    let now = 0
+    const clock = spyOn(performance, 'now').mockImplementation(() => {
+      now += eventLoopSliceMs / 2
+      return now
+    })
+    let turns = 0
+    let isOver = false
+    const tick = () => {
+      turns += 1
+      if (!isOver) setImmediate(tick)
+    }
+    setImmediate(tick)
+    try {
+      await read(text, () => text.length)
+    } finally {
+      isOver = true
+      clock.mockRestore()
+    }
+    // Every second look at the clock says that it is time.
+    expect([turns >= 40, turns <= 60]).toEqual([true, true])
   }
 })
 
@@ -103,6 +151,11 @@ test('bytes in pieces are all the bytes, and their end is told once they were ta
     const taken = await new Response(piecesOf(bytes, () => (ended += 1))).bytes()
     expect([Buffer.compare(taken, bytes), ended]).toEqual([0, 1])
   }
+  let told = 0
+  const inTwo = piecesOf(new Uint8Array(2 * responsePieceBytes), () => (told += 1)).getReader()
+  const lengths: unknown[] = []
+  for (let i = 0; i < 2; i += 1) lengths.push((await inTwo.read()).value?.length, told)
+  expect(lengths).toEqual([responsePieceBytes, 0, responsePieceBytes, 1])
   let ended = 0
   await piecesOf(new Uint8Array(200_000), () => (ended += 1)).cancel()
   expect(ended).toBe(1)
@@ -164,4 +217,166 @@ test('a stream goes on for so many bytes, and then both sides of it end', async 
   let bytes = 0
   for await (const piece of relayStream(body, { onEnd: () => (ended += 1) })) bytes += piece.length
   expect([bytes, isLetGo, ended]).toEqual([streamBytesMax, true, 1])
+})
+
+describe('a stream and its clocks', () => {
+  afterEach(() => void jest.useRealTimers())
+
+  /** An upstream that sends what it is told, relayed; the clock is moved by hand. */
+  function relayed() {
+    jest.useFakeTimers()
+    const seen = { cancelled: 0, ended: 0, unwatched: 0 }
+    const upstream = Promise.withResolvers<ReadableStreamDefaultController<Uint8Array>>()
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => upstream.resolve(controller),
+      cancel() {
+        seen.cancelled += 1
+      },
+    })
+    let endWith: ((lastWords: string) => void) | undefined
+    const out = relayStream(body, {
+      onEnd() {
+        seen.ended += 1
+      },
+      watch(end) {
+        endWith = end
+        return () => {
+          seen.unwatched += 1
+        }
+      },
+    })
+    return { seen, out, upstream: upstream.promise, end: (lastWords: string) => endWith?.(lastWords) }
+  }
+  /** What is under way goes on, and no time passes. */
+  const settled = async () => {
+    for (let i = 0; i < 50; i += 1) await Promise.resolve()
+  }
+  const over = (cancelled: number) => ({ cancelled, ended: 1, unwatched: 1 })
+  const open = { cancelled: 0, ended: 0, unwatched: 0 }
+
+  test('it ends without data, each piece giving it all of that time again', async () => {
+    const { seen, out, upstream } = relayed()
+    const reader = out.getReader()
+    for (let i = 0; i < 3; i += 1) {
+      const reading = reader.read()
+      await settled()
+      jest.advanceTimersByTime(streamIdleTimeoutMs - 1)
+      ;(await upstream).enqueue(Buffer.from('a'))
+      expect((await reading).done).toBe(false)
+    }
+    const last = reader.read()
+    await settled()
+    jest.advanceTimersByTime(streamIdleTimeoutMs - 1)
+    expect(seen).toEqual(open)
+    jest.advanceTimersByTime(1)
+    expect((await last).done).toBe(true)
+    expect([seen, jest.getTimerCount()]).toEqual([over(1), 0])
+  })
+
+  test('it ends after its lifetime, also where nobody reads it', async () => {
+    const { seen, out } = relayed()
+    jest.advanceTimersByTime(streamLifetimeMs - 1)
+    expect(seen).toEqual(open)
+    jest.advanceTimersByTime(1)
+    expect([seen, await new Response(out).text(), jest.getTimerCount()]).toEqual([over(1), '', 0])
+  })
+
+  test('it ends with last words, or without any, and leaves no timer and nobody who watches', async () => {
+    const ended = relayed()
+    const reading = new Response(ended.out).text()
+    ended.end('no more')
+    expect([await reading, ended.seen, jest.getTimerCount()]).toEqual(['no more', over(1), 0])
+
+    const left = relayed()
+    await left.out.cancel()
+    expect([left.seen, jest.getTimerCount()]).toEqual([over(1), 0])
+
+    const closed = relayed()
+    ;(await closed.upstream).close()
+    expect([await new Response(closed.out).text(), closed.seen, jest.getTimerCount()]).toEqual(['', over(0), 0])
+
+    const broken = relayed()
+    const controller = await broken.upstream
+    const soFar = new Response(broken.out).text()
+    controller.enqueue(Buffer.from('so far'))
+    await settled()
+    controller.error(new Error('it is gone'))
+    expect([await soFar, broken.seen, jest.getTimerCount()]).toEqual(['so far', over(0), 0])
+  })
+
+  test('messages are waited for so long, and those that came count', async () => {
+    jest.useFakeTimers()
+    const taken: unknown[] = []
+    const read = Promise.withResolvers<void>()
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(Buffer.from('data: 1\n\n')),
+    })
+    const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+    let isOver = false
+    const characters = readMessages(
+      response,
+      1,
+      (message) => {
+        taken.push(message)
+        read.resolve()
+        return false
+      },
+      async (text) => JSON.parse(text),
+    ).finally(() => {
+      isOver = true
+    })
+    await read.promise
+    await settled()
+    jest.advanceTimersByTime(upstreamBodyTimeoutMs - 1)
+    expect(isOver).toBe(false)
+    jest.advanceTimersByTime(1)
+    expect([await characters, taken]).toEqual([1, [1]])
+    await settled()
+    expect(jest.getTimerCount()).toBe(0)
+  })
+})
+
+test('nothing is read of an upstream, and no piece made, before somebody asks for it', async () => {
+  let pulled = 0
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        pulled += 1
+        controller.enqueue(Buffer.from('a'))
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  let ended = 0
+  const relay = relayStream(body, { onEnd() {} })
+  const pieces = piecesOf(Buffer.from('a'), () => (ended += 1))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect([pulled, ended]).toEqual([0, 0])
+  const reader = relay.getReader()
+  await reader.read()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(pulled).toBe(1)
+  await Promise.all([reader.cancel(), pieces.cancel()])
+})
+
+test('an event is rewritten up to its last byte, and past it the stream ends with what came before', async () => {
+  const event = (bytes: number) => `data: ${'x'.repeat(bytes - 8)}\n\n`
+  // In pieces of their own: what comes before an event does not count as it.
+  const relay = async (...pieces: string[]) => {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(Buffer.from(piece))
+        controller.close()
+      },
+    })
+    return new Response(relayStream(body, { rewrite: async (data) => data, onEnd() {} })).text()
+  }
+  const [a, most, tooMuch] = ['data: a\n\n', event(streamEventBytesMax), event(streamEventBytesMax + 1)]
+  expect(await relay(a, most, a)).toHaveLength(streamEventBytesMax + 2 * a.length)
+  expect(await relay(most)).toHaveLength(streamEventBytesMax)
+  expect(await relay(a, tooMuch, a)).toBe(a)
+})
+
+test('a message as an event says what it is, each of its lines as data', () => {
+  expect(messageEvent('{"a":\n1}')).toBe('event: message\ndata: {"a":\ndata: 1}\n\n')
 })

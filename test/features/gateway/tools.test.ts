@@ -2,8 +2,15 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import { toolPagesMax } from '../../../src/limits.ts'
-import { UpstreamError } from '../../../src/upstream/upstream.ts'
+import { createShares } from '../../../src/http/shares.ts'
+import {
+  parsedResponseCharsMax,
+  parsedResponseMemoryFactor,
+  toolPagesMax,
+  toolsCharsMax,
+  toolsListedMax,
+} from '../../../src/limits.ts'
+import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -22,22 +29,22 @@ let platform: TestPlatform
 beforeEach(async () => {
   sent = []
   manner = () => new Response(null, { status: 500 })
-  platform = await createTestPlatform({
-    upstream: {
-      async send({ body, headers }) {
-        const message = JSON.parse(typeof body === 'string' ? body : Buffer.from(body ?? []).toString())
-        sent.push(message)
-        const answer = await manner(message, new Headers(headers))
-        const isStream = answer.headers.get('content-type') === 'text/event-stream' && answer.body !== null
-        return {
-          status: answer.status,
-          headers: Object.fromEntries(answer.headers),
-          body: isStream ? (answer.body as ReadableStream<Uint8Array>) : new Uint8Array(await answer.arrayBuffer()),
-        }
-      },
-    },
-  })
+  platform = await createTestPlatform({ upstream })
 })
+
+const upstream: Upstream = {
+  async send({ body, headers }) {
+    const message = JSON.parse(typeof body === 'string' ? body : Buffer.from(body ?? []).toString())
+    sent.push(message)
+    const answer = await manner(message, new Headers(headers))
+    const isStream = answer.headers.get('content-type') === 'text/event-stream' && answer.body !== null
+    return {
+      status: answer.status,
+      headers: Object.fromEntries(answer.headers),
+      body: isStream ? (answer.body as ReadableStream<Uint8Array>) : new Uint8Array(await answer.arrayBuffer()),
+    }
+  },
+}
 
 async function send(
   path: string,
@@ -145,6 +152,8 @@ describe('.tools', () => {
     expect((await send(mocked, { credential: sampleKeys.jonas })).status).toBe(404)
     expect((await send('/connect/northwind-support/none/.tools')).status).toBe(404)
     expect(await send(`${mocked}?a=1`)).toMatchObject({ status: 400 })
+    // No name at all is no tool.
+    expect(await send(`${mocked}/`, { method: 'POST' })).toMatchObject({ status: 404, body: { error: 'not_found' } })
     expect((await send(mocked, { method: 'DELETE' })).headers.get('allow')).toBe('GET')
     expect((await send(`${mocked}/a`, { method: 'PUT' })).headers.get('allow')).toBe('GET, POST')
   })
@@ -266,7 +275,7 @@ describe('.tools of a real upstream', () => {
         body.method === 'initialize' ? answer(body.id, { protocolVersion: '2025-06-18' }) : respond(body, headers)
       for (const refused of [await send(path), await send(`${path}/a`, { method: 'POST', body: {} })]) {
         expect({ status: refused.status, error: refused.body.error }).toEqual({ status, error })
-        expect(typeof refused.body.message).toBe('string')
+        expect(refused.body.message).toMatch(what.includes('without words') ? /without a message$/ : /./)
       }
       expect(platform.logged.filter((line) => line.includes('"error"'))).toEqual([])
     })
@@ -276,6 +285,58 @@ describe('.tools of a real upstream', () => {
     const path = await connected()
     manner = ({ id }) => answer(id, { tools: Array.from({ length: 300 }, () => ({ name: 'a' })), nextCursor: 'more' })
     expect(await send(path)).toMatchObject({ status: 502, body: { message: 'The upstream has more than 20000 tools' } })
+  })
+
+  test('is listed up to its last tool', async () => {
+    const path = await connected()
+    let count = toolsListedMax
+    manner = ({ id }) => answer(id, { tools: Array.from({ length: count }, () => ({ name: 'a' })) })
+    expect((await send(path)).body.tools).toHaveLength(toolsListedMax)
+    count += 1
+    expect((await send(path)).status).toBe(502)
+    // Only those that are wanted count.
+    expect((await send(`${path}/b`)).status).toBe(404)
+  })
+
+  /** An answer of so many characters. */
+  const long = (characters: number, more = '') => {
+    const [before, after] = [`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"`, `"}]${more}}}`]
+    const name = 'a'.repeat(characters - before.length - after.length)
+    return new Response(before + name + after, { headers: { 'content-type': 'application/json' } })
+  }
+
+  test('is listed up to its last character', async () => {
+    platform = await createTestPlatform({ upstream, memory: createShares(2 ** 40) })
+    const path = await connected()
+    let pages = toolsCharsMax / parsedResponseCharsMax
+    let at = 0
+    manner = ({ method }) => {
+      if (method !== 'tools/list') return long(100)
+      at += 1
+      return long(parsedResponseCharsMax, at < pages ? ',"nextCursor":"more"' : '')
+    }
+    expect((await send(path)).body.tools).toHaveLength(pages)
+    at = 0
+    pages += 1
+    const message = `The upstream’s tool list is larger than ${toolsCharsMax} bytes`
+    expect(await send(path)).toMatchObject({ status: 502, body: { message } })
+  })
+
+  test('is listed while its caller has memory for it, which it then has again', async () => {
+    // A quarter is one caller's.
+    platform = await createTestPlatform({ upstream, memory: createShares(4 * 1000 * parsedResponseMemoryFactor) })
+    const path = await connected()
+    manner = () => long(1000)
+    for (let i = 0; i < 3; i += 1) expect((await send(path)).status).toBe(200)
+    manner = () => long(1001)
+    const refused = await send(path)
+    expect([refused.status, refused.headers.get('retry-after'), refused.body.message]).toEqual([
+      429,
+      '1',
+      'Too many responses to this caller are being read; try again in 1 s',
+    ])
+    manner = () => long(1000)
+    expect((await send(path)).status).toBe(200)
   })
 
   test('whose list is none does not speak MCP', async () => {

@@ -1,0 +1,26 @@
+/** The own headers of a connection, as they are kept. */
+
+import { expect, test } from 'bun:test'
+import { openHeaders, sealHeaders } from '../../src/auth/sealed-headers.ts'
+import { seed } from '../support/platform.ts'
+
+const key = seed('headers key')
+const ref = { namespace: 'acme', connectionId: 'one' }
+const headers = { Authorization: 'Bearer é', 'X-Other': '' }
+
+test('headers open as they were, for their connection and with their key alone', () => {
+  const sealed = sealHeaders(headers, ref, key)
+  expect(openHeaders(sealed, ref, key)).toEqual(headers)
+  for (const [other, otherKey] of [
+    [{ ...ref, connectionId: 'two' }, key],
+    [{ ...ref, namespace: 'other' }, key],
+    [ref, seed('another')],
+  ] as const)
+    expect(() => openHeaders(sealed, other, otherKey)).toThrow('were sealed with another secret')
+  expect(JSON.stringify(sealed)).not.toContain('Bearer')
+})
+
+test('no headers are kept as nothing', () => {
+  expect(sealHeaders({}, ref, key)).toEqual({})
+  expect(openHeaders({}, ref, key)).toEqual({})
+})

@@ -1,0 +1,136 @@
+/** What a request may write of a connection, and what it makes of the one that is there. */
+
+import { describe, expect, test } from 'bun:test'
+import { openHeaders, sealHeaders } from '../../../src/auth/sealed-headers.ts'
+import {
+  draftChange,
+  draftNew,
+  readWrite,
+  requireWritable,
+  type WriteTarget,
+} from '../../../src/features/connections/draft.ts'
+import { connectionBytesMax } from '../../../src/limits.ts'
+import type { Connection, ConnectionStatus } from '../../../src/model/connection.ts'
+import { connectionBytes } from '../../../src/storage/connections.ts'
+import { seed } from '../../support/platform.ts'
+import { connection } from './world.ts'
+
+const headersKey = seed('headers key')
+const ref = { namespace: 'acme', connectionId: 'one' }
+const target: WriteTarget = { ref, headersKey }
+const url = 'https://a.example.com/mcp'
+
+describe('a write', () => {
+  const good: object[] = [
+    { mcpUrl: url },
+    { server: 'acme/tools', mock: { enabled: true } },
+    { mcpUrl: url, mock: { enabled: false } },
+    { mcpUrl: url, metadata: { connectionid: 'x' }, headers: { 'X-A': '1', 'X-B': '2' } },
+    { headers: null, metadata: null },
+  ]
+  for (const body of good) test(`may be ${JSON.stringify(body)}`, () => expect(readWrite(body) as object).toEqual(body))
+
+  const bad: [body: unknown, message: string][] = [
+    [undefined, 'the request body is missing'],
+    [{ mcpUrl: 'ftp://a.example.com' }, 'mcpUrl: '],
+    [{ mcpUrl: url, server: 'acme/tools' }, 'server: cannot be combined with mcpUrl'],
+    [{ mcpUrl: url, mock: { enabled: true } }, 'mock: requires server, not mcpUrl'],
+    [{ mcpUrl: url, metadata: { connectionId: 'x' } }, "metadata.connectionId: is the connection's own"],
+    [{ mcpUrl: url, metadata: { namespace: 'x' } }, "metadata.namespace: is the connection's own"],
+    [{ mcpUrl: url, headers: { HOST: 'x' } }, 'headers["HOST"]: cannot be set here'],
+    [{ mcpUrl: url, headers: { Via: 'x' } }, 'headers["Via"]: cannot be set here'],
+    [{ mcpUrl: url, headers: { 'X-A': '1', 'x-a': '1' } }, 'headers["x-a"]: is given twice'],
+  ]
+  for (const [body, message] of bad)
+    test(`is not ${JSON.stringify(body)}`, () => expect(() => readWrite(body)).toThrow(message))
+})
+
+describe('a new connection', () => {
+  // Nothing is looked up where no server is named.
+  const draft = (write: object) => draftNew(write, { ...target, context: undefined as never }, new Date(0))
+  test('is at its URL, with its headers sealed and its mock as it is given', async () => {
+    const {
+      connection: made,
+      privatePart,
+      headers,
+    } = await draft({
+      mcpUrl: url,
+      mock: { enabled: false },
+      headers: { 'X-A': '1' },
+    })
+    expect(made).toEqual({
+      connectionId: 'one',
+      name: 'one',
+      mcpUrl: url,
+      metadata: null,
+      transport: 'http',
+      mock: { enabled: false },
+      createdAt: new Date(0).toISOString(),
+    })
+    expect([headers, openHeaders(privatePart, ref, headersKey)]).toEqual([{ 'X-A': '1' }, { 'X-A': '1' }])
+  })
+  test('needs a URL or a server, and a mock needs a server', async () => {
+    await expect(draft({})).rejects.toThrow('mcpUrl: is missing; send mcpUrl or server')
+    await expect(draft({ mock: { enabled: false } })).rejects.toThrow('mcpUrl: is missing')
+    await expect(draft({ mock: { enabled: true } })).rejects.toThrow('mock: requires server')
+  })
+})
+
+describe('a connection that is there', () => {
+  const input = { state: 'input_required', http: {}, missing: { headers: [], query: ['key'] } } as ConnectionStatus
+  const stored = (status: ConnectionStatus, more: Partial<Connection> = {}) => {
+    const one = { ...connection('one'), mcpUrl: url, status, ...more }
+    const privatePart = { server: 'acme/tools', ...sealHeaders({ 'X-Old': '1' }, ref, headersKey) }
+    return { connection: one, privatePart, bytes: connectionBytes(one), privateBytes: undefined }
+  }
+  const change = (write: object, before = stored({ state: 'connected' })) => draftChange(write, before, target)
+
+  test('keeps its URL; while it waits for input, the query may change', () => {
+    const other = `${url}?key=1`
+    expect(change({ mcpUrl: url }).connection.mcpUrl).toBe(url)
+    expect(change({ mcpUrl: other }, stored(input)).connection.mcpUrl).toBe(other)
+    for (const [write, before] of [
+      [other, stored({ state: 'connected' })],
+      ['https://a.example.com/other?key=1', stored(input)],
+      ['https://b.example.com/mcp?key=1', stored(input)],
+      [url, stored(input, { mcpUrl: null })],
+    ] as const)
+      expect(() => change({ mcpUrl: write }, before)).toThrow('mcpUrl: cannot be changed')
+  })
+
+  test('keeps its headers and its server, unless others are given', () => {
+    const open = ({ privatePart, headers }: ReturnType<typeof change>) => [
+      privatePart.server,
+      openHeaders(privatePart, ref, headersKey),
+      headers,
+    ]
+    expect(open(change({}))).toEqual(['acme/tools', { 'X-Old': '1' }, { 'X-Old': '1' }])
+    expect(open(change({ headers: { 'X-New': '2' } }))).toEqual(['acme/tools', { 'X-New': '2' }, { 'X-New': '2' }])
+    expect(open(change({ headers: {} }))).toEqual(['acme/tools', {}, {}])
+    expect(change({ name: 'new', metadata: { a: 'b' } }).connection).toMatchObject({
+      name: 'new',
+      metadata: { a: 'b' },
+    })
+  })
+})
+
+test('a connection is written up to its last byte', () => {
+  const context = { caller: { blocks: [] } } as never
+  const filled = (bytes: number) => {
+    const one = { ...connection('one'), metadata: { a: '' } }
+    const length = bytes - connectionBytes(one).length
+    return { ...one, metadata: { a: 'x'.repeat(length) } }
+  }
+  expect(connectionBytes(filled(connectionBytesMax))).toHaveLength(connectionBytesMax)
+  requireWritable(context, ref, filled(connectionBytesMax))
+  expect(() => requireWritable(context, ref, filled(connectionBytesMax + 1))).toThrow('the connection is too large')
+})
+
+test('a connection is written where each constraint allows it as it will be', () => {
+  const allowed = (metadata: Record<string, string>) => {
+    const context = { caller: { blocks: [{ metadata: [[['team', 'x']]] }] } } as never
+    requireWritable(context, ref, { ...connection('one'), metadata })
+  }
+  allowed({ team: 'x' })
+  expect(() => allowed({ team: 'y' })).toThrow('policy[0].metadata')
+})
