@@ -39,7 +39,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
 
   return {
     async listConnections(request) {
-      const context = await authorizer.authenticate(request) // 401
+      const context = await authorizer.authenticate(request) // 401, 429
       const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'read') // 404, 403
       const query = readListQuery(request.url) // 400
       const { blocks, metadataFingerprint } = context.caller
@@ -50,7 +50,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
     },
 
     async getConnection(request) {
-      const context = await authorizer.authenticate(request) // 401
+      const context = await authorizer.authenticate(request) // 401, 429
       const { stored } = await authorizer.requireConnection(context, 'read') // 404, 403
       refuseQuery(request.url) // 400
       return connectionResponse(stored.bytes)

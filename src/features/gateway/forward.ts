@@ -58,8 +58,8 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
 }
 
 /**
- * Authorizes again if more than `authorizationFreshMs` have passed: the credential may have been revoked, or the connection
- * removed. Throws what `authorizeCall` throws.
+ * Authorizes again if more than `authorizationFreshMs` have passed: the credential may have been revoked, or the
+ * connection removed. Throws what `authorizeCall` throws.
  */
 export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Promise<AuthorizedCall> {
   return deps.monotonic() - call.at > authorizationFreshMs ? authorizeCall(deps, call.context.request, true) : call

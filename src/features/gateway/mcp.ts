@@ -8,12 +8,12 @@ import { protocolEra, readMessage } from './message.ts'
 export function mcpHandlers(deps: GatewayDeps): Pick<Handlers, 'callMcp'> {
   return {
     async callMcp(request) {
-      const call = await authorizeCall(deps, request) // 401, 404, 403
+      const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
-      const message = await readMessage(request, (work) => deps.turns.run(call.context.caller, work)) // 400, 413
+      const message = await readMessage(request, (work) => deps.turns.run(call.context.caller, work)) // 400, 413, 429
       const era = await protocolEra(message, request.headers)
       if (era instanceof Response) return era // 400
-      // 403, and any status that forward() returns
+      // 401, 429, 404, 403 once more, and what forward() throws
       return forward(deps, await reauthorize(deps, call), { ...message, era }, request.headers)
     },
   }

@@ -2,8 +2,8 @@
  * Upstream sessions in the handshake era, of two kinds. A client session is opened by the client with `initialize`; a
  * platform session by the platform, for clients that send no session id.
  *
- * A client receives the upstream's session id sealed with its owner (`sessionOwnerOf` in forward.ts) as associated data.
- * So a caller cannot use another caller's session, and client sessions need no server-side state: they are never
+ * A client receives the upstream's session id sealed with its owner (`sessionOwnerOf` in forward.ts) as associated
+ * data. So a caller cannot use another caller's session, and client sessions need no server-side state: they are never
  * evicted and survive a restart.
  */
 

@@ -19,13 +19,13 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
 
   return {
     async listTools(request) {
-      const call = await authorizeCall(deps, request) // 401, 404, 403
+      const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
       return toolResponse({ tools: await listTools(call, () => true) })
     },
 
     async getTool(request) {
-      const call = await authorizeCall(deps, request) // 401, 404, 403
+      const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
       const name = toolNameOf(request)
       const found = await listTools(call, (one) => one.name === name || one.name.startsWith(`${name}.`))
@@ -36,7 +36,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     },
 
     async callTool(request) {
-      const call = await authorizeCall(deps, request) // 401, 404, 403
+      const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
       const { caller } = call.context
       const body = await readJsonBody(request, {

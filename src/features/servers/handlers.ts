@@ -20,7 +20,7 @@ export interface ServerDeps {
 export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): Pick<Handlers, 'getServer'> {
   return {
     async getServer(request) {
-      const context = await authorizer.authenticate(request) // 401
+      const context = await authorizer.authenticate(request) // 401, 429
       const { caller, registry } = context
       const qualifiedName = readQualifiedName(request.url)
       if (qualifiedName === undefined) throw notFound()

@@ -45,14 +45,14 @@ export function tokenHandlers({
     async createToken(request) {
       let known: Caller | undefined
       try {
-        const { caller: sender } = await authenticator.authenticate(request) // 401
+        const { caller: sender } = await authenticator.authenticate(request) // 401, 429
         known = sender
         const wait = mints.take(sender.keyId)
         if (wait > 0) throw rateLimited('This API key is minting tokens too fast', wait) // 429
         refuseQuery(request.url) // 400
         const body = await readJsonBody(request) // 400
         // The client may have sent the body slowly; a credential that was revoked in the meantime must not mint.
-        const { caller, registry } = await authenticator.authenticate(request) // 401
+        const { caller, registry } = await authenticator.authenticate(request) // 401, 429
         const nowSeconds = Math.floor(now() / 1000)
         const { active } = await authenticator.keys()
         const sign = async (claims: ServiceTokenClaims) => {
@@ -62,7 +62,7 @@ export function tokenHandlers({
         // 400, 403, 503
         const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign })
         // Signing may have waited; if the credential was revoked in the meantime, the token is discarded.
-        await authenticator.authenticate(request) // 401
+        await authenticator.authenticate(request) // 401, 429
         // Before the response, so that every token that exists outside is in the audit log.
         await audit.record('token.minted', mintedFields(claims, active.kid))
         authenticator.minted(token)
