@@ -5,7 +5,9 @@
 
 import { createAuthenticator } from './auth/authenticate.ts'
 import { createAuthorizer } from './auth/authorize.ts'
+import { createBrowserSessions } from './auth/browser-sessions.ts'
 import { createDenials } from './auth/denials.ts'
+import { createExpiringRecords } from './auth/expiring-records.ts'
 import { createRefusedLog, type RefusalReason } from './auth/refused-log.ts'
 import { createRegistry } from './auth/registry.ts'
 import type { Secrets } from './auth/secrets.ts'
@@ -22,6 +24,7 @@ import { toolHandlers } from './features/gateway/tools.ts'
 import { createMocks } from './features/mocks/mocks.ts'
 import { referenceHandlers } from './features/reference/handlers.ts'
 import { serverHandlers } from './features/servers/handlers.ts'
+import { signInHandlers } from './features/sign-in/handlers.ts'
 import { tokenHandlers } from './features/tokens/handlers.ts'
 import type { Signers } from './features/tokens/signers.ts'
 import { asPlatformError, errorResponse } from './http/error-response.ts'
@@ -108,8 +111,9 @@ export function createApp(deps: AppDeps): App {
   const middleware = createMiddleware({ guard: deps.guard, log, observe: observer?.answered, monotonic })
   const denials = createDenials(audit, middleware.requestId)
   const noteRefused = createRefusedLog(log, monotonic)
+  const registry = createRegistry(store)
   const authenticator = createAuthenticator({
-    registry: createRegistry(store),
+    registry,
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
     issuer,
@@ -120,6 +124,14 @@ export function createApp(deps: AppDeps): App {
       noteRefused(reason, details)
       observer?.credentialRefused(reason)
     },
+  })
+  const records = createExpiringRecords({ store, signInKey: secrets.signInKey, now })
+  const browserSessions = createBrowserSessions({
+    store,
+    records,
+    registry,
+    signInKey: secrets.signInKey,
+    baseUrl: issuer,
   })
   const ordinary = createAuthorizer({ authenticator, store, denials })
   const authorizer = fastLane?.authorizer(ordinary) ?? ordinary
@@ -183,6 +195,15 @@ export function createApp(deps: AppDeps): App {
         issuer,
         now,
         observer,
+      }),
+      ...signInHandlers({
+        authenticator,
+        sessions: browserSessions,
+        records,
+        store,
+        signInKey: secrets.signInKey,
+        audit,
+        baseUrl: issuer,
       }),
       ...referenceHandlers(issuer),
       health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),

@@ -24,6 +24,51 @@ export const keyRetirementSeconds = tokenLifetimeMaxSeconds + 60
 /** Ours: a revocation must survive a clock that runs fast for a while. Past it, once the token has expired: it is deleted. */
 export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
+// Sign-in
+
+/** Contract (sign-in 2.1): lifetime of a browser session. Past it: sign in again. */
+export const browserSessionSeconds = 12 * 60 * 60
+/** Contract (sign-in 2.2): lifetime of a login link. Past it: 400. */
+export const loginLinkSeconds = 10 * 60
+/** Contract (sign-in 3.6): lifetime of an authorization code. Past it: `invalid_grant`. */
+export const codeSeconds = 60
+/** Contract (sign-in 3.8): lifetime of an access token that a client got by signing in. Past it: it is refreshed. */
+export const accessTokenSeconds = 60 * 60
+/** Ours: expired records that one write deletes, more than it adds, so that they never pile up. Past it: the next write deletes them. */
+export const expiredRecordsDeletedMax = 20
+/** Ours: bytes of a form; the largest names a few hundred tools. Past it: 400. */
+export const formBytesMax = 64 * kB
+/** Ours: fields of a form. Past it: 400. */
+export const formFieldsMax = 1000
+/** Contract (sign-in 3.3): registered clients that nobody has used. Past it: the oldest is removed. */
+export const unusedClientsMax = 1000
+/** Contract (sign-in 3.3): time that a registered client has to be used. Past it: it is removed. */
+export const unusedClientSeconds = 24 * 60 * 60
+/** Ours: time after its last grant that a client stays registered, so that it can sign in again. Past it: it is removed. */
+export const usedClientSeconds = 180 * 24 * 60 * 60
+/** Contract (sign-in 3.3): registrations a minute from one address. Past it: 429. */
+export const registrationsPerMinuteMax = 30
+/** Contract (sign-in 3.4): redirect URIs of a client. Past it: 400. */
+export const redirectUrisMax = 10
+/** Ours: characters of a redirect URI, a client id that is a URL, or another URL of a client. Past it: 400. */
+export const clientUrlCharsMax = 2000
+/** Ours: characters of a client's name. Past it: it is cut. */
+export const clientNameCharsMax = 100
+/** Contract (sign-in 3.3): bytes of a client's document. Past it: 400. */
+export const clientDocumentBytesMax = 16 * kB
+/** Contract (sign-in 3.3): longest time that a client's document is kept. Past it: it is fetched again. */
+export const clientDocumentSecondsMax = 24 * 60 * 60
+/** Ours: client documents that are kept. Past it: the one unused longest is fetched again. */
+export const clientDocumentsMax = 1000
+/** Contract (sign-in 1.9): time for a fetch of metadata, a client document, or a token. Past it: 502, or 400. */
+export const oauthFetchTimeoutMs = 10_000
+/** Ours: time that the consent page waits for the server's list of tools. Past it: the names are typed. */
+export const consentToolsTimeoutMs = 3000
+/** Ours: tools that the consent page lists, and that a grant may name; a token must fit its header. Past it: they are typed, or 400. */
+export const grantToolsMax = 200
+/** Ours: characters of `state` and other parameters that are passed on. Past it: 400. */
+export const stateCharsMax = 2000
+
 // Policies
 
 /** Ours: paths in one `rpcReqMatch`. Past it: 400. */

@@ -9,10 +9,10 @@ export interface Operation {
   /** A URI template (RFC 6570): `{name}` is one segment of a path, `{+name}` the rest of it, slashes included. */
   readonly path: string
   /**
-   * The format of errors. `server`: `{error}` with a text (specification 7.2). `rpc`: a JSON-RPC error. Left out:
-   * `{error, message}`.
+   * The format of errors. `server`: `{error}` with a text (specification 7.2). `rpc`: a JSON-RPC error. `page`: a
+   * page for people. Left out: `{error, message}`.
    */
-  readonly errors?: 'server' | 'rpc'
+  readonly errors?: 'server' | 'rpc' | 'page'
 }
 
 export const operations = {
@@ -27,6 +27,8 @@ export const operations = {
   getTool: { method: 'GET', path: '/connect/{namespace}/{connectionId}/.tools/{+tool}' },
   callTool: { method: 'POST', path: '/connect/{namespace}/{connectionId}/.tools/{+tool}' },
   getServer: { method: 'GET', path: '/servers/{+qualifiedName}', errors: 'server' },
+  signInPage: { method: 'GET', path: '/signin', errors: 'page' },
+  signIn: { method: 'POST', path: '/signin', errors: 'page' },
   health: { method: 'GET', path: '/health' },
   jwks: { method: 'GET', path: '/.well-known/jwks.json' },
   openApi: { method: 'GET', path: '/openapi.json' },

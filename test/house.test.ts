@@ -31,7 +31,14 @@ const floors: readonly (readonly string[])[] = [
   ['cli'],
   ['app.ts', 'maintenance'],
   ['fast-lane'],
-  ['features/tokens', 'features/connections', 'features/servers', 'features/gateway', 'features/reference'],
+  [
+    'features/sign-in',
+    'features/tokens',
+    'features/connections',
+    'features/servers',
+    'features/gateway',
+    'features/reference',
+  ],
   // What the gateway calls in place of an upstream.
   ['features/mocks'],
   ['auth', 'upstream'],
@@ -164,8 +171,9 @@ const hasLongWord = (line: string) =>
 describe('what is long has a reason', () => {
   const linesMax = 400
   const functionLinesMax = 100
-  const longFiles: Readonly<Record<string, string>> = {}
+  const longFiles: Readonly<Record<string, string>> = { 'limits.ts': 'every bound, each with its reason' }
   const longFunctions: Readonly<Record<string, string>> = {
+    'app.ts:createApp': 'puts the application together, one part after the other',
     'cli/config.ts:readServeConfig': 'every setting with what it must be, one after the other',
     'cli/serve-options.ts:withServeOptions': 'every flag with its help, one after the other',
     'cli/serve.ts:start': 'puts the server together, in the order in which it comes apart again',

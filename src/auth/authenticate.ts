@@ -42,6 +42,13 @@ export interface Authenticator {
    * stream is. If that fails, the client has sent nothing wrong, so it does not count as a failure.
    */
   authenticate(request: Request, isRepeated?: boolean): Promise<Authenticated>
+  /**
+   * The record of an API key that a person typed; no token is accepted. Throws what `authenticate` throws, and counts
+   * failures alike.
+   */
+  authenticateKey(key: string, request: Request): Promise<ApiKey>
+  /** The record of a key that was not revoked. */
+  liveKey(keyId: string): Promise<ApiKey | undefined>
   /** The current signing keys. */
   keys(): Promise<KeyRing>
   /** Marks a new token as known, so that it is exempt from the failure limit of its key (see `callerOf`). */
@@ -99,6 +106,21 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   return {
     keys: async () => keysOf(await options.registry.current(), options.sealingKey),
     minted: (token) => void accepted.set(token, true),
+    async liveKey(keyId) {
+      const key = await (await options.registry.current()).apiKey(keyId)
+      return isLive(key) ? key : undefined
+    },
+    async authenticateKey(typed, request) {
+      const address = options.addressOf(request)
+      const registry = await options.registry.current()
+      const key = await registry.apiKeyByDigest(apiKeyDigest(options.pepper, typed))
+      if (isLive(key)) return key
+      const wait = options.failures.take(address)
+      const reason = key === undefined ? 'unknown' : 'revoked'
+      options.onRefused?.(wait > 0 ? 'limit' : reason, { address })
+      if (wait > 0) throw rateLimited('Too many invalid credentials from this address', wait)
+      throw unauthorized()
+    },
     async authenticate(request, isRepeated = false) {
       const address = options.addressOf(request)
       const credential = credentialIn(request.headers.get('authorization') ?? '', address)
@@ -202,11 +224,16 @@ async function keyCaller(
   const key = await registry.apiKeyByDigest(apiKeyDigest(pepper, credential))
   if (key === undefined) return { refused: 'unknown' }
   if (key.revokedAt !== null) return { refused: 'revoked', details: { userId: key.userId, keyId: key.keyId } }
+  return callerOfKey(key)
+}
+
+/** The caller that a live API key stands for. */
+export function callerOfKey({ userId, keyId, operator }: ApiKey): Caller {
   return {
-    userId: key.userId,
-    keyId: key.keyId,
-    family: key.keyId,
-    operator: key.operator,
+    userId,
+    keyId,
+    family: keyId,
+    operator,
     organizationId: undefined,
     blocks: [],
     metadataFingerprint: '',

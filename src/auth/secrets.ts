@@ -20,6 +20,8 @@ export interface Secrets {
   readonly headersKey: Buffer
   /** Seals the MCP session ids that clients receive. */
   readonly sessionKey: Buffer
+  /** Seals and hashes what sign-in keeps: sessions, attempts, codes, refresh tokens. */
+  readonly signInKey: Buffer
   /** Our name in `Via` headers (RFC 9110, 7.6.3); the same for all processes with this secret. */
   readonly pseudonym: string
 }
@@ -38,6 +40,7 @@ export function openSecrets(folder: string): Secrets {
     sealingKey: derive('sealing key'),
     headersKey: derive('connection headers key'),
     sessionKey: derive('session key'),
+    signInKey: derive('sign-in key'),
     pseudonym: `postern-${derive('pseudonym').toString('hex').slice(0, 12)}`,
   }
 }

@@ -38,6 +38,7 @@ export function createProgram(context: Context): Command {
     .exitOverride()
   addServeCommands(postern, context)
   addKeyCommands(postern, context)
+  addSignInCommands(postern, context)
   addCheckCommand(postern, context)
   addTokenCommands(postern, context)
   addAuditCommand(postern, context)
@@ -121,6 +122,17 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
     .description('revoke a key and every token minted with it')
     .addOption(dataOption('data folder'))
     .action(async (id: string, flags) => (await import('./keys.ts')).revokeKey(id, flags, terminal))
+}
+
+function addSignInCommands(postern: Command, { terminal }: Context): void {
+  postern
+    .command('login-link')
+    .argument('<key-id>', 'the id of the key to sign in with, as `keys list` shows it')
+    .description('print a link that signs somebody in to the pages, once, within ten minutes')
+    .addOption(dataOption('data folder'))
+    .action(async (keyId: string, flags) =>
+      (await import('./login-link.ts')).loginLink(keyId, flags, new Date(), terminal),
+    )
 }
 
 function addCheckCommand(postern: Command, { terminal }: Context): void {

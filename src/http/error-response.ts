@@ -2,6 +2,8 @@
 
 import { errorTable, PlatformError, type RpcId } from '../errors.ts'
 import type { Operation } from '../operations.ts'
+import { html } from './html.ts'
+import { page } from './page.ts'
 import { json, noStoreJson } from './respond.ts'
 
 /** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
@@ -18,6 +20,7 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
   if (shape === 'rpc' && error.code !== 'internal') return rpcErrorResponse(error)
   const row = errorTable[error.code]
   const code = 'outsideRpc' in row ? row.outsideRpc : error.code
+  if (shape === 'page') return errorPage(error, errorTable[code].status)
   const text = code === 'not_found' ? 'Server not found' : error.message
   const body = shape === 'server' ? { error: text } : { error: code, message: error.message }
   return new Response(JSON.stringify(body), {
@@ -32,6 +35,16 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
       ...retryHeader(error),
       ...error.headers,
     },
+  })
+}
+
+/** For people who opened a page or sent a form. The message is text of ours, and escaped all the same. */
+function errorPage(error: PlatformError, status: number): Response {
+  return page({
+    title: status === 404 ? 'There is no such page' : 'This did not work',
+    status,
+    body: html`<p>${error.message}</p>`,
+    headers: { ...retryHeader(error), ...error.headers },
   })
 }
 

@@ -66,6 +66,9 @@ export async function exportLines(folder: string, secret: string, give: (line: s
       case 'usage':
       case 'leftNamespace':
       case 'signingKeys':
+      case 'expiring':
+      case 'grant':
+      case 'oauthClient':
       case 'started':
       case 'baseUrl':
       case 'fixturesDigest':

@@ -98,6 +98,26 @@ export const usages = key('u')
  */
 export const aheadKey = key('A')
 
+/**
+ * A record that expires on its own: a browser session, a login link, a sign-in attempt, an authorization code
+ * (`auth/expiring-records.ts`). `expires`: Unix seconds. Ordered by it, so that expired records come first.
+ */
+export const expiringKey = (expires: number, digest: string): Key => key('e', timeText(expires), digest)
+/** Prefix of all of them. */
+export const expiringRecords = key('e')
+/** The lower bound of those that expire at this time or later, in Unix seconds. */
+export const expiringFrom = (expires: number): Key => key('e', timeText(expires))
+/** Unix seconds until the year 5138, as text that sorts by time. */
+const timeText = (seconds: number) => String(seconds).padStart(11, '0')
+/** The grant of a client that signed in here (`features/authorization`). */
+export const grantKey = (grantId: string): Key => key('w', grantId)
+/** Prefix of all grants. */
+export const grants = key('w')
+/** A client that registered itself here (RFC 7591). */
+export const oauthClientKey = (clientId: string): Key => key('j', clientId)
+/** Prefix of all these clients. */
+export const oauthClients = key('j')
+
 /** The manifest: the keys of all records that the loaded fixtures brought, one a line, in parts of 500. */
 export const manifestKey = (part: number): Key => key('f', String(part).padStart(6, '0'))
 /** Prefix of all parts of the manifest. */
@@ -172,6 +192,9 @@ export type ParsedKey =
   | { readonly kind: 'connectionsVersion'; readonly namespace: string }
   | { readonly kind: 'usage'; readonly namespace: string }
   | { readonly kind: 'revocation'; readonly jti: string }
+  | { readonly kind: 'expiring'; readonly digest: string }
+  | { readonly kind: 'grant'; readonly grantId: string }
+  | { readonly kind: 'oauthClient'; readonly clientId: string }
   | { readonly kind: 'signingKeys' | 'registryVersion' | 'started' | 'baseUrl' }
   | { readonly kind: 'fixturesDigest' | 'fixturesManifest' | 'ahead' }
 
@@ -195,6 +218,9 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   g: (namespace) => ({ kind: 'connectionsVersion', namespace }),
   u: (namespace) => ({ kind: 'usage', namespace }),
   r: (jti) => ({ kind: 'revocation', jti }),
+  e: (_, digest) => ({ kind: 'expiring', digest }),
+  w: (grantId) => ({ kind: 'grant', grantId }),
+  j: (clientId) => ({ kind: 'oauthClient', clientId }),
   y: () => ({ kind: 'signingKeys' }),
   G: () => ({ kind: 'registryVersion' }),
   B: () => ({ kind: 'started' }),
@@ -251,6 +277,12 @@ export function recordName(key: Key): string {
       return `usage of namespace ${parsed.namespace}`
     case 'revocation':
       return `revocation of token ${parsed.jti}`
+    case 'expiring':
+      return `expiring record ${parsed.digest}`
+    case 'grant':
+      return `grant ${parsed.grantId}`
+    case 'oauthClient':
+      return `registered client ${parsed.clientId}`
     case 'signingKeys':
       return 'signing keys'
     case 'registryVersion':

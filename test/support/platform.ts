@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { type AppDeps, createApp, type Rates } from '../../src/app.ts'
+import { apiKeyDigest } from '../../src/auth/api-key.ts'
 import { signatureOf } from '../../src/auth/signature.ts'
 import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
 import { createGuard } from '../../src/http/guard.ts'
@@ -13,10 +14,11 @@ import { sampleSources } from '../../src/maintenance/seed/sample.ts'
 import type { SourceFile } from '../../src/maintenance/seed/source-files.ts'
 import type { Log } from '../../src/ops/log.ts'
 import type { Quota } from '../../src/storage/connections.ts'
-import { signingKeysKey } from '../../src/storage/keys.ts'
+import { apiKeyDigestKey, signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { type Upstream, UpstreamError } from '../../src/upstream/upstream.ts'
+import { type SampleUser, sampleKeys } from './sample.ts'
 
 export const issuer = 'http://localhost:8787'
 export const startOfTime = Date.parse('2026-03-02T09:00:00.000Z')
@@ -59,6 +61,8 @@ export interface TestPlatformOptions {
   /** The sample fixtures by default. */
   readonly sources?: readonly SourceFile[]
   readonly corsOrigins?: readonly string[]
+  /** The base URL; `http://localhost:8787` by default. */
+  readonly issuer?: string
   /** No limits by default. */
   readonly rates?: Partial<Rates>
   /** None by default. */
@@ -75,6 +79,7 @@ export interface TestPlatformOptions {
 }
 
 export async function createTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
+  const baseUrl = options.issuer ?? issuer
   const store = options.store ?? openMemoryStore()
   const pepper = seed('pepper')
   const logged: string[] = []
@@ -97,8 +102,9 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     fetch: async (path, init) => platform.answer(path, init),
     answer(path, init = {}) {
       const headers = new Headers(init.headers)
-      if (!headers.has('host')) headers.set('host', 'localhost:8787')
-      return app.fetch(new Request(`${issuer}${path}`, { ...init, headers }))
+      if (!headers.has('host')) headers.set('host', new URL(baseUrl).host)
+      // As from a proxy that ends TLS.
+      return app.fetch(new Request(`${baseUrl.replace('https:', 'http:')}${path}`, { ...init, headers }))
     },
   }
   // A store that was used before keeps its own.
@@ -112,12 +118,13 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       sealingKey,
       headersKey: seed('headers key'),
       sessionKey: seed('session key'),
+      signInKey: seed('sign-in key'),
       pseudonym: 'postern-test',
     },
-    issuer,
+    issuer: baseUrl,
     guard: createGuard({
       host: '127.0.0.1',
-      baseUrl: issuer,
+      baseUrl,
       corsOrigins: options.corsOrigins ?? [],
       localAddresses: [],
     }),
@@ -146,6 +153,12 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
   })
   return platform
+}
+
+/** The id of a sample key. */
+export async function keyIdOf({ store, pepper }: TestPlatform, user: SampleUser): Promise<string> {
+  const keyId = await store.get(apiKeyDigestKey(apiKeyDigest(pepper, sampleKeys[user])))
+  return Buffer.from(keyId ?? []).toString()
 }
 
 /** The fixture text of a document, as a source. */

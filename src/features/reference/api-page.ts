@@ -1,6 +1,7 @@
 /** Renders the OpenAPI document as an HTML page, the API reference. */
 
-import { contentsList, framed, escapeHtml as text } from './frame.ts'
+import { escapeHtml as text } from '../../http/html.ts'
+import { contentsList, framed } from './frame.ts'
 
 interface Document {
   readonly info: { readonly title: string; readonly version: string; readonly description: string }

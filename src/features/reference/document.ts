@@ -73,7 +73,11 @@ const schemas: Readonly<Record<string, TSchema>> = {
 const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
 /** The operations of the API. Those that describe the API are not part of it. */
-type DocumentedId = Exclude<OperationId, 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'>
+type DocumentedId = Exclude<OperationId, PageId | 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'>
+/** Pages for people. */
+type PageId = {
+  [Id in OperationId]: (typeof operations)[Id] extends { readonly errors: 'page' } ? Id : never
+}[OperationId]
 
 /** What the table of operations does not say about one. `errors` has the meaning of each error status. */
 interface Words {

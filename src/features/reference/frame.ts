@@ -1,6 +1,7 @@
 /** The common frame of all pages under `/docs`: HTML and one style sheet, without scripts, fonts or other resources. */
 
 import { createHash } from 'node:crypto'
+import { escapeHtml } from '../../http/html.ts'
 
 const style = `
 :root { color-scheme: light dark; }
@@ -54,9 +55,4 @@ export interface Heading {
 export function contentsList(headings: readonly Heading[]): string {
   const items = headings.map(({ id, title }) => `<li><a href="#${escapeHtml(id)}">${title}</a></li>`)
   return `<nav aria-label="Contents"><ul>\n${items.join('\n')}\n</ul></nav>`
-}
-
-/** For text and for attribute values in double quotes. */
-export function escapeHtml(plain: string): string {
-  return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }

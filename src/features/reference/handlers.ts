@@ -4,13 +4,14 @@
  */
 
 import { notFound } from '../../errors.ts'
+import { escapeHtml } from '../../http/html.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { apiPage } from './api-page.ts'
 import { openApiDocument } from './document.ts'
-import { docsPolicy, escapeHtml } from './frame.ts'
+import { docsPolicy } from './frame.ts'
 
 type ReferenceHandlers = Pick<Handlers, 'home' | 'openApi' | 'docs' | 'apiReference' | 'document' | 'icon'>
 

@@ -1,0 +1,76 @@
+/**
+ * Records that expire, each found by a secret that somebody else holds: the cookie of a browser session, a login link,
+ * the `state` of a sign-in, an authorization code. The store has a keyed hash of the secret and the record sealed, so a
+ * copy of the store gives neither. They live in the store and not in memory: every process finds them, and they survive
+ * a restart.
+ */
+
+import { createHmac, randomBytes } from 'node:crypto'
+import { expiredRecordsDeletedMax } from '../limits.ts'
+import { asBuffer } from '../storage/bytes.ts'
+import { expiringFrom, expiringKey, expiringRecords } from '../storage/keys.ts'
+import type { Entry, Key, Store } from '../storage/store.ts'
+import { openSealed, seal } from './secrets.ts'
+
+/** What the secret is for. A secret of one purpose finds nothing under another. */
+export type Purpose = 'session' | 'login link' | 'code'
+
+/** A record as it was read, for the checks and deletes of a write. */
+export interface FoundRecord<T> {
+  readonly value: T
+  readonly key: Key
+  readonly bytes: Uint8Array
+}
+
+export interface ExpiringRecords {
+  /** A new secret and the entry to put. `lifetime`: seconds. */
+  create(purpose: Purpose, value: object, lifetime: number): { readonly secret: string; readonly entry: Entry }
+  /** The record of a secret. Undefined if there is none, or it has expired. */
+  find<T>(purpose: Purpose, secret: string): Promise<FoundRecord<T> | undefined>
+  /** The entry that replaces a record, under the same secret. */
+  changed(purpose: Purpose, found: FoundRecord<unknown>, value: object): Entry
+  /** Keys of some expired records, to be deleted by the next write: so they never pile up. */
+  expired(): Promise<Key[]>
+}
+
+export interface ExpiringRecordsOptions {
+  readonly store: Pick<Store, 'get' | 'keys'>
+  /** See `Secrets`. */
+  readonly signInKey: Buffer
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
+
+/** A secret is its expiry, 8 characters in base 36, and 32 random bytes in base64url. */
+const secretShape = /^([0-9a-z]{8})[A-Za-z0-9_-]{43}$/
+
+export function createExpiringRecords({ store, signInKey, now }: ExpiringRecordsOptions): ExpiringRecords {
+  const nowSeconds = () => Math.floor(now() / 1000)
+  const digestOf = (purpose: Purpose, secret: string) =>
+    createHmac('sha256', signInKey).update(`${purpose}\0${secret}`).digest('base64url')
+  const sealed = (purpose: Purpose, key: Key, value: object) =>
+    seal(signInKey, JSON.stringify(value), `${purpose} ${asBuffer(key).toString('latin1')}`)
+
+  return {
+    create(purpose, value, lifetime) {
+      const expires = nowSeconds() + lifetime
+      const secret = `${expires.toString(36).padStart(8, '0')}${randomBytes(32).toString('base64url')}`
+      const key = expiringKey(expires, digestOf(purpose, secret))
+      return { secret, entry: { key, value: sealed(purpose, key, value) } }
+    },
+    async find<T>(purpose: Purpose, secret: string) {
+      const expires = Number.parseInt(secretShape.exec(secret)?.[1] ?? '', 36)
+      if (Number.isNaN(expires) || expires <= nowSeconds()) return undefined
+      const key = expiringKey(expires, digestOf(purpose, secret))
+      const bytes = await store.get(key)
+      if (bytes === undefined) return undefined
+      const text = openSealed(signInKey, asBuffer(bytes), `${purpose} ${asBuffer(key).toString('latin1')}`)
+      return text === undefined ? undefined : { value: JSON.parse(text) as T, key, bytes }
+    },
+    changed: (purpose, { key }, value) => ({ key, value: sealed(purpose, key, value) }),
+    async expired() {
+      const range = { gte: expiringRecords, lt: expiringFrom(nowSeconds()), limit: expiredRecordsDeletedMax }
+      return [...(await store.keys(range)).keys]
+    },
+  }
+}

@@ -1,0 +1,36 @@
+/** `postern login-link`: a link that signs somebody in to the pages as the user of an API key, once. */
+
+import { createExpiringRecords } from '../auth/expiring-records.ts'
+import { CommandError } from '../errors.ts'
+import { createLoginLink } from '../features/sign-in/login-link.ts'
+import { openExistingDataFolder } from '../maintenance/data-folder.ts'
+import { asBuffer } from '../storage/bytes.ts'
+import { apiKeyKey, baseUrlKey } from '../storage/keys.ts'
+import { readApiKey } from '../storage/registry-records.ts'
+import { auditCommand } from './audit.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Prints the link. Throws CommandError for an unknown or revoked key, and for a folder that no server ever used. */
+export async function loginLink(
+  keyId: string,
+  { data }: { readonly data: string },
+  now: Date,
+  { stdout, stderr }: Terminal,
+): Promise<void> {
+  const { store, secrets } = await openExistingDataFolder(data, stderr)
+  try {
+    const stored = await store.get(apiKeyKey(keyId))
+    const key = stored === undefined ? undefined : readApiKey(stored)
+    if (key === undefined) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
+    if (key.revokedAt !== null) throw new CommandError(`${keyId} is revoked: create a key, or name another one`)
+    const baseUrl = await store.get(baseUrlKey)
+    if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
+    const records = createExpiringRecords({ store, signInKey: secrets.signInKey, now: () => now.getTime() })
+    const link = await createLoginLink({ store, records, baseUrl: asBuffer(baseUrl).toString() }, keyId)
+    await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
+    stdout(`${link}\n`)
+    stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
+  } finally {
+    await store.close()
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * `/signin`: a person signs in to a browser session with an API key, or with a login link (sign-in contract, 2.1, 2.2).
+ */
+
+import type { Authenticator } from '../../auth/authenticate.ts'
+import {
+  type BrowserSession,
+  type BrowserSessions,
+  formTokenOf,
+  requireFormToken,
+} from '../../auth/browser-sessions.ts'
+import type { ExpiringRecords } from '../../auth/expiring-records.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
+import { readForm } from '../../http/form.ts'
+import { html } from '../../http/html.ts'
+import { page, redirect } from '../../http/page.ts'
+import { readQuery } from '../../http/query.ts'
+import type { Handlers } from '../../http/router.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import type { Store } from '../../storage/store.ts'
+import type { LoginLink } from './login-link.ts'
+
+export interface SignInDeps {
+  readonly authenticator: Pick<Authenticator, 'authenticateKey' | 'liveKey'>
+  readonly sessions: BrowserSessions
+  readonly records: ExpiringRecords
+  readonly store: Pick<Store, 'commit'>
+  readonly signInKey: Buffer
+  readonly audit: Audit
+  readonly baseUrl: string
+}
+
+export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 'signIn'> {
+  const { authenticator, sessions, records, audit } = deps
+  const base = deps.baseUrl.replace(/\/$/, '')
+  const action = `${base}/signin`
+
+  async function startSession(keyId: string, next: string | undefined, how: 'key' | 'link', userId: string) {
+    const cookie = await sessions.start(keyId)
+    await audit.record('signin.session', { userId, keyId, how })
+    return redirect(`${base}${pathAfterSignIn(next)}`, { 'set-cookie': cookie })
+  }
+
+  return {
+    async signInPage(request) {
+      const query = readQuery(request.url) // 400
+      const link = query.get('link')
+      if (link !== undefined) return linkPage(action, link, formTokenOf(deps.signInKey, link, 'link'))
+      const session = await sessions.find(request)
+      return session === undefined ? keyPage(action, query.get('next')) : sessionPage(action, session)
+    },
+
+    async signIn(request) {
+      const form = await readForm(request) // 400
+      const link = form.one('link')
+      if (link !== undefined) {
+        requireFormToken(form.one('form'), formTokenOf(deps.signInKey, link, 'link')) // 403
+        const { keyId, userId } = await redeem(link) // 400
+        return startSession(keyId, undefined, 'link', userId)
+      }
+      if (form.one('end') !== undefined) {
+        const session = await sessions.find(request)
+        if (session !== undefined) requireFormToken(form.one('form'), session.formToken('end')) // 403
+        return redirect(action, { 'set-cookie': await sessions.end(request) })
+      }
+      const next = form.one('next')
+      const { keyId, userId } = await authenticator.authenticateKey(form.one('key') ?? '', request).catch((thrown) => {
+        if (thrown instanceof PlatformError && thrown.code === 'unauthorized') return { keyId: '', userId: '' }
+        throw thrown
+      }) // 429
+      if (keyId === '') return keyPage(action, next, 401)
+      return startSession(keyId, next, 'key', userId)
+    },
+  }
+
+  /** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
+  async function redeem(link: string): Promise<{ readonly keyId: string; readonly userId: string }> {
+    const spent = invalidRequest('This link was used, or has expired: ask for another one')
+    const found = await records.find<LoginLink>('login link', link)
+    if (found === undefined) throw spent
+    const { key, bytes, value } = found
+    const committed = await deps.store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: true })
+    if (!committed.ok) throw spent
+    const apiKey = await authenticator.liveKey(value.keyId)
+    if (apiKey === undefined) throw spent
+    return apiKey
+  }
+}
+
+const nextShape = /^\/(?:connect\/[^/?#\\]+\/[^/?#\\]+\/setup|oauth\/authorize)(?:\?[^#\\]*)?$/
+
+/** The path below the base URL to go on with. Only the pages that need a session: anything else goes to `/signin`. */
+function pathAfterSignIn(next: string | undefined): string {
+  return next !== undefined && nextShape.test(next) && !/[\p{Cc}\s]/u.test(next) ? next : '/signin'
+}
+
+function keyPage(action: string, next: string | undefined, status = 200): Response {
+  const wrong = status === 401 && html`<p class="warning" role="alert">This API key is not valid.</p>`
+  return page({
+    title: 'Sign in',
+    status,
+    body: html`${wrong}<form method="post" action="${action}">
+${next !== undefined && html`<input type="hidden" name="next" value="${next}">`}
+<label class="field">API key<input type="password" name="key" required autofocus autocomplete="current-password"></label>
+<button class="main">Sign in</button>
+</form>
+<p>An operator of this server can also give you a link to sign in: <code>postern login-link</code>.</p>`,
+  })
+}
+
+function sessionPage(action: string, { caller, formToken }: BrowserSession): Response {
+  return page({
+    title: 'You are signed in',
+    body: html`<dl><div><dt>User</dt><dd>${caller.userId}</dd></div></dl>
+<form method="post" action="${action}"><input type="hidden" name="form" value="${formToken('end')}">
+<button name="end" value="1">Sign out</button></form>`,
+  })
+}
+
+function linkPage(action: string, link: string, formToken: string): Response {
+  return page({
+    title: 'Sign in with this link?',
+    body: html`<p>The link works once, for ten minutes.</p>
+<form method="post" action="${action}"><input type="hidden" name="link" value="${link}">
+<input type="hidden" name="form" value="${formToken}"><button class="main">Sign in</button></form>`,
+  })
+}

@@ -1,0 +1,47 @@
+/** Reads the bodies of HTML forms and of OAuth requests (`application/x-www-form-urlencoded`), strictly. */
+
+import { invalidRequest } from '../errors.ts'
+import { formBytesMax, formFieldsMax } from '../limits.ts'
+import { mediaType, readBytes } from './body.ts'
+
+/** The fields of a form, in order. */
+export class Form {
+  readonly #fields: readonly (readonly [name: string, value: string])[]
+
+  constructor(fields: readonly (readonly [name: string, value: string])[]) {
+    this.#fields = fields
+  }
+
+  /** The value of a field; undefined if it was not sent. Throws `invalid_request` if it was sent twice. */
+  one(name: string): string | undefined {
+    const values = this.all(name)
+    if (values.length > 1) throw invalidRequest(`${name}: is given twice`)
+    return values[0]
+  }
+
+  /** All values of a field that may occur several times. */
+  all(name: string): string[] {
+    return this.#fields.flatMap(([field, value]) => (field === name ? [value] : []))
+  }
+
+  names(): string[] {
+    return [...new Set(this.#fields.map(([name]) => name))]
+  }
+}
+
+/** Throws `invalid_request` for another content type, invalid UTF-8, or too many bytes or fields. */
+export async function readForm(request: Request): Promise<Form> {
+  const tooLarge = () => invalidRequest(`the form is too large: at most ${formBytesMax} bytes are read`)
+  const bytes = await readBytes(request, formBytesMax, tooLarge)
+  if (mediaType(request.headers.get('content-type')) !== 'application/x-www-form-urlencoded') {
+    throw invalidRequest('content-type: must be application/x-www-form-urlencoded')
+  }
+  const fields = [...new URLSearchParams(Buffer.from(bytes).toString())]
+  if (fields.length > formFieldsMax) throw invalidRequest(`the form has more than ${formFieldsMax} fields`)
+  // URLSearchParams puts this character where bytes are not UTF-8.
+  for (const [name, value] of fields) {
+    if (`${name}${value}`.includes('\ufffd'))
+      throw invalidRequest(`${name.slice(0, 100)}: is not percent-encoded UTF-8`)
+  }
+  return new Form(fields)
+}

@@ -1,0 +1,29 @@
+/** HTML from templates in which every inserted text is escaped, so that foreign text stays text. */
+
+/** HTML that may be inserted into other HTML as it is. */
+export class Html {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+type Insert = string | number | Html | undefined | false | readonly Insert[]
+
+/**
+ * A template: strings and numbers are escaped, Html is inserted, lists are joined, undefined and false are left out.
+ */
+export function html(strings: TemplateStringsArray, ...inserts: readonly Insert[]): Html {
+  return new Html(strings.reduce((text, part, index) => text + insertText(inserts[index - 1]) + part))
+}
+
+function insertText(insert: Insert): string {
+  if (insert === undefined || insert === false) return ''
+  if (insert instanceof Html) return insert.text
+  return typeof insert === 'object' ? insert.map(insertText).join('') : escapeHtml(String(insert))
+}
+
+/** For text and for attribute values in double quotes. */
+export function escapeHtml(plain: string): string {
+  return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}
