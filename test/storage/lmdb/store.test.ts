@@ -119,6 +119,8 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
     const records = openBytes(root, 'postern')
     root.transactionSync(() => {
       records.put(key, appendChecksum(noKey, Buffer.from('namespace')))
+      // What is damaged stays so.
+      records.put(Buffer.from('o'), Buffer.from('no checksum of anything'))
       openBytes(root, 'format').put(Buffer.from('v'), Buffer.from('postern 2'))
     })
     await root.close()
@@ -135,7 +137,7 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
   const store = openLmdbStore(place.folder, undefined, (_from, _to, upgrade) => void upgrade())
   expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe('namespace')
   await store.close()
-  expect(await look()).toEqual(['n=namespace'])
+  expect(await look()).toEqual(['n=namespace', 'damaged'])
 })
 
 test('below the floor of free disk only what takes access away is written, and below the second nothing', async () => {
@@ -196,6 +198,41 @@ test('a record under another key than its own is an error', async () => {
   await damaged.close()
 })
 
+test('a write that fails on its way says why, and one that is refused is told as it is', async () => {
+  using place = workplace()
+  const store = openLmdbStore(place.folder)
+  const failing = function* (thrown: unknown) {
+    yield { key: Buffer.from('r'), value: Buffer.from('1') }
+    throw thrown
+  }
+  for (const write of [store.commit, store.load]) {
+    const error = new Error('in the middle')
+    const refused = write({ puts: failing(error) })
+    await expect(refused).rejects.toBeInstanceOf(StoreError)
+    await expect(refused).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: 'the store could not be written: in the middle',
+      cause: error,
+    })
+    const reason = new StoreError('too_large', 'too much')
+    await expect(write({ puts: failing(reason) })).rejects.toBe(reason)
+    await expect(write({ puts: failing('no error') })).rejects.toBe('no error')
+  }
+  expect(await store.get(Buffer.from('r'))).toBeUndefined()
+  await store.close()
+})
+
+test('a version that none ever had is refused', async () => {
+  for (const version of ['postern 0', 'postern 5', 'postern', 'postern 4 ', 'other 4']) {
+    using place = workplace()
+    await writeFirstLayout(place.folder, version)
+    expect(() => openLmdbStore(place.folder)).toThrow(`newer version of postern (${version}): use that version`)
+  }
+  using place = workplace()
+  await writeFirstLayout(place.folder, 'p'.repeat(30))
+  expect(() => openLmdbStore(place.folder)).toThrow(`newer version of postern (${'p'.repeat(20)}): use`)
+})
+
 test('a store of a newer version is refused in a line that says so, and left as it was', async () => {
   using place = workplace()
   await writeFirstLayout(place.folder, 'postern 99')
@@ -241,7 +278,7 @@ test('values that fill the buffer of a page to its last byte are joined like oth
   const room = 128 * 1024 - 2 * 512
   const [prefix, suffix] = ['['.repeat(512), ']'.repeat(512)]
   for (const first of [0, 60_000]) {
-    for (let rest = room - first - 4; rest <= room - first + 4; rest += 1) {
+    for (let rest = room - first - 3; rest <= room - first + 1; rest += 1) {
       using place = workplace()
       const store = openLmdbStore(place.folder)
       const values = [...(first === 0 ? [] : ['a'.repeat(first)]), 'b'.repeat(rest)]
