@@ -8,7 +8,8 @@ import { keyEncoder, openBytes, openRoot } from '../../../src/storage/lmdb/root.
 import { scanStore } from '../../../src/storage/lmdb/scan.ts'
 import { encodeSegment, type PackedKinds } from '../../../src/storage/lmdb/segments.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
-import { type Store, StoreError } from '../../../src/storage/store.ts'
+import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { type Range, type Store, StoreError } from '../../../src/storage/store.ts'
 import { workplace } from '../../support/workplace.ts'
 import { storeConformance } from '../conformance.ts'
 
@@ -271,6 +272,34 @@ test('a value that is not what was written is an error, never an answer', async 
 
 test('a folder that cannot hold a store is one line that names it', () => {
   expect(() => openLmdbStore('/dev/null/store')).toThrow(/cannot open the store in \/dev\/null\/store/)
+})
+
+test('a page ends where its range or its bound ends, wherever the segments end', async () => {
+  using place = workplace()
+  // Three entries of 12 bytes each.
+  const store = openLmdbStore(place.folder, { c: 36 })
+  const memory = openMemoryStore()
+  const names = ['c1', 'c2', 'c3', 'c5', 'c6', 'c7', 'c8', 'c9', 'ca']
+  const puts = names.map((name, i) => ({ key: Buffer.from(name), value: Buffer.from(String(i)) }))
+  for (const one of [store, memory]) await one.commit({ puts })
+  const read = async (one: Store, range: Range) => {
+    const { wrap, count, lastKeyIfMore } = await one.concatValues(range)
+    const { keys, more } = await one.keys(range)
+    return [wrap('', '').toString(), count, String(lastKeyIfMore), keys.map(String), more]
+  }
+  const bounds = ['c', ...names, 'c4', 'd'].map((name) => Buffer.from(name))
+  for (const gte of bounds) {
+    for (const lt of bounds) {
+      for (let limit = 1; limit <= names.length; limit += 1) {
+        const range = { gte, lt, limit }
+        expect([String(gte), String(lt), limit, ...(await read(store, range))]).toEqual([
+          ...[String(gte), String(lt), limit],
+          ...(await read(memory, range)),
+        ])
+      }
+    }
+  }
+  await store.close()
 })
 
 test('values that fill the buffer of a page to its last byte are joined like others', async () => {
