@@ -312,7 +312,7 @@ test('values that fill the buffer of a page to its last byte are joined like oth
       const store = openLmdbStore(place.folder)
       const values = [...(first === 0 ? [] : ['a'.repeat(first)]), 'b'.repeat(rest)]
       await store.commit({ puts: values.map((value, i) => ({ key: Buffer.from(`c${i}`), value: Buffer.from(value) })) })
-      const range = { gte: Buffer.from('c'), lt: Buffer.from('d'), limit: 10 }
+      const range = { gte: Buffer.from('c'), lt: Buffer.from('ca'), limit: 10 }
       const joined = store.local?.concatValues(range, ({ wrap }) => wrap(prefix, suffix).toString())
       expect({ rest, isRight: joined === `${prefix}${values.join()}${suffix}` }).toEqual({ rest, isRight: true })
       await store.close()
