@@ -13,6 +13,7 @@ const folders = [
   'features',
   'http',
   'maintenance/seed',
+  'model',
   'ops',
   'policy',
   'schema',

@@ -175,6 +175,17 @@ eachClient((open) => {
     expect((await exchange()).error).toBe('its head is too long')
   })
 
+  test('the heads of a socket’s answers are measured one by one', async () => {
+    const head = `HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx: ${'y'.repeat(upstreamHeadBytesMax * 0.75)}`
+    script = (socket) => {
+      socket.write(head)
+      socket.flush()
+      setTimeout(() => socket.write('\r\n\r\n'), 5)
+    }
+    for (let i = 0; i < 3; i += 1) expect((await exchange()).status).toBe(200)
+    expect(connections).toBe(1)
+  })
+
   describe('an answer is refused', () => {
     const wrong: [string, string][] = [
       [

@@ -274,6 +274,7 @@ describe('by a clock of its own', () => {
   })
 
   test('what the look-up took counts', async () => {
+    jest.advanceTimersByTime(7000)
     let resolved: (addresses: string[]) => void = () => {}
     const addresses = createAddresses({
       allowed: [],

@@ -111,6 +111,13 @@ test('a stream that has failed takes nothing more, though its reader is behind',
   expect([give(bytes('x')), pile.length()]).toEqual([false, 6])
 })
 
+test('a single byte is given back too', () => {
+  const pile = createPile(createShares(4), holder)
+  for (let round = 0; round < 3; round += 1) {
+    expect([pile.add(bytes('a')), pile.add(bytes('b')), pile.take()?.length]).toEqual([true, false, 1])
+  }
+})
+
 test('a share that is used up to its last byte is full', () => {
   // A quarter is one token's share.
   const pile = createPile(createShares(40), holder)

@@ -8,7 +8,8 @@ import { keyEncoder, openBytes, openRoot } from '../../../src/storage/lmdb/root.
 import { scanStore } from '../../../src/storage/lmdb/scan.ts'
 import { encodeSegment, type PackedKinds } from '../../../src/storage/lmdb/segments.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
-import { type Store, StoreError } from '../../../src/storage/store.ts'
+import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { type Range, type Store, StoreError } from '../../../src/storage/store.ts'
 import { workplace } from '../../support/workplace.ts'
 import { storeConformance } from '../conformance.ts'
 
@@ -119,6 +120,8 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
     const records = openBytes(root, 'postern')
     root.transactionSync(() => {
       records.put(key, appendChecksum(noKey, Buffer.from('namespace')))
+      // What is damaged stays so.
+      records.put(Buffer.from('o'), Buffer.from('no checksum of anything'))
       openBytes(root, 'format').put(Buffer.from('v'), Buffer.from('postern 2'))
     })
     await root.close()
@@ -135,7 +138,7 @@ test('a store of the second layout, whose checksums left out the keys, is upgrad
   const store = openLmdbStore(place.folder, undefined, (_from, _to, upgrade) => void upgrade())
   expect(Buffer.from((await store.get(key)) ?? '').toString()).toBe('namespace')
   await store.close()
-  expect(await look()).toEqual(['n=namespace'])
+  expect(await look()).toEqual(['n=namespace', 'damaged'])
 })
 
 test('below the floor of free disk only what takes access away is written, and below the second nothing', async () => {
@@ -196,6 +199,41 @@ test('a record under another key than its own is an error', async () => {
   await damaged.close()
 })
 
+test('a write that fails on its way says why, and one that is refused is told as it is', async () => {
+  using place = workplace()
+  const store = openLmdbStore(place.folder)
+  const failing = function* (thrown: unknown) {
+    yield { key: Buffer.from('r'), value: Buffer.from('1') }
+    throw thrown
+  }
+  for (const write of [store.commit, store.load]) {
+    const error = new Error('in the middle')
+    const refused = write({ puts: failing(error) })
+    await expect(refused).rejects.toBeInstanceOf(StoreError)
+    await expect(refused).rejects.toMatchObject({
+      kind: 'unavailable',
+      message: 'the store could not be written: in the middle',
+      cause: error,
+    })
+    const reason = new StoreError('too_large', 'too much')
+    await expect(write({ puts: failing(reason) })).rejects.toBe(reason)
+    await expect(write({ puts: failing('no error') })).rejects.toBe('no error')
+  }
+  expect(await store.get(Buffer.from('r'))).toBeUndefined()
+  await store.close()
+})
+
+test('a version that none ever had is refused', async () => {
+  for (const version of ['postern 0', 'postern 5', 'postern', 'postern 4 ', 'other 4']) {
+    using place = workplace()
+    await writeFirstLayout(place.folder, version)
+    expect(() => openLmdbStore(place.folder)).toThrow(`newer version of postern (${version}): use that version`)
+  }
+  using place = workplace()
+  await writeFirstLayout(place.folder, 'p'.repeat(30))
+  expect(() => openLmdbStore(place.folder)).toThrow(`newer version of postern (${'p'.repeat(20)}): use`)
+})
+
 test('a store of a newer version is refused in a line that says so, and left as it was', async () => {
   using place = workplace()
   await writeFirstLayout(place.folder, 'postern 99')
@@ -236,17 +274,45 @@ test('a folder that cannot hold a store is one line that names it', () => {
   expect(() => openLmdbStore('/dev/null/store')).toThrow(/cannot open the store in \/dev\/null\/store/)
 })
 
+test('a page ends where its range or its bound ends, wherever the segments end', async () => {
+  using place = workplace()
+  // Three entries of 12 bytes each.
+  const store = openLmdbStore(place.folder, { c: 36 })
+  const memory = openMemoryStore()
+  const names = ['c1', 'c2', 'c3', 'c5', 'c6', 'c7', 'c8', 'c9', 'ca']
+  const puts = names.map((name, i) => ({ key: Buffer.from(name), value: Buffer.from(String(i)) }))
+  for (const one of [store, memory]) await one.commit({ puts })
+  const read = async (one: Store, range: Range) => {
+    const { wrap, count, lastKeyIfMore } = await one.concatValues(range)
+    const { keys, more } = await one.keys(range)
+    return [wrap('', '').toString(), count, String(lastKeyIfMore), keys.map(String), more]
+  }
+  const bounds = ['c', ...names, 'c4', 'd'].map((name) => Buffer.from(name))
+  for (const gte of bounds) {
+    for (const lt of bounds) {
+      for (let limit = 1; limit <= names.length; limit += 1) {
+        const range = { gte, lt, limit }
+        expect([String(gte), String(lt), limit, ...(await read(store, range))]).toEqual([
+          ...[String(gte), String(lt), limit],
+          ...(await read(memory, range)),
+        ])
+      }
+    }
+  }
+  await store.close()
+})
+
 test('values that fill the buffer of a page to its last byte are joined like others', async () => {
   // The buffer of a store that was just opened has so many bytes, and leaves 512 on each side of the values.
   const room = 128 * 1024 - 2 * 512
   const [prefix, suffix] = ['['.repeat(512), ']'.repeat(512)]
   for (const first of [0, 60_000]) {
-    for (let rest = room - first - 4; rest <= room - first + 4; rest += 1) {
+    for (let rest = room - first - 3; rest <= room - first + 1; rest += 1) {
       using place = workplace()
       const store = openLmdbStore(place.folder)
       const values = [...(first === 0 ? [] : ['a'.repeat(first)]), 'b'.repeat(rest)]
       await store.commit({ puts: values.map((value, i) => ({ key: Buffer.from(`c${i}`), value: Buffer.from(value) })) })
-      const range = { gte: Buffer.from('c'), lt: Buffer.from('d'), limit: 10 }
+      const range = { gte: Buffer.from('c'), lt: Buffer.from('ca'), limit: 10 }
       const joined = store.local?.concatValues(range, ({ wrap }) => wrap(prefix, suffix).toString())
       expect({ rest, isRight: joined === `${prefix}${values.join()}${suffix}` }).toEqual({ rest, isRight: true })
       await store.close()
