@@ -388,6 +388,45 @@ test('an answer of no bytes is none, whether its tools are looked through or not
     expect(await reasonOf(send(initialize, { rewrite }))).toBe('The upstream does not speak MCP')
 })
 
+describe('a session that has ended', () => {
+  test('is told to the client that has it, which may begin anew with it', async () => {
+    const { seen, send } = proxyTo(answering(200))
+    const headers = new Headers({ 'mcp-session-id': 'postern.altered' })
+    expect(await reasonOf(send({ method: 'ping' }, { headers }))).toBe('The session has ended: initialize again')
+    expect(seen.sent).toHaveLength(0)
+    expect((await send(initialize, { headers })).status).toBe(200)
+    expect(seen.sent.map((request) => request.headers['mcp-session-id'])).toEqual([undefined])
+  })
+
+  test('of ours is opened again, and what was asked is asked again; a call is not', async () => {
+    let sessions = 0
+    const methods: string[] = []
+    const { send } = proxyTo(({ body, headers }) => {
+      const { method } = JSON.parse(Buffer.from(body ?? '').toString()) as { method: string }
+      methods.push(method)
+      if (method === 'initialize') sessions += 1
+      const id = `s${sessions}`
+      if (method === 'initialize') return answering(200, { ...jsonType, 'mcp-session-id': id })()
+      return headers['mcp-session-id'] === 's1' && !method.startsWith('notifications/')
+        ? answering(404, {}, '')()
+        : answering(200)()
+    })
+    const opening = ['initialize', 'notifications/initialized']
+    expect((await send({ method: 'ping' })).status).toBe(200)
+    expect(methods.splice(0)).toEqual([...opening, 'ping', ...opening, 'ping'])
+    expect((await send({ method: 'ping' })).status).toBe(200)
+    expect(methods.splice(0)).toEqual(['ping'])
+
+    sessions = 0
+    const call = { method: 'tools/call', params: { name: 'a' } }
+    const again = { sessionKey: 'another' }
+    expect(await reasonOf(send(call, again))).toBe('The upstream had ended the session. A new one is open: call again')
+    expect(methods.splice(0)).toEqual([...opening, 'tools/call', ...opening])
+    expect((await send(call, again)).status).toBe(200)
+    expect(methods).toEqual(['tools/call'])
+  })
+})
+
 test('a session id that is too long leaves nothing taken: neither slots nor memory, nor an open stream', async () => {
   const headers = { ...jsonType, 'mcp-session-id': 'x'.repeat(upstreamSessionIdCharsMax + 1) }
   const large = JSON.stringify({ jsonrpc: '2.0', id: 7, result: 'x'.repeat(responseInOnePieceBytesMax) })
