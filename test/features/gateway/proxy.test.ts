@@ -315,6 +315,20 @@ describe('a session of our own', () => {
   test('is none where the upstream keeps none, in the revision it chose', async () => {
     expect(await opening(greeting(200, '2025-03-26'))()).toEqual({ id: undefined, version: '2025-03-26', count: 2 })
   })
+  test('is there once the upstream has answered, whatever else it has to say', async () => {
+    const events = [{ method: 'notifications/message' }, { id: 'postern', result: { protocolVersion: '2025-06-18' } }]
+    const text = events.map((event) => `data: ${JSON.stringify({ jsonrpc: '2.0', ...event })}\n\n`).join('')
+    let isLetGo = false
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(bytesOf(text)),
+      cancel() {
+        isLetGo = true
+      },
+    })
+    const headers = { 'content-type': 'text/event-stream', 'mcp-session-id': 's' }
+    expect(await opening({ status: 200, headers, body })()).toEqual({ id: 's', version: '2025-06-18', count: 3 })
+    expect(isLetGo).toBe(true)
+  })
   test('is none where the upstream does not take the greeting', async () => {
     for (const status of [300, 400])
       expect(await opening(greeting(status, '2025-06-18', 's'))()).toEqual({
@@ -445,6 +459,16 @@ test('a session id that is too long leaves nothing taken: neither slots nor memo
   const open = proxyTo(() => ({ status: 200, headers: streaming, body: stream as ReadableStream<Uint8Array> }))
   expect(await reasonOf(open.send(initialize))).toContain('session id that is too long')
   expect([isCancelled, open.seen.done]).toEqual([true, 1])
+})
+
+test('a session id is not looked at where the answer has no session', async () => {
+  const headers = { ...jsonType, 'mcp-session-id': 'x'.repeat(upstreamSessionIdCharsMax + 1) }
+  expect(await reasonOf(proxyTo(answering(300, headers)).send(initialize))).toContain('a redirect (300)')
+  const other = await proxyTo(answering(200, headers)).send({ method: 'ping' })
+  expect([other.status, other.headers.get('mcp-session-id')]).toEqual([200, null])
+  const longest = { ...jsonType, 'mcp-session-id': 'x'.repeat(upstreamSessionIdCharsMax) }
+  const opened = await proxyTo(answering(299, longest)).send(initialize)
+  expect(opened.headers.get('mcp-session-id')).toStartWith('postern.')
 })
 
 function reasonOf(sending: Promise<Response>): Promise<string> {
