@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { connectionBytesMax } from '../../../src/limits.ts'
 import { bytesOf, findConnection } from '../../../src/storage/connections.ts'
 import { usageKey } from '../../../src/storage/keys.ts'
 import { createAddresses } from '../../../src/upstream/addresses.ts'
@@ -441,5 +442,20 @@ test('two writers at once: both are told the truth, and the index is that of the
   const { team } = (await send('GET', '/connect/ada/one')).body['metadata'] as { team: string }
   for (let i = 0; i < 8; i += 1) {
     expect(await idsOf(`metadata.team=t${i}`)).toEqual(team === `t${i}` ? ['one'] : [])
+  }
+})
+
+test('a connection that its server’s state makes too large is not written', async () => {
+  const small = await send('PUT', '/connect/ada/one', { mcpUrl: 'https://a.example.com/mcp', metadata: { a: '' } })
+  expect(small.body['status']).toMatchObject({ state: 'error' })
+  const room = connectionBytesMax - Buffer.byteLength(JSON.stringify(small.body))
+  // Without that state it would have room for more.
+  for (const [id, length, status] of [
+    ['two', room, 201],
+    ['six', room + 1, 400],
+  ] as const) {
+    const body = { mcpUrl: 'https://a.example.com/mcp', name: 'one', metadata: { a: 'x'.repeat(length) } }
+    expect((await send('PUT', `/connect/ada/${id}`, body)).status).toBe(status)
+    expect((await send('GET', `/connect/ada/${id}`)).status).toBe(status === 201 ? 200 : 404)
   }
 })
