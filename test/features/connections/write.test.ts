@@ -459,3 +459,18 @@ test('a connection that its server’s state makes too large is not written', as
     expect((await send('GET', `/connect/ada/${id}`)).status).toBe(status === 201 ? 200 : 404)
   }
 })
+
+test('what is about one connection takes no parameters, and changes nothing where there are some', async () => {
+  expect((await send('PUT', '/connect/ada/one', mocked)).status).toBe(201)
+  for (const [method, path, body] of [
+    ['GET', '/connect/ada/one?a=1', undefined],
+    ['PUT', '/connect/ada/one?a=1', { name: 'other' }],
+    ['DELETE', '/connect/ada/one?a=1', undefined],
+    ['POST', '/connect/ada?a=1', mocked],
+  ] as const)
+    expect(await send(method, path, body)).toMatchObject({
+      status: 400,
+      body: { message: 'a: unknown parameter; this operation takes none' },
+    })
+  expect(await idsOf('name=one')).toEqual(['one'])
+})
