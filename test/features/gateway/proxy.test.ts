@@ -487,3 +487,10 @@ test('a call that gets no slot is over at once: its request has its timeout back
   expect(await reasonOf(send(initialize))).toContain('too many concurrent')
   expect(seen.done).toBe(1)
 })
+
+test('a client that leaves ends its own call, and not the greeting that others may wait for', async () => {
+  const { seen, send } = proxyTo(answering(200, { ...jsonType, 'mcp-session-id': 's' }))
+  const { signal } = new AbortController()
+  await send({ method: 'ping' }, { signal: () => signal })
+  expect(seen.sent.map((request) => request.signal?.())).toEqual([undefined, undefined, signal])
+})
