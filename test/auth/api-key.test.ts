@@ -101,16 +101,19 @@ describe('a key that is revoked', () => {
   test('is revoked also where somebody writes it at the same moment, whose write stays', async () => {
     const memory = openMemoryStore()
     const { record } = await createApiKey(memory, seed('pepper'), wanted)
-    let isFirst = true
+    const isFromReserve: unknown[] = []
     const store: Store = {
       ...memory,
       async commit(change) {
+        isFromReserve.push(change.fromReserve)
+        const isFirst = isFromReserve.length === 1
         if (isFirst) await memory.commit({ puts: [apiKeyEntry({ ...record, name: 'renamed' })] })
-        isFirst = false
         return memory.commit(change)
       },
     }
     expect(await revokeApiKey(store, record.keyId, new Date(1000))).toBe(true)
+    // Also where there is room for nothing else.
+    expect(isFromReserve).toEqual([true, true])
     expect(await stored(memory, record.keyId)).toMatchObject({
       name: 'renamed',
       revokedAt: new Date(1000).toISOString(),

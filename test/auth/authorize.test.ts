@@ -2,10 +2,26 @@
 
 import { describe, expect, test } from 'bun:test'
 import { connectionIdCharsMax, slugCharsMax, storeKeyBytesMax } from '../../src/limits.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
 
-const platform = await createTestPlatform()
+/** All keys that were looked up, as text. */
+const asked: string[] = []
+const memory = openMemoryStore()
+const platform = await createTestPlatform({
+  store: {
+    ...memory,
+    get(key) {
+      asked.push(Buffer.from(key).toString())
+      return memory.get(key)
+    },
+    getMany(keys) {
+      asked.push(...keys.map((key) => Buffer.from(key).toString()))
+      return memory.getMany(keys)
+    },
+  },
+})
 const call = { body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' }
 const requests: [method: string, below: string, init?: RequestInit][] = [
   ['GET', ''],
@@ -17,24 +33,36 @@ const requests: [method: string, below: string, init?: RequestInit][] = [
 ]
 const ask = async (path: string, [method, below, init]: (typeof requests)[number]) => {
   const headers = { authorization: `Bearer ${sampleKeys.operator}`, 'content-type': 'application/json' }
-  return (await platform.fetch(`${path}${below}`, { method, headers, ...init })).status
+  asked.length = 0
+  const { status } = await platform.fetch(`${path}${below}`, { method, headers, ...init })
+  return { status, isLookedUp: (encoded: string) => asked.some((key) => key.endsWith(decodeURIComponent(encoded))) }
 }
+/** Absent, and nothing was asked of the store that ends in this name. */
+async function expectAbsent(name: string, path: string, request: (typeof requests)[number]): Promise<void> {
+  const { status, isLookedUp } = await ask(path, request)
+  expect({ name, status, isLookedUp: isLookedUp(name) }).toEqual({ name, status: 404, isLookedUp: false })
+}
+
+test('a name that could be somebody’s is looked up', async () => {
+  const { status, isLookedUp } = await ask('/connect/ada/none', ['GET', ''])
+  expect([status, isLookedUp('none'), isLookedUp('ada')]).toEqual([404, true, true])
+})
 
 describe('nothing is there', () => {
   for (const one of requests) {
     const [method, below] = one
     test(`below an id that is none: ${method} ${below}`, async () => {
       for (const id of ['a%20b', '%00', '%C3%A9', 'a%2Fb', ...[connectionIdCharsMax, storeKeyBytesMax].map(tooLong)])
-        expect({ id, status: await ask(`/connect/ada/${id}`, one) }).toEqual({ id, status: 404 })
+        await expectAbsent(id, `/connect/ada/${id}`, one)
     })
     test(`in a namespace that is none: ${method} ${below}`, async () => {
-      for (const name of ['a%20b', '%00', 'ADA', '-', ...[slugCharsMax, storeKeyBytesMax].map(tooLong)])
-        expect({ name, status: await ask(`/connect/${name}/one`, one) }).toEqual({ name, status: 404 })
+      for (const name of ['a%20b', '%00', '%C3%A9', ...[slugCharsMax, storeKeyBytesMax].map(tooLong)])
+        await expectAbsent(name, `/connect/${name}/one`, one)
     })
   }
   test('in a list of a namespace that is none', async () => {
-    for (const name of ['a%20b', '%00', 'ADA', '-', ...[slugCharsMax, storeKeyBytesMax].map(tooLong)])
-      expect({ name, status: await ask(`/connect/${name}`, ['GET', '']) }).toEqual({ name, status: 404 })
+    for (const name of ['a%20b', '%00', '%C3%A9', ...[slugCharsMax, storeKeyBytesMax].map(tooLong)])
+      await expectAbsent(name, `/connect/${name}`, ['GET', ''])
   })
 })
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { createDenials } from '../../src/auth/denials.ts'
 import { auditNameCharsMax } from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform } from '../support/platform.ts'
@@ -64,4 +65,19 @@ test('a refusal names the connection, and of a call the method and what it named
     ).toEqual([{ ...common, operation: 'execute', ...audited }])
     expect(JSON.stringify(platform.audited)).not.toContain('SECRET')
   }
+})
+
+test('a name is told up to its last character, and a longer one with its end cut', () => {
+  const told: unknown[] = []
+  const denials = createDenials(
+    { recordBestEffort: (_: string, __: object, { name }: { name?: unknown }) => void told.push(name) } as never,
+    () => 'id',
+  )
+  for (const length of [auditNameCharsMax, auditNameCharsMax + 1]) {
+    const rpc = { method: 'tools/call', params: { name: 'x'.repeat(length) } }
+    const access = { namespace: 'a', resource: 'connections', operation: 'execute', metadata: 'none', rpc } as const
+    const refusal = { allowed: false, block: 0, field: 'namespaces', visible: true } as const
+    denials.recordPolicyDenial(new Request('http://a/'), { token: undefined } as never, access, refusal)
+  }
+  expect(told).toEqual(['x'.repeat(auditNameCharsMax), `${'x'.repeat(auditNameCharsMax - 1)}…`])
 })

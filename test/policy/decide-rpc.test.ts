@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readPolicy } from '../../src/policy/block.ts'
-import { type Access, decide, decideOnConnection, drained } from '../../src/policy/decide.ts'
+import { type Access, decide, decideOnConnection, decideOnMessage, drained } from '../../src/policy/decide.ts'
+import { costToAsk } from '../../src/policy/patterns.ts'
 import { hasRpcRules, restrictsArguments, toolRules, toolVerdict } from '../../src/policy/tools.ts'
 
 function blocksOf(...rules: Record<string, string>[]) {
@@ -147,4 +148,26 @@ test('a list of tools is narrowed where any block says something of requests', (
   expect(hasRpcRules([])).toBe(false)
   expect(hasRpcRules(plain.blocks)).toBe(false)
   expect(hasRpcRules([...plain.blocks, ...blocksOf(oneTool)])).toBe(true)
+})
+
+test('each rule says its cost before it is asked, on messages and on tools', () => {
+  const costsOf = (steps: Generator<number, unknown>) => {
+    const costs: number[] = []
+    for (let step = steps.next(); !step.done; step = steps.next()) costs.push(step.value)
+    return costs
+  }
+  const rules = [{ method: '^tools/call$', 'params.name': '^issues' }, { 'params.arguments.id': '^x' }]
+  const message = { ...call('issues.get'), params: { name: 'issues.get', arguments: { id: 'xyz' } } }
+  const blocks = blocksOf(...rules)
+  // Once they are compiled.
+  drained(decideOnMessage(blocks, { ...access, rpc: message }))
+  const [method, name, id] = [
+    costToAsk('^tools/call$', 'tools/call'),
+    costToAsk('^issues', 'issues.get'),
+    costToAsk('^x', 'xyz'),
+  ]
+  expect(costsOf(decideOnMessage(blocks, { ...access, rpc: message }))).toEqual([method, name, id])
+  expect(costsOf(decideOnMessage(blocks, { ...access, rpc: { ...message, method: 'other' } }))).toHaveLength(1)
+  expect(costsOf(decideOnMessage(blocks, access))).toEqual([])
+  expect(costsOf(toolVerdict(toolRules(blocks), 'issues.get'))).toEqual([method, name])
 })

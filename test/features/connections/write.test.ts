@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { connectionBytesMax } from '../../../src/limits.ts'
 import { bytesOf, findConnection } from '../../../src/storage/connections.ts'
 import { usageKey } from '../../../src/storage/keys.ts'
 import { createAddresses } from '../../../src/upstream/addresses.ts'
@@ -442,4 +443,34 @@ test('two writers at once: both are told the truth, and the index is that of the
   for (let i = 0; i < 8; i += 1) {
     expect(await idsOf(`metadata.team=t${i}`)).toEqual(team === `t${i}` ? ['one'] : [])
   }
+})
+
+test('a connection that its server’s state makes too large is not written', async () => {
+  const small = await send('PUT', '/connect/ada/one', { mcpUrl: 'https://a.example.com/mcp', metadata: { a: '' } })
+  expect(small.body['status']).toMatchObject({ state: 'error' })
+  const room = connectionBytesMax - Buffer.byteLength(JSON.stringify(small.body))
+  // Without that state it would have room for more.
+  for (const [id, length, status] of [
+    ['two', room, 201],
+    ['six', room + 1, 400],
+  ] as const) {
+    const body = { mcpUrl: 'https://a.example.com/mcp', name: 'one', metadata: { a: 'x'.repeat(length) } }
+    expect((await send('PUT', `/connect/ada/${id}`, body)).status).toBe(status)
+    expect((await send('GET', `/connect/ada/${id}`)).status).toBe(status === 201 ? 200 : 404)
+  }
+})
+
+test('what is about one connection takes no parameters, and changes nothing where there are some', async () => {
+  expect((await send('PUT', '/connect/ada/one', mocked)).status).toBe(201)
+  for (const [method, path, body] of [
+    ['GET', '/connect/ada/one?a=1', undefined],
+    ['PUT', '/connect/ada/one?a=1', { name: 'other' }],
+    ['DELETE', '/connect/ada/one?a=1', undefined],
+    ['POST', '/connect/ada?a=1', mocked],
+  ] as const)
+    expect(await send(method, path, body)).toMatchObject({
+      status: 400,
+      body: { message: 'a: unknown parameter; this operation takes none' },
+    })
+  expect(await idsOf('name=one')).toEqual(['one'])
 })

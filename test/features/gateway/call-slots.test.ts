@@ -32,3 +32,13 @@ test('each connection has its own', () => {
   slots.acquire(callOf('ada', 'two'))
   slots.acquire(callOf('eve'))
 })
+
+test('a connection is counted until its last request is over, and not until one of them is', () => {
+  const slots = createCallSlots()
+  const [first, second] = [slots.acquire(callOf('ada')), slots.acquire(callOf('ada'))]
+  first()
+  for (let i = 1; i < share; i += 1) slots.acquire(callOf('ada'))
+  expect(() => slots.acquire(callOf('ada'))).toThrow('too many concurrent requests')
+  second()
+  slots.acquire(callOf('ada'))
+})

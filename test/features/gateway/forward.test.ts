@@ -1,9 +1,11 @@
 /** The walk of a message through a connection: what is asked again, and what a connection cannot do. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { createShares } from '../../../src/http/shares.ts'
+import { parsedResponseMemoryFactor } from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
-import type { UpstreamRequest, UpstreamResponse } from '../../../src/upstream/upstream.ts'
+import type { Upstream, UpstreamRequest, UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -89,6 +91,43 @@ test('a connection that gets another URL while the policy is evaluated is called
   await platform.store.commit(connectionChange('ada', 'one', before, { connection: moved, privatePart: {} }))
   platform.now += 100
   expect([(await answering).status, new Set(urls)]).toEqual([202, new Set(['https://new.example/mcp'])])
+})
+
+test('a list is narrowed while its caller has memory for it, which it then has again', async () => {
+  const text = (characters: number) => {
+    const [before, after] = ['{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"', '"}]}}']
+    return before + 'a'.repeat(characters - before.length - after.length) + after
+  }
+  let characters = 1000
+  const upstream: Upstream = {
+    async send({ body }) {
+      const isGreeting = Buffer.from(body ?? '')
+        .toString()
+        .includes('"initialize"')
+      if (isGreeting) return { status: 400, headers: {}, body: undefined }
+      return { status: 200, headers: { 'content-type': 'application/json' }, body: Buffer.from(text(characters)) }
+    },
+  }
+  // A quarter is one caller's.
+  platform = await createTestPlatform({ upstream, memory: createShares(4 * 1000 * parsedResponseMemoryFactor) })
+  await connect({ state: 'connected' })
+  const policy = [{ rpcReqMatch: { 'params.name': '^a' } }]
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+  const list = () =>
+    platform.fetch('/connect/ada/one/mcp', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'tools/list' }),
+    })
+  for (let i = 0; i < 3; i += 1) expect(await (await list()).text()).toBe(text(1000))
+  characters += 1
+  const refused = await list()
+  expect([refused.status, await refused.json()]).toMatchObject([
+    429,
+    { id: 3, error: { message: 'Too many responses to this caller are being read: try again' } },
+  ])
+  characters -= 1
+  expect((await list()).status).toBe(200)
 })
 
 describe('nothing is sent', () => {

@@ -1,9 +1,9 @@
 /** Streams that are open when what they stand on ends. */
 
-import { beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { beforeEach, describe, expect, jest, spyOn, test } from 'bun:test'
 import { listApiKeys, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
-import { createOpenStreams } from '../../../src/features/gateway/open-streams.ts'
+import { createOpenStreams, everyMoment } from '../../../src/features/gateway/open-streams.ts'
 import { streamsCheckedPerTurn } from '../../../src/limits.ts'
 import { memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
@@ -205,5 +205,24 @@ test('a round that has looked at all takes no more turns', () => {
     expect(later).toHaveBeenCalledTimes(0)
   } finally {
     later.mockRestore()
+  }
+})
+
+test('a moment comes again and again, until it is stopped', () => {
+  jest.useFakeTimers()
+  try {
+    let moments = 0
+    const stop = everyMoment(100, () => {
+      moments += 1
+    })
+    jest.advanceTimersByTime(99)
+    expect(moments).toBe(0)
+    jest.advanceTimersByTime(201)
+    expect(moments).toBe(3)
+    stop()
+    jest.advanceTimersByTime(1000)
+    expect([moments, jest.getTimerCount()]).toEqual([3, 0])
+  } finally {
+    jest.useRealTimers()
   }
 })

@@ -315,6 +315,20 @@ describe('a session of our own', () => {
   test('is none where the upstream keeps none, in the revision it chose', async () => {
     expect(await opening(greeting(200, '2025-03-26'))()).toEqual({ id: undefined, version: '2025-03-26', count: 2 })
   })
+  test('is there once the upstream has answered, whatever else it has to say', async () => {
+    const events = [{ method: 'notifications/message' }, { id: 'postern', result: { protocolVersion: '2025-06-18' } }]
+    const text = events.map((event) => `data: ${JSON.stringify({ jsonrpc: '2.0', ...event })}\n\n`).join('')
+    let isLetGo = false
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(bytesOf(text)),
+      cancel() {
+        isLetGo = true
+      },
+    })
+    const headers = { 'content-type': 'text/event-stream', 'mcp-session-id': 's' }
+    expect(await opening({ status: 200, headers, body })()).toEqual({ id: 's', version: '2025-06-18', count: 3 })
+    expect(isLetGo).toBe(true)
+  })
   test('is none where the upstream does not take the greeting', async () => {
     for (const status of [300, 400])
       expect(await opening(greeting(status, '2025-06-18', 's'))()).toEqual({
@@ -388,6 +402,45 @@ test('an answer of no bytes is none, whether its tools are looked through or not
     expect(await reasonOf(send(initialize, { rewrite }))).toBe('The upstream does not speak MCP')
 })
 
+describe('a session that has ended', () => {
+  test('is told to the client that has it, which may begin anew with it', async () => {
+    const { seen, send } = proxyTo(answering(200))
+    const headers = new Headers({ 'mcp-session-id': 'postern.altered' })
+    expect(await reasonOf(send({ method: 'ping' }, { headers }))).toBe('The session has ended: initialize again')
+    expect(seen.sent).toHaveLength(0)
+    expect((await send(initialize, { headers })).status).toBe(200)
+    expect(seen.sent.map((request) => request.headers['mcp-session-id'])).toEqual([undefined])
+  })
+
+  test('of ours is opened again, and what was asked is asked again; a call is not', async () => {
+    let sessions = 0
+    const methods: string[] = []
+    const { send } = proxyTo(({ body, headers }) => {
+      const { method } = JSON.parse(Buffer.from(body ?? '').toString()) as { method: string }
+      methods.push(method)
+      if (method === 'initialize') sessions += 1
+      const id = `s${sessions}`
+      if (method === 'initialize') return answering(200, { ...jsonType, 'mcp-session-id': id })()
+      return headers['mcp-session-id'] === 's1' && !method.startsWith('notifications/')
+        ? answering(404, {}, '')()
+        : answering(200)()
+    })
+    const opening = ['initialize', 'notifications/initialized']
+    expect((await send({ method: 'ping' })).status).toBe(200)
+    expect(methods.splice(0)).toEqual([...opening, 'ping', ...opening, 'ping'])
+    expect((await send({ method: 'ping' })).status).toBe(200)
+    expect(methods.splice(0)).toEqual(['ping'])
+
+    sessions = 0
+    const call = { method: 'tools/call', params: { name: 'a' } }
+    const again = { sessionOwner: 'another' }
+    expect(await reasonOf(send(call, again))).toBe('The upstream had ended the session. A new one is open: call again')
+    expect(methods.splice(0)).toEqual([...opening, 'tools/call', ...opening])
+    expect((await send(call, again)).status).toBe(200)
+    expect(methods).toEqual(['tools/call'])
+  })
+})
+
 test('a session id that is too long leaves nothing taken: neither slots nor memory, nor an open stream', async () => {
   const headers = { ...jsonType, 'mcp-session-id': 'x'.repeat(upstreamSessionIdCharsMax + 1) }
   const large = JSON.stringify({ jsonrpc: '2.0', id: 7, result: 'x'.repeat(responseInOnePieceBytesMax) })
@@ -408,6 +461,16 @@ test('a session id that is too long leaves nothing taken: neither slots nor memo
   expect([isCancelled, open.seen.done]).toEqual([true, 1])
 })
 
+test('a session id is not looked at where the answer has no session', async () => {
+  const headers = { ...jsonType, 'mcp-session-id': 'x'.repeat(upstreamSessionIdCharsMax + 1) }
+  expect(await reasonOf(proxyTo(answering(300, headers)).send(initialize))).toContain('a redirect (300)')
+  const other = await proxyTo(answering(200, headers)).send({ method: 'ping' })
+  expect([other.status, other.headers.get('mcp-session-id')]).toEqual([200, null])
+  const longest = { ...jsonType, 'mcp-session-id': 'x'.repeat(upstreamSessionIdCharsMax) }
+  const opened = await proxyTo(answering(299, longest)).send(initialize)
+  expect(opened.headers.get('mcp-session-id')).toStartWith('postern.')
+})
+
 function reasonOf(sending: Promise<Response>): Promise<string> {
   return sending.then(
     () => 'it was answered',
@@ -423,4 +486,11 @@ test('a call that gets no slot is over at once: its request has its timeout back
   expect(seen.done).toBe(0)
   expect(await reasonOf(send(initialize))).toContain('too many concurrent')
   expect(seen.done).toBe(1)
+})
+
+test('a client that leaves ends its own call, and not the greeting that others may wait for', async () => {
+  const { seen, send } = proxyTo(answering(200, { ...jsonType, 'mcp-session-id': 's' }))
+  const { signal } = new AbortController()
+  await send({ method: 'ping' }, { signal: () => signal })
+  expect(seen.sent.map((request) => request.signal?.())).toEqual([undefined, undefined, signal])
 })

@@ -1,0 +1,44 @@
+/** What is remembered of an answer, and to which requests it is given. */
+
+import { expect, test } from 'bun:test'
+import { connectionChange, findConnection } from '../../src/storage/connections.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { connection } from '../features/connections/world.ts'
+import { createTestPlatform } from '../support/platform.ts'
+import { sampleKeys } from '../support/sample.ts'
+
+const authorization = `Bearer ${sampleKeys.ada}`
+
+test('what is remembered answers those who read, and nobody who writes', async () => {
+  const platform = await createTestPlatform({ fastLane: true })
+  const ask = (method: string, path: string) => platform.fetch(path, { method, headers: { authorization } })
+  for (const path of ['/connect/ada', '/servers/lumen']) {
+    for (let i = 0; i < 3; i += 1) expect((await ask('GET', path)).status).toBe(200)
+    for (const method of ['PUT', 'DELETE', 'PATCH']) expect((await ask(method, path)).status).toBe(405)
+  }
+  const posted = await ask('POST', '/connect/ada')
+  expect([posted.status, await posted.json()]).toMatchObject([400, { error: 'invalid_request' }])
+})
+
+test('a connection that goes while it is read is answered once, and not remembered', async () => {
+  const memory = openMemoryStore()
+  let goes = false
+  const store: Store = {
+    ...memory,
+    async getMany(keys) {
+      const values = await memory.getMany(keys)
+      if (goes) {
+        goes = false
+        const before = await findConnection(memory, 'ada', 'one')
+        await memory.commit(connectionChange('ada', 'one', before, undefined))
+      }
+      return values
+    },
+  }
+  const platform = await createTestPlatform({ store, fastLane: true })
+  await memory.commit(connectionChange('ada', 'one', undefined, { connection: connection('one'), privatePart: {} }))
+  const status = async () => (await platform.fetch('/connect/ada/one', { headers: { authorization } })).status
+  goes = true
+  expect([await status(), await status()]).toEqual([200, 404])
+})

@@ -1,0 +1,93 @@
+/** Callers, admissions and versions that are remembered: until when, and whose they are. */
+
+import { expect, test } from 'bun:test'
+import type { Caller } from '../../src/auth/authenticate.ts'
+import { createAdmissions } from '../../src/fast-lane/admissions.ts'
+import { createCallers } from '../../src/fast-lane/callers.ts'
+import { createLocalVersions } from '../../src/fast-lane/versions.ts'
+import { admissionUrlCharsMax } from '../../src/limits.ts'
+import { registryVersionKey } from '../../src/storage/keys.ts'
+
+const requestOf = (authorization: string) => new Request('http://a/', { headers: { authorization } })
+const callerOf = (userId: string, token?: { iat: number; exp: number }) => ({ userId, token }) as unknown as Caller
+const registryOf = (version: string) => ({ version }) as never
+
+test('a caller is known by its very header, under the version of the registry that it came with', () => {
+  const callers = createCallers(() => 0)
+  const [ada, request] = [callerOf('ada'), requestOf('Bearer ada')]
+  const remember = (version: string, header = 'Bearer ada') =>
+    callers.remember({ caller: ada, registry: registryOf(version), request: requestOf(header) })
+  // Nobody has asked under a version yet.
+  remember('1')
+  expect(callers.find(request, '1')).toBeUndefined()
+  remember('1')
+  expect(callers.find(request, '1')?.caller).toBe(ada)
+  expect(callers.find(requestOf('Bearer eve'), '1')).toBeUndefined()
+  // Another version forgets it, and the old one does not bring it back.
+  expect([callers.find(request, '2'), callers.find(request, '1')]).toEqual([undefined, undefined])
+  remember('2')
+  expect(callers.find(request, '1')).toBeUndefined()
+  for (const spelt of ['bearer ada', 'Bearer  ada', 'Bearer a b', 'Basic ada']) {
+    remember('1', spelt)
+    expect(callers.find(requestOf(spelt), '1')).toBeUndefined()
+  }
+  callers.find(request, '')
+  remember('')
+  expect(callers.find(request, '')).toBeUndefined()
+})
+
+test('a token is known until the second in which it is over', () => {
+  let now = 0
+  const callers = createCallers(() => now)
+  const [caller, request] = [callerOf('ada', { iat: 0, exp: 10 }), requestOf('Bearer token')]
+  callers.find(request, '1')
+  callers.remember({ caller, registry: registryOf('1'), request })
+  now = 9999
+  expect(callers.find(request, '1')?.caller).toBe(caller)
+  now = 10_000
+  expect(callers.find(request, '1')).toBeUndefined()
+})
+
+test('an admission is one caller’s to one URL, that is not too long', () => {
+  const admissions = createAdmissions<{ what: string }>()
+  const [ada, eve] = [callerOf('ada'), callerOf('ada')]
+  const long = 'x'.repeat(admissionUrlCharsMax)
+  expect(admissions.find(ada, 'a')).toBeUndefined()
+  admissions.remember(ada, 'a', { what: 'ada a' })
+  admissions.remember(eve, 'a', { what: 'eve a' })
+  admissions.remember(ada, 'b', { what: 'ada b' })
+  admissions.remember(ada, long, { what: 'long' })
+  admissions.remember(ada, `${long}x`, { what: 'too long' })
+  const found = [admissions.find(ada, 'a'), admissions.find(eve, 'a'), admissions.find(ada, 'b')]
+  expect(found.map((one) => one?.what)).toEqual(['ada a', 'eve a', 'ada b'])
+  expect([admissions.find(eve, 'b'), admissions.find(callerOf('ada'), 'a')]).toEqual([undefined, undefined])
+  expect([admissions.find(ada, long)?.what, admissions.find(ada, `${long}x`)]).toEqual(['long', undefined])
+})
+
+test('large admissions are forgotten before others', () => {
+  const admissions = createAdmissions<{ bytes: number }>({ bytesMax: 10, sizeOf: ({ bytes }) => bytes })
+  const ada = callerOf('ada')
+  for (const url of ['a', 'b', 'c']) admissions.remember(ada, url, { bytes: 4 })
+  expect(['a', 'b', 'c'].map((url) => admissions.find(ada, url)?.bytes)).toEqual([undefined, 4, 4])
+})
+
+test('a version is read once until something is written, and each time where writes are not counted', () => {
+  let version = 'one'
+  let commits: number | undefined = 1
+  let reads = 0
+  const versions = createLocalVersions({
+    get() {
+      reads += 1
+      return Buffer.from(version)
+    },
+    commitCount: () => commits,
+  })
+  const current = () => versions.current('', () => registryVersionKey)
+  expect([current(), current(), reads]).toEqual(['one', 'one', 1])
+  version = 'two'
+  expect([current(), reads]).toEqual(['one', 1])
+  commits = 2
+  expect([current(), current(), reads]).toEqual(['two', 'two', 2])
+  commits = undefined
+  expect([current(), current(), reads]).toEqual(['two', 'two', 4])
+})

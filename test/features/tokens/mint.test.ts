@@ -1,0 +1,110 @@
+/** The claims of a token, by themselves: nothing is signed. */
+
+import { describe, expect, test } from 'bun:test'
+import type { Caller } from '../../../src/auth/authenticate.ts'
+import { mint } from '../../../src/features/tokens/mint.ts'
+import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../../src/limits.ts'
+import type { ServiceTokenClaims } from '../../../src/model/token.ts'
+
+const nowSeconds = 1_800_000_000
+const caller: Caller = {
+  userId: 'ada',
+  keyId: 'key_1',
+  family: 'key_1',
+  operator: false,
+  organizationId: undefined,
+  blocks: [],
+  metadataFingerprint: '',
+  token: undefined,
+}
+const leads = { role: async () => 'owner', hasOrganization: async () => true } as never
+let signed = 0
+const minted = (body: unknown, more: Partial<Caller> = {}, token = 'signed') =>
+  mint(body, {
+    caller: { ...caller, ...more },
+    registry: leads,
+    issuer: 'https://mcp.example.com',
+    nowSeconds,
+    async sign() {
+      signed += 1
+      return token
+    },
+  })
+
+test('an empty body is a token of an hour without a policy', async () => {
+  for (const body of [undefined, null, {}]) {
+    const { claims, token, expiresAt } = await minted(body)
+    const { jti, ...others } = claims
+    expect(jti).toMatch(/^tok_[\w-]{22}$/)
+    expect(others).toEqual({
+      iss: 'https://mcp.example.com',
+      aud: 'https://mcp.example.com',
+      sub: 'ada',
+      key: 'key_1',
+      iat: nowSeconds,
+      exp: nowSeconds + tokenLifetimeDefaultSeconds,
+      policy: [],
+    })
+    expect([token, expiresAt]).toEqual(['signed', new Date((nowSeconds + 3600) * 1000).toISOString()])
+  }
+})
+
+test('a body that is none is said with its place', async () => {
+  const rows: [body: unknown, message: string][] = [
+    ['x', 'the body: '],
+    [[], 'the body: '],
+    [{ policy: {} }, 'policy: '],
+    [{ policy: [{ ttl: '25h' }] }, 'policy[0].ttl: at most 24 hours'],
+    [{ policy: [{ namespaces: 'a' }, { rpcReqMatch: { a: '(' } }] }, 'policy[1].rpcReqMatch.a: is not an RE2 pattern'],
+    [{ organizationId: 5 }, 'organizationId: '],
+  ]
+  for (const [body, message] of rows)
+    await expect(minted(body)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(new RegExp(`^${RegExp.escape(message)}`)),
+    })
+})
+
+test('the shortest of any ttls is the lifetime, and no child outlives its parent', async () => {
+  const exp = async (policy: object[], more: Partial<Caller> = {}) =>
+    (await minted({ policy }, more)).claims.exp - nowSeconds
+  const parent = { iss: '', aud: '', sub: 'ada', key: 'key_1', jti: 'tok_1', iat: nowSeconds, policy: [] }
+  const of = (lifetime: number) => ({ token: { ...parent, exp: nowSeconds + lifetime } as ServiceTokenClaims })
+  const some = { namespaces: 'a' }
+  expect(await exp([some])).toBe(tokenLifetimeDefaultSeconds)
+  expect(await exp([{ ttl: 5 }])).toBe(5)
+  expect(await exp([{ ttl: '2h' }])).toBe(7200)
+  expect(await exp([{ ttl: 9 }, some, { ttl: '5s' }])).toBe(5)
+  expect(await exp([some], of(10))).toBe(10)
+  expect(await exp([{ ttl: 9 }], of(10))).toBe(9)
+  expect(await exp([{ ttl: 11 }], of(10))).toBe(10)
+})
+
+describe('a token fits a request header', () => {
+  test('up to its last character', async () => {
+    expect((await minted({}, {}, 'x'.repeat(tokenCharsMax))).token).toHaveLength(tokenCharsMax)
+    const message = `policy: the token would have ${tokenCharsMax + 1} characters or more`
+    await expect(minted({}, {}, 'x'.repeat(tokenCharsMax + 1))).rejects.toMatchObject({
+      code: 'policy_too_large',
+      message: expect.stringContaining(message),
+    })
+  })
+  test('and is not signed where its policy alone does not', async () => {
+    // Base64 makes four characters of three bytes.
+    const policy = (bytes: number) => [{ metadata: { k: 'x'.repeat(bytes - '[{"metadata":{"k":""}}]'.length) } }]
+    const most = (tokenCharsMax / 4) * 3
+    expect(JSON.stringify(policy(most))).toHaveLength(most)
+    await minted({ policy: policy(most) })
+    const before = signed
+    await expect(minted({ policy: policy(most + 1) })).rejects.toMatchObject({ code: 'policy_too_large' })
+    expect(signed).toBe(before)
+  })
+})
+
+test('a token is of an organization that its caller leads, and stays of the one that it has', async () => {
+  expect((await minted({ organizationId: 'org' })).claims.org).toBe('org')
+  expect((await minted({ organizationId: 'org' }, { organizationId: 'org' })).claims.org).toBe('org')
+  await expect(minted({ organizationId: 'org' }, { organizationId: 'another' })).rejects.toMatchObject({
+    code: 'forbidden',
+  })
+})

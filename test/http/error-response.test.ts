@@ -1,0 +1,82 @@
+/** Errors as responses, in the three shapes that there are. */
+
+import { expect, test } from 'bun:test'
+import { type ErrorCode, PlatformError, type PlatformErrorOptions } from '../../src/errors.ts'
+import { asPlatformError, errorResponse, rpcErrorBody } from '../../src/http/error-response.ts'
+import type { Operation } from '../../src/operations.ts'
+
+async function answered(code: ErrorCode, shape?: Operation['errors'], more: PlatformErrorOptions = {}) {
+  const response = errorResponse(new PlatformError(code, 'why', more), shape)
+  const headers = Object.fromEntries(response.headers)
+  expect([headers['content-type'], headers['cache-control']]).toEqual(['application/json', 'no-store'])
+  const { 'content-type': _, 'cache-control': __, ...others } = headers
+  return [response.status, await response.json(), others]
+}
+
+test('an error is its code and its message, or that of the error in its place', async () => {
+  expect(await answered('invalid_request')).toEqual([400, { error: 'invalid_request', message: 'why' }, {}])
+  expect(await answered('parse_error')).toEqual([400, { error: 'invalid_request', message: 'why' }, {}])
+  expect(await answered('session_not_found')).toEqual([502, { error: 'upstream_error', message: 'why' }, {}])
+  expect(await answered('not_found')).toEqual([404, { error: 'not_found', message: 'why' }, {}])
+  expect(await answered('unauthorized')).toMatchObject([401, {}, { 'www-authenticate': 'Bearer' }])
+  expect(await answered('conflict')).toMatchObject([409, {}, { 'x-should-retry': 'false' }])
+  expect(await answered('input_required')).toMatchObject([409, { error: 'conflict' }, { 'x-should-retry': 'false' }])
+  const more = { headers: { allow: 'GET' }, rpcHeaders: { 'x-rpc': '1' }, data: 1, id: 5 }
+  expect(await answered('method_not_allowed', undefined, more)).toEqual([
+    405,
+    { error: 'method_not_allowed', message: 'why' },
+    { allow: 'GET' },
+  ])
+})
+
+test('an error about a server says no more than that it is not there, or why', async () => {
+  expect(await answered('not_found', 'server')).toEqual([404, { error: 'Server not found' }, {}])
+  expect(await answered('invalid_request', 'server')).toEqual([400, { error: 'why' }, {}])
+})
+
+test('an error of a message is JSON-RPC, unless it is ours', async () => {
+  expect(await answered('not_found', 'rpc', { id: 5 })).toEqual([
+    404,
+    { jsonrpc: '2.0', id: 5, error: { code: -32_000, message: 'why' } },
+    {},
+  ])
+  expect(await answered('session_not_found', 'rpc', { id: 'a', data: { b: 1 } })).toEqual([
+    404,
+    { jsonrpc: '2.0', id: 'a', error: { code: -32_001, message: 'why', data: { b: 1 } } },
+    {},
+  ])
+  expect(await answered('internal', 'rpc', { id: 5 })).toEqual([500, { error: 'internal', message: 'why' }, {}])
+  for (const [code, challenge] of [
+    ['unauthorized', 'Bearer error="invalid_token"'],
+    ['forbidden', 'Bearer error="insufficient_scope"'],
+  ] as const)
+    expect((await answered(code, 'rpc'))[2]).toEqual({ 'www-authenticate': challenge })
+  const more = { headers: { allow: 'POST' }, rpcHeaders: { 'www-authenticate': 'Bearer realm="x"' } }
+  expect((await answered('forbidden', 'rpc', more))[2]).toEqual({ allow: 'POST', ...more.rpcHeaders })
+})
+
+test('when to ask again is said where it is known, and in a second where too much was asked', async () => {
+  for (const shape of [undefined, 'rpc'] as const) {
+    expect((await answered('rate_limited', shape))[2]).toEqual({ 'retry-after': '1' })
+    expect((await answered('rate_limited', shape, { retryAfter: 7 }))[2]).toEqual({ 'retry-after': '7' })
+    expect((await answered('unavailable', shape, { retryAfter: 2 }))[2]).toEqual({ 'retry-after': '2' })
+    expect((await answered('unavailable', shape))[2]).toEqual({})
+  }
+})
+
+test('what is no error for callers is internal, and keeps its cause to us', () => {
+  const known = new PlatformError('conflict', 'why')
+  expect(asPlatformError(known)).toBe(known)
+  const cause = new Error('the secret')
+  const ours = asPlatformError(cause)
+  expect([ours.code, ours.cause, ours.message.includes('secret')]).toEqual(['internal', cause, false])
+})
+
+test('data is told where there is some, null too', () => {
+  expect(JSON.parse(rpcErrorBody(1, 'why', null, null))).toEqual({
+    jsonrpc: '2.0',
+    id: null,
+    error: { code: 1, message: 'why', data: null },
+  })
+  expect(rpcErrorBody(1, 'why', null)).not.toContain('data')
+})
