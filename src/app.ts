@@ -3,7 +3,7 @@
  * All dependencies are passed in, so tests run it on a store in memory with a fixed clock.
  */
 
-import { createAuthenticator } from './auth/authenticate.ts'
+import { type Caller, createAuthenticator } from './auth/authenticate.ts'
 import { createAuthorizer } from './auth/authorize.ts'
 import { createBrowserSessions } from './auth/browser-sessions.ts'
 import { createDenials } from './auth/denials.ts'
@@ -11,8 +11,10 @@ import { createExpiringRecords } from './auth/expiring-records.ts'
 import { createRefusedLog, type RefusalReason } from './auth/refused-log.ts'
 import { createRegistry } from './auth/registry.ts'
 import type { Secrets } from './auth/secrets.ts'
+import { signingInput } from './auth/service-token.ts'
 import { PlatformError } from './errors.ts'
 import { createFastLane } from './fast-lane/fast-lane.ts'
+import { type AuthorizationSettings, authorizationHandlers, challengeOf } from './features/authorization/handlers.ts'
 import { connectionHandlers } from './features/connections/handlers.ts'
 import { createConnectionLists } from './features/connections/list.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
@@ -20,6 +22,7 @@ import { mcpHandlers } from './features/gateway/mcp.ts'
 import { createOpenStreams, type Every } from './features/gateway/open-streams.ts'
 import { createProxy } from './features/gateway/proxy.ts'
 import { createSessions } from './features/gateway/sessions.ts'
+import { toolNames } from './features/gateway/tool-requests.ts'
 import { toolHandlers } from './features/gateway/tools.ts'
 import { createMocks } from './features/mocks/mocks.ts'
 import { referenceHandlers } from './features/reference/handlers.ts'
@@ -37,6 +40,8 @@ import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import type { Shares } from './http/shares.ts'
 import { createTurns } from './http/turns.ts'
+import { registrationsPerMinuteMax } from './limits.ts'
+import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { Log } from './ops/log.ts'
 import type { Quota } from './storage/connections.ts'
@@ -74,6 +79,7 @@ export interface AppDeps {
   /** The client's address of a request, for limits. */
   readonly addressOf: (request: Request) => string
   readonly log: Log
+  readonly authorization: AuthorizationSettings
   /** Receives events for metrics. */
   readonly observer?: Observer
   /** Whether to use the fast lane, which needs a store with local reads. True by default. */
@@ -160,6 +166,12 @@ export function createApp(deps: AppDeps): App {
     monotonic,
   }
 
+  const signClaims = async (claims: ServiceTokenClaims, caller: Caller) => {
+    const { active } = await authenticator.keys()
+    const text = signingInput(claims, active)
+    return `${text}.${await deps.signers.sign(text, active, caller)}`
+  }
+
   /** The response for anything thrown while handling a request. */
   function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
     const error = unavailableError(thrown) ?? asPlatformError(thrown)
@@ -183,7 +195,7 @@ export function createApp(deps: AppDeps): App {
         quota: deps.quota,
         now,
       }),
-      ...mcpHandlers(gateway),
+      ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, deps.authorization) }),
       ...toolHandlers(gateway),
       ...serverHandlers({ authorizer, denials, onDetails: fastLane?.rememberDetails ?? noop }),
       ...tokenHandlers({
@@ -204,6 +216,24 @@ export function createApp(deps: AppDeps): App {
         signInKey: secrets.signInKey,
         audit,
         baseUrl: issuer,
+      }),
+      ...authorizationHandlers({
+        settings: deps.authorization,
+        authorizer,
+        sessions: browserSessions,
+        records,
+        store,
+        registry,
+        upstream,
+        authenticator,
+        signInKey: secrets.signInKey,
+        issuer,
+        audit,
+        sign: signClaims,
+        listTools: (context, connection) => toolNames(gateway, context, connection),
+        registrations: createRateLimit({ perSecond: registrationsPerMinuteMax / 60, now: monotonic }),
+        addressOf: deps.addressOf,
+        now,
       }),
       ...referenceHandlers(issuer),
       health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),

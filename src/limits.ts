@@ -66,6 +66,10 @@ export const oauthFetchTimeoutMs = 10_000
 export const consentToolsTimeoutMs = 3000
 /** Ours: tools that the consent page lists, and that a grant may name; a token must fit its header. Past it: they are typed, or 400. */
 export const grantToolsMax = 200
+/** Ours: grants or clients that one read of the store returns. Past it: the next read. */
+export const grantsPerRead = 1000
+/** Ours: time between deletions of expired grants and clients. Past it: they are kept until the next. */
+export const grantSweepIntervalMs = 60 * 60 * 1000
 /** Ours: characters of `state` and other parameters that are passed on. Past it: 400. */
 export const stateCharsMax = 2000
 

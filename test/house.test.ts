@@ -33,6 +33,7 @@ const floors: readonly (readonly string[])[] = [
   ['fast-lane'],
   [
     'features/sign-in',
+    'features/authorization',
     'features/tokens',
     'features/connections',
     'features/servers',

@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache'
 import { rateLimited, unauthorized } from '../errors.ts'
 import { readCredential } from '../http/credential.ts'
+import { pathOf } from '../http/path.ts'
 import { callersCachedMax, credentialsKnownBytesMax } from '../limits.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
@@ -49,6 +50,8 @@ export interface Authenticator {
   authenticateKey(key: string, request: Request): Promise<ApiKey>
   /** The record of a key that was not revoked. */
   liveKey(keyId: string): Promise<ApiKey | undefined>
+  /** The claims of a token that was signed here, expired or not, wherever it is good. */
+  claimsOf(token: string): Promise<ServiceTokenClaims | undefined>
   /** The current signing keys. */
   keys(): Promise<KeyRing>
   /** Marks a new token as known, so that it is exempt from the failure limit of its key (see `callerOf`). */
@@ -110,6 +113,15 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const key = await (await options.registry.current()).apiKey(keyId)
       return isLive(key) ? key : undefined
     },
+    async claimsOf(token) {
+      const claimed = unverifiedClaims(token)
+      if (claimed === undefined) return undefined
+      const keys = await keysOf(await options.registry.current(), options.sealingKey)
+      const { issuer } = options
+      // As of the time of its issue: whether it has expired does not matter.
+      const verified = verifyToken(token, { keys, issuer, path: undefined, nowSeconds: claimed.iat })
+      return 'claims' in verified ? verified.claims : undefined
+    },
     async authenticateKey(typed, request) {
       const address = options.addressOf(request)
       const registry = await options.registry.current()
@@ -127,7 +139,13 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const registry = await options.registry.current()
       const isKnown = accepted.has(credential)
       const nowSeconds = Math.floor(options.now() / 1000)
-      const caller = await callerOf(credential, { address, isKnown }, nowSeconds, registry, options)
+      const caller = await callerOf(
+        credential,
+        { address, path: pathOf(request.url), isKnown },
+        nowSeconds,
+        registry,
+        options,
+      )
       if (!('refused' in caller)) {
         accepted.set(credential, true)
         return { caller, registry }
@@ -190,6 +208,8 @@ interface Refused {
 
 interface Sent {
   readonly address: string
+  /** The path of the request. */
+  readonly path: string
   /** Whether the credential was accepted before, or minted here. */
   readonly isKnown: boolean
 }
@@ -243,7 +263,7 @@ export function callerOfKey({ userId, keyId, operator }: ApiKey): Caller {
 
 async function tokenCaller(
   credential: string,
-  { address, isKnown }: Sent,
+  { address, path, isKnown }: Sent,
   nowSeconds: number,
   registry: RegistrySnapshot,
   { issuer, sealingKey, failures }: AuthenticatorOptions,
@@ -253,7 +273,7 @@ async function tokenCaller(
   if (key === undefined) return { refused: 'unknown' }
   const bucket = `${address} ${key.keyId}`
   if (!isKnown && failures.wait(bucket) > 0) return { refused: 'limit', bucket }
-  const verified = verifyToken(credential, { keys: await keysOf(registry, sealingKey), issuer, nowSeconds })
+  const verified = verifyToken(credential, { keys: await keysOf(registry, sealingKey), issuer, path, nowSeconds })
   if ('refused' in verified) return { ...whyNot(credential, verified.refused, issuer), bucket }
   const { claims } = verified
   const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
@@ -283,7 +303,9 @@ async function tokenCaller(
 
 /** The reason for a token that does not verify. Its claims are logged only if its signature was valid. */
 function whyNot(token: string, why: TokenRefusal, expected: string): Refused {
-  if (why !== 'issuer' && why !== 'expired' && why !== 'not_yet') return { refused: 'unknown', details: { token: why } }
+  if (why !== 'issuer' && why !== 'audience' && why !== 'expired' && why !== 'not_yet') {
+    return { refused: 'unknown', details: { token: why } }
+  }
   const claims = unverifiedClaims(token)
   const issuers = why === 'issuer' ? { expected, got: claims?.iss } : {}
   return { refused: why, details: { ...issuers, ...aboutToken(claims) } }

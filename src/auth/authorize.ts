@@ -33,10 +33,14 @@ export interface Authorizer {
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
   /**
-   * The connection in the request's path, if the caller may perform the operation on it. Throws the same 404 for one
-   * that does not exist and for one that the caller does not see; then 403.
+   * The connection in the request's path, or the named one, if the caller may perform the operation on it. Throws the
+   * same 404 for one that does not exist and for one that the caller does not see; then 403.
    */
-  requireConnection(context: RequestContext, operation: Access['operation']): Promise<AuthorizedConnection>
+  requireConnection(
+    context: RequestContext,
+    operation: Access['operation'],
+    named?: ConnectionRef,
+  ): Promise<AuthorizedConnection>
   /** Checks a connection that was read already. Throws 404 if the caller does not see it; then 403. */
   requireAccess(
     context: RequestContext,
@@ -83,8 +87,9 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       enforce(decide(context.caller.blocks, access), context, access)
       return namespace
     },
-    async requireConnection(context, operation) {
-      const [first, connectionId] = namesInPath(context.request.url)
+    async requireConnection(context, operation, named) {
+      const [first, connectionId] =
+        named === undefined ? namesInPath(context.request.url) : [named.namespace, named.connectionId]
       const namespace = await reachableNamespace(context, first)
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
       const found = await findConnection(store, namespace, connectionId)

@@ -11,6 +11,7 @@ const words = {
   not_bearer: 'the Authorization header is not "Bearer" followed by one key or token',
   unknown: 'it is neither an API key nor a token of this platform',
   issuer: 'the token was issued under another base URL (--base-url)',
+  audience: 'the token is good at another URL only',
   not_yet: 'the token was issued in the future: one of two clocks is wrong',
   expired: 'the token has expired',
   revoked: 'the key, the token, or a token that it was minted with is revoked or deleted',

@@ -32,13 +32,16 @@ export type TokenRefusal =
   | 'signature'
   | 'claims'
   | 'issuer'
+  | 'audience'
   | 'not_yet'
   | 'expired'
 
 export interface VerifyOptions {
   readonly keys: KeyRing
-  /** `iss` and `aud` must both equal this exactly. */
+  /** `iss` must equal this exactly; see `isGoodAt` for `aud`. */
   readonly issuer: string
+  /** The path of the request. Undefined: it does not matter where the token is good. */
+  readonly path: string | undefined
   /** Unix seconds. */
   readonly nowSeconds: number
 }
@@ -46,7 +49,7 @@ export interface VerifyOptions {
 const claimsShape = validatorOf(ServiceTokenClaims)
 
 /** The claims of a valid token, or the first check that failed. */
-export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyOptions): Verified {
+export function verifyToken(token: string, { keys, issuer, path, nowSeconds }: VerifyOptions): Verified {
   if (token.length > tokenCharsMax) return { refused: 'not_a_token' }
   const parts = token.split('.')
   const [header, payload, signature] = parts
@@ -61,7 +64,8 @@ export function verifyToken(token: string, { keys, issuer, nowSeconds }: VerifyO
   const claims = parse(payloadBytes)
   // A valid signature with unknown claims: minted by a later version, so the claims must not be interpreted.
   if (!claimsShape.isValid(claims)) return { refused: 'claims' }
-  if (claims.iss !== issuer || claims.aud !== issuer) return { refused: 'issuer' }
+  if (claims.iss !== issuer) return { refused: 'issuer' }
+  if (path !== undefined && !isGoodAt(claims, path)) return { refused: 'audience' }
   const clock = clockRefusal(claims, nowSeconds)
   return clock === undefined ? { claims } : { refused: clock }
 }
@@ -75,6 +79,14 @@ function isSignature(given: string, signed: string, { privateKey }: SigningKey):
   const right = Buffer.from(sign(null, Buffer.from(signed), privateKey).toString('base64url'))
   const bytes = Buffer.from(given)
   return bytes.length === right.length && timingSafeEqual(bytes, right)
+}
+
+/**
+ * Whether a token is good at a path of this server. Tokens for services have the issuer as audience and are good
+ * everywhere; those of clients that signed in have the URL of one connection's MCP endpoint.
+ */
+export function isGoodAt({ iss, aud }: Pick<ServiceTokenClaims, 'iss' | 'aud'>, path: string): boolean {
+  return aud === iss || aud === `${iss.replace(/\/$/, '')}${path}`
 }
 
 /** The checks that depend on time; repeated at every use of a cached token. */

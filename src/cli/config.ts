@@ -32,6 +32,9 @@ export interface ServeFlags {
   readonly upstreamTimeout: string
   readonly upstreamClient: string
   readonly allowSampleKeys?: boolean
+  /** False for `--no-sign-in`. */
+  readonly signIn: boolean
+  readonly redirectScheme: readonly string[]
 }
 
 /** Checked settings. */
@@ -59,6 +62,8 @@ export interface ServeConfig {
     readonly authorities: readonly string[]
     readonly client: ClientName
   }
+  /** Whether clients can sign in with nothing but a URL, and where they may be sent back to. */
+  readonly signIn: { readonly isOn: boolean; readonly redirectSchemes: readonly string[] }
   /** True if the publicly known sample keys are accepted on an address that other machines can reach. */
   readonly areSampleKeysAllowed: boolean
   /** The first operator key, if the environment gives one. */
@@ -147,6 +152,12 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
     authorities,
     client: client ?? 'parser',
   }
+  const redirectSchemes = flags.redirectScheme.flatMap((given) => given.split(',')).map((name) => name.trim())
+  for (const name of redirectSchemes) {
+    if (!/^[a-z][a-z0-9+.-]*$/.test(name) || unsafeSchemes.includes(name)) {
+      complaints.push(`--redirect-scheme ${name}: must be the scheme of an application, like myapp`)
+    }
+  }
   const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
   const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
   if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
@@ -163,10 +174,14 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
     quota,
     trustedProxies,
     upstream,
+    signIn: { isOn: flags.signIn, redirectSchemes },
     areSampleKeysAllowed,
     operatorKey,
   }
 }
+
+/** Schemes that a browser handles itself; a redirect to one of them would run or show what a client sends. */
+const unsafeSchemes = 'http https javascript data file blob about ftp ws wss view-source filesystem'.split(' ')
 
 /** Variables without a flag: the first operator key, and a mark that `verify` sets for its child process. */
 const settingsWithoutFlag = ['POSTERN_API_KEY', 'POSTERN_VERIFY_HERE']

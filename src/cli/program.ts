@@ -133,6 +133,22 @@ function addSignInCommands(postern: Command, { terminal }: Context): void {
     .action(async (keyId: string, flags) =>
       (await import('./login-link.ts')).loginLink(keyId, flags, new Date(), terminal),
     )
+  const grants = group(postern, 'grants').description(
+    'list and revoke what users have allowed clients, whether or not the server runs',
+  )
+  grants
+    .command('list')
+    .description('list all grants that have not expired')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./grants.ts')).listGrantsCommand(flags, new Date(), terminal))
+  grants
+    .command('revoke')
+    .argument('<id>', 'the id of the grant, as `grants list` shows it')
+    .description('revoke a grant and every token of it')
+    .addOption(dataOption('data folder'))
+    .action(async (id: string, flags) =>
+      (await import('./grants.ts')).revokeGrantCommand(id, flags, new Date(), terminal),
+    )
 }
 
 function addCheckCommand(postern: Command, { terminal }: Context): void {

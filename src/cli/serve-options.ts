@@ -108,6 +108,18 @@ export function withServeOptions(command: Command): Command {
         .default('parser'),
     )
     .addOption(
+      new Option('--no-sign-in', 'do not let clients sign in with nothing but a URL (OAuth)').env('POSTERN_NO_SIGN_IN'),
+    )
+    .addOption(
+      new Option(
+        '--redirect-scheme <name>',
+        'scheme of an application, such as myapp, that clients may be sent back to after signing in; repeatable',
+      )
+        .env('POSTERN_REDIRECT_SCHEME')
+        .argParser(collect)
+        .default([], 'none'),
+    )
+    .addOption(
       new Option(
         '--allow-sample-keys',
         'accept the publicly known keys of the sample fixtures on an address other than loopback',

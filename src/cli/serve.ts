@@ -4,13 +4,14 @@ import { networkInterfaces } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { CommandError } from '../errors.ts'
+import { sweepGrants } from '../features/authorization/grants.ts'
 import { createSigners } from '../features/tokens/signers.ts'
 import { clientAddress } from '../http/client-address.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import { createShares } from '../http/shares.ts'
-import { idleTimeoutSeconds, pendingResponseBytesMax, shutdownTimeoutMs } from '../limits.ts'
+import { grantSweepIntervalMs, idleTimeoutSeconds, pendingResponseBytesMax, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDataFolder } from '../maintenance/data-folder.ts'
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
@@ -18,6 +19,7 @@ import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.t
 import { openAuditLog } from '../ops/audit-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
 import { removeAhead } from '../storage/ahead.ts'
+import type { Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { chooseClient } from '../upstream/clients.ts'
 import { createUpstream } from '../upstream/upstream.ts'
@@ -113,6 +115,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     issuer: url,
     guard,
     audit,
+    authorization: { ...config.signIn, takesDocuments: config.upstream.isPublicAllowed },
     rates: config.rates,
     quota: config.quota,
     now: Date.now,
@@ -128,6 +131,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   if (config.baseUrl === undefined && wildcards.has(config.host)) {
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
+  cleanup.defer(repeatSweeps(store, log))
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
   const reload = async (folders: readonly string[]) => {
@@ -223,6 +227,15 @@ function listen({ host, port }: ServeConfig) {
   } catch (error) {
     throw listenError(error, host, port, '--host and --port')
   }
+}
+
+/** Deletes expired grants now and every hour. Returns a function that stops it. */
+function repeatSweeps(store: Store, log: Log): () => void {
+  const sweep = () =>
+    sweepGrants(store, Date.now() / 1000).catch((error) => log.warn('expired grants stay', { error: String(error) }))
+  void sweep()
+  const timer = setInterval(sweep, grantSweepIntervalMs).unref()
+  return () => clearInterval(timer)
 }
 
 const wildcards = new Set(['0.0.0.0', '::'])

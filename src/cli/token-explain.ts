@@ -152,7 +152,9 @@ function signatureLines(claims: ServiceTokenClaims, token: string, data: string,
 /** True if the folder has signing keys, and none of them signed the token. Its age does not count. */
 function isForged(claims: ServiceTokenClaims, token: string, known: Known | undefined): boolean {
   if (known?.keys === undefined) return false
-  return 'refused' in verifyToken(token, { keys: known.keys, issuer: claims.iss, nowSeconds: claims.iat })
+  return (
+    'refused' in verifyToken(token, { keys: known.keys, issuer: claims.iss, path: undefined, nowSeconds: claims.iat })
+  )
 }
 
 /** True if the token's issuer is not this instance's base URL: the server refuses such a token. */

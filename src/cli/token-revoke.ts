@@ -33,7 +33,7 @@ export async function revokeTokenCommand(
     if (claims !== undefined) {
       const keys = await readKeyRing(store, secrets.sealingKey)
       // Verified as of its own issue time and issuer: an expired token of this instance may be revoked too.
-      const verified = keys && verifyToken(token, { keys, issuer: claims.iss, nowSeconds: claims.iat })
+      const verified = keys && verifyToken(token, { keys, issuer: claims.iss, path: undefined, nowSeconds: claims.iat })
       if (verified === undefined || 'refused' in verified)
         throw new CommandError(`this token is not of ${data}, so it is not accepted there anyway`)
     }

@@ -6,7 +6,8 @@ import { LRUCache } from 'lru-cache'
 import type { Caller } from '../auth/authenticate.ts'
 import type { RequestContext } from '../auth/authorize.ts'
 import type { RegistrySnapshot } from '../auth/registry.ts'
-import { clockRefusal } from '../auth/service-token.ts'
+import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
+import { pathOf } from '../http/path.ts'
 import { callersCachedBytesMax, callersCachedMax } from '../limits.ts'
 
 export interface Callers {
@@ -45,8 +46,10 @@ export function createCallers(now: () => number): Callers {
       const known = kept.get(request.headers.get('authorization') ?? '')
       if (known === undefined || version === '') return undefined
       const { token } = known.caller
-      const isOver = token !== undefined && clockRefusal(token, Math.floor(now() / 1000)) !== undefined
-      return isOver ? undefined : known
+      if (token === undefined) return known
+      const isValid =
+        clockRefusal(token, Math.floor(now() / 1000)) === undefined && isGoodAt(token, pathOf(request.url))
+      return isValid ? known : undefined
     },
     remember({ request, caller, registry }) {
       const header = request.headers.get('authorization') ?? ''

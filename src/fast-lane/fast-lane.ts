@@ -90,7 +90,8 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
         callers.remember(context)
         return context
       },
-      async requireConnection(context, operation: Access['operation']) {
+      async requireConnection(context, operation: Access['operation'], named) {
+        if (named !== undefined) return ordinary.requireConnection(context, operation, named)
         const { caller, request } = context
         const name = `${operation} ${request.url}`
         const before = allowed.find(caller, name)

@@ -117,6 +117,10 @@ export const grants = key('w')
 export const oauthClientKey = (clientId: string): Key => key('j', clientId)
 /** Prefix of all these clients. */
 export const oauthClients = key('j')
+/** A registered client that nobody has signed in with yet. Its id begins with a time, so the oldest come first. */
+export const unusedClientKey = (clientId: string): Key => key('i', clientId)
+/** Prefix of all these clients. */
+export const unusedClients = key('i')
 
 /** The manifest: the keys of all records that the loaded fixtures brought, one a line, in parts of 500. */
 export const manifestKey = (part: number): Key => key('f', String(part).padStart(6, '0'))
@@ -221,6 +225,7 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   e: (_, digest) => ({ kind: 'expiring', digest }),
   w: (grantId) => ({ kind: 'grant', grantId }),
   j: (clientId) => ({ kind: 'oauthClient', clientId }),
+  i: (clientId) => ({ kind: 'oauthClient', clientId }),
   y: () => ({ kind: 'signingKeys' }),
   G: () => ({ kind: 'registryVersion' }),
   B: () => ({ kind: 'started' }),

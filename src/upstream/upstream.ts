@@ -49,6 +49,11 @@ export interface UpstreamRequest {
   readonly signal?: () => AbortSignal
   /** Milliseconds until the response head must have arrived, name look-up included. */
   readonly timeoutMs: number
+  /**
+   * For small documents: the body is read whole, whatever status and type the response has, up to this many bytes, and
+   * `timeoutMs` holds until its end.
+   */
+  readonly bodyBytesMax?: number
 }
 
 export interface UpstreamResponse {
@@ -201,7 +206,7 @@ interface UpstreamRoute {
  */
 function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
-  { timeoutMs, signal: signalOf, holder = nobody }: UpstreamRequest,
+  { timeoutMs, signal: signalOf, holder = nobody, bodyBytesMax }: UpstreamRequest,
   { memory, clock }: { readonly memory: Shares; readonly clock: Clock },
 ): Promise<UpstreamResponse> {
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
@@ -243,32 +248,34 @@ function receiveResponse(
 
   const receiver: ResponseHandler = {
     onHead(given, names) {
-      lateAt = Number.POSITIVE_INFINITY
+      if (bodyBytesMax === undefined) lateAt = Number.POSITIVE_INFINITY
       if (given > 599) return stop(new UpstreamError('down', `it answered ${given}`))
       status = given
       headers = names
       const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
-      const isUsable = (status < 300 || status >= 400) && status < 500 && status !== 401 && encoding === 'identity'
+      const isRead = bodyBytesMax !== undefined || ((status < 300 || status >= 400) && status < 500 && status !== 401)
+      const isUsable = isRead && encoding === 'identity'
       if (!isUsable) {
         resolve({ status, headers, body: undefined })
         return stop(new UpstreamError('down', 'nobody reads on'))
       }
       // Only a 2xx may be a long stream. The body of an error is read whole, whatever its type.
-      if (status < 300 && /^text\/event-stream\b/i.test(type)) {
+      if (bodyBytesMax === undefined && status < 300 && /^text\/event-stream\b/i.test(type)) {
         stream = readAhead(body, () => stop(new UpstreamError('down', 'nobody reads on')))
         return resolve({ status, headers, body: stream.readable })
       }
-      lateAt = performance.now() + upstreamBodyTimeoutMs
+      if (bodyBytesMax === undefined) lateAt = performance.now() + upstreamBodyTimeoutMs
       lateText = 'it did not finish its response in time'
     },
     onData(chunk) {
       if (stream?.give(chunk) === true) return
       if (!body.add(chunk))
         return stop(new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending'))
-      if (body.length() <= upstreamResponseBytesMax) return
+      const bytesMax = bodyBytesMax ?? upstreamResponseBytesMax
+      if (body.length() <= bytesMax) return
       const what =
         stream === undefined ? 'its response is larger than' : 'its stream is ahead of the client by more than'
-      stop(new UpstreamError('down', `${what} ${upstreamResponseBytesMax} bytes`))
+      stop(new UpstreamError('down', `${what} ${bytesMax} bytes`))
     },
     onEnd() {
       over()

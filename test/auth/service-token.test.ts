@@ -33,7 +33,7 @@ const base64url = (value: string | object) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
 
 function check(token: string, at = nowSeconds): Verified {
-  return verifyToken(token, { keys, issuer, nowSeconds: at })
+  return verifyToken(token, { keys, issuer, path: '/connect/ada', nowSeconds: at })
 }
 function resign(headerText: string, body: string | object): string {
   const signed = `${base64url(headerText)}.${base64url(body)}`
@@ -121,6 +121,7 @@ test('is good at the instance that made it and at no other', () => {
   const instances = ['one', 'two', 'three'].map((name) => ({
     keys: keyRing([signingKeyRecord(name)]),
     issuer: `https://${name}.example.com`,
+    path: undefined,
     nowSeconds,
   }))
   // The first two share an address as well: then the keys tell them apart.

@@ -63,6 +63,8 @@ export interface TestPlatformOptions {
   readonly corsOrigins?: readonly string[]
   /** The base URL; `http://localhost:8787` by default. */
   readonly issuer?: string
+  /** Whether clients can sign in; true by default. */
+  readonly signIn?: boolean
   /** No limits by default. */
   readonly rates?: Partial<Rates>
   /** None by default. */
@@ -103,8 +105,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     answer(path, init = {}) {
       const headers = new Headers(init.headers)
       if (!headers.has('host')) headers.set('host', new URL(baseUrl).host)
-      // As from a proxy that ends TLS.
-      return app.fetch(new Request(`${baseUrl.replace('https:', 'http:')}${path}`, { ...init, headers }))
+      // As from a proxy that ends TLS and takes the path of the base URL away.
+      return app.fetch(new Request(`http://${new URL(baseUrl).host}${path}`, { ...init, headers }))
     },
   }
   // A store that was used before keeps its own.
@@ -145,6 +147,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       record: async (event, fields) => void audited.push({ event, ...fields }),
       recordBestEffort: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
     },
+    authorization: { isOn: options.signIn ?? true, redirectSchemes: [], takesDocuments: true },
     rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),

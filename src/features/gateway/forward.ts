@@ -49,12 +49,15 @@ export interface AuthorizedCall {
   readonly connection: AuthorizedConnection
   /** When it was authorized, by the monotonic clock. */
   readonly at: number
+  /** Authorizes it again. Throws what authorizing it threw, or would have thrown. */
+  readonly renew: () => Promise<AuthorizedCall>
 }
 
 /** Authorizes a request by its credential and path, before the body is read. Throws 401, 404, 403. */
 export async function authorizeCall(deps: GatewayDeps, request: Request, isRepeated = false): Promise<AuthorizedCall> {
   const context = await deps.authorizer.authenticate(request, isRepeated)
-  return { context, connection: await deps.authorizer.requireConnection(context, 'execute'), at: deps.monotonic() }
+  const connection = await deps.authorizer.requireConnection(context, 'execute')
+  return { context, connection, at: deps.monotonic(), renew: () => authorizeCall(deps, request, true) }
 }
 
 /**
@@ -62,7 +65,7 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
  * connection removed. Throws what `authorizeCall` throws.
  */
 export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Promise<AuthorizedCall> {
-  return deps.monotonic() - call.at > authorizationFreshMs ? authorizeCall(deps, call.context.request, true) : call
+  return deps.monotonic() - call.at > authorizationFreshMs ? call.renew() : call
 }
 
 /**
@@ -204,11 +207,7 @@ async function sendUpstream(
     via: request.headers.get('via') ?? undefined,
     signal: () => request.signal,
     rewrite: toolFilter(deps, call, message),
-    watchAccess: (end) =>
-      deps.streams.watch(
-        () => authorizeCall(deps, request, true),
-        (why) => end(endOfStream(why)),
-      ),
+    watchAccess: (end) => deps.streams.watch(call.renew, (why) => end(endOfStream(why))),
     restoreIdleTimeout,
   })
 }

@@ -1,14 +1,20 @@
 /** `POST /connect/{namespace}/{connectionId}/mcp`: one JSON-RPC message to a connection (contract, gateway). */
 
+import { PlatformError } from '../../errors.ts'
 import { refuseQuery } from '../../http/query.ts'
 import type { Handlers } from '../../http/router.ts'
 import { authorizeCall, forward, type GatewayDeps, reauthorize } from './forward.ts'
 import { protocolEra, readMessage } from './message.ts'
 
-export function mcpHandlers(deps: GatewayDeps): Pick<Handlers, 'callMcp'> {
+export interface McpDeps extends GatewayDeps {
+  /** The `WWW-Authenticate` of a 401, which leads a client to sign in; undefined if it cannot sign in here. */
+  readonly challenge: ((request: Request) => string) | undefined
+}
+
+export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
   return {
     async callMcp(request) {
-      const call = await authorizeCall(deps, request) // 401, 429, 404, 403
+      const call = await authorizeCall(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
       const message = await readMessage(request, (work) => deps.turns.run(call.context.caller, work)) // 400, 413, 429
       const era = await protocolEra(message, request.headers)
@@ -16,5 +22,15 @@ export function mcpHandlers(deps: GatewayDeps): Pick<Handlers, 'callMcp'> {
       // 401, 429, 404, 403 once more, and what forward() throws
       return forward(deps, await reauthorize(deps, call), { ...message, era }, request.headers)
     },
+  }
+}
+
+/** Adds the challenge to a 401. */
+function withChallenge({ challenge }: McpDeps, request: Request): (thrown: unknown) => never {
+  return (thrown) => {
+    const isUnauthorized = thrown instanceof PlatformError && thrown.code === 'unauthorized'
+    if (!isUnauthorized || challenge === undefined) throw thrown
+    const { code, message } = thrown
+    throw new PlatformError(code, message, { rpcHeaders: { 'www-authenticate': challenge(request) } })
   }
 }

@@ -1,7 +1,9 @@
 /** Requests of our own to a connection's server, under the caller's policy: a list of tools, or a call of one. */
 
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorize.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import {
+  consentToolsTimeoutMs,
   parsedResponseMemoryFactor,
   toolPagesMax,
   toolsCharsMax,
@@ -17,6 +19,27 @@ import { readMessages } from './stream.ts'
 
 export interface Tool {
   readonly name: string
+}
+
+/**
+ * The names of the tools behind a connection, for a person who decides about them. Undefined if the server does not
+ * list them within `consentToolsTimeoutMs`, or cannot.
+ */
+export async function toolNames(
+  deps: GatewayDeps,
+  context: RequestContext,
+  connection: AuthorizedConnection,
+): Promise<string[] | undefined> {
+  // The person was authenticated by a browser session just now, and is not asked again within this request.
+  const call: AuthorizedCall = { context, connection, at: deps.monotonic(), renew: async () => call }
+  const { promise: late, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(() => resolve(undefined), consentToolsTimeoutMs)
+  const { listTools } = createToolRequests(deps)
+  const names = listTools(call, () => true).then(
+    (tools) => tools.map(({ name }) => name),
+    () => undefined,
+  )
+  return Promise.race([names, late]).finally(() => clearTimeout(timer))
 }
 
 export interface ToolRequests {

@@ -73,7 +73,18 @@ const schemas: Readonly<Record<string, TSchema>> = {
 const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, schema]) => [schema, name]))
 
 /** The operations of the API. Those that describe the API are not part of it. */
-type DocumentedId = Exclude<OperationId, PageId | 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'>
+type DocumentedId = Exclude<
+  OperationId,
+  PageId | OAuthId | 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'
+>
+/** OAuth's own operations: RFCs describe them, and clients find them by the documents among them. */
+type OAuthId =
+  | 'protectedResource'
+  | 'authorizationServer'
+  | 'authorizationServerOfPath'
+  | 'exchangeToken'
+  | 'registerClient'
+  | 'revokeGrant'
 /** Pages for people. */
 type PageId = {
   [Id in OperationId]: (typeof operations)[Id] extends { readonly errors: 'page' } ? Id : never

@@ -8,7 +8,7 @@ import { probeRequestsMax } from '../../../src/limits.ts'
 import { type Addresses, createAddresses, readAllowedUpstream } from '../../../src/upstream/addresses.ts'
 import { createUpstream } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
-import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, issuer, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 interface Seen {
@@ -375,7 +375,13 @@ describe('refusals', () => {
     const reader = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ operations: 'read' }] })
     const hidden = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'x' } }] })
     const rows: [string, string, number, number, string | null][] = [
-      ['one', 'wrong', 401, -32_001, 'Bearer error="invalid_token"'],
+      [
+        'one',
+        'wrong',
+        401,
+        -32_001,
+        `Bearer error="invalid_token", resource_metadata="${issuer}/.well-known/oauth-protected-resource/connect/ada/one/mcp", scope="mcp"`,
+      ],
       ['none', sampleKeys.ada, 404, -32_000, null],
       ['one', hidden, 404, -32_000, null],
       ['one', sampleKeys.jonas, 404, -32_000, null],

@@ -26,9 +26,15 @@ interface Described {
 const described = Object.values(document.paths).flatMap((methods) => Object.values(methods)) as unknown as Described[]
 const descriptionOf = (id: OperationId) => described.find(({ operationId }) => operationId === id)
 
-/** Pages for people, and the document itself. */
+/** Pages for people, OAuth's own operations, and the document itself. */
 const notDescribed: readonly OperationId[] = [
   ...operationEntries.flatMap(([id, { errors }]) => (errors === 'page' ? [id] : [])),
+  'protectedResource',
+  'authorizationServer',
+  'authorizationServerOfPath',
+  'exchangeToken',
+  'registerClient',
+  'revokeGrant',
   'openApi',
   'docs',
   'apiReference',

@@ -1,0 +1,79 @@
+/** Makes access tokens of grants, and ends grants. */
+
+import { randomBytes } from 'node:crypto'
+import { type Authenticator, type Caller, callerOfKey, canReachNamespace } from '../../auth/authenticate.ts'
+import type { Registry } from '../../auth/registry.ts'
+import { jsonResponse, noStoreJson } from '../../http/respond.ts'
+import { accessTokenSeconds } from '../../limits.ts'
+import type { ServiceTokenClaims } from '../../model/token.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import type { Store } from '../../storage/store.ts'
+import { endGrant, type Grant, type GrantEnd, refreshTokenOf } from './grants.ts'
+import { type Endpoints, resourceOf, scope } from './metadata.ts'
+import { OAuthError } from './oauth-error.ts'
+import { policyOf } from './policy.ts'
+
+export interface AccessDeps {
+  readonly store: Store
+  readonly registry: Registry
+  readonly authenticator: Pick<Authenticator, 'minted' | 'liveKey' | 'claimsOf'>
+  readonly signInKey: Buffer
+  readonly endpoints: Endpoints
+  readonly audit: Audit
+  /** Signs the claims into a token. */
+  readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
+
+/** The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or no longer reaches the namespace. */
+export async function callerOf(
+  { registry, authenticator }: AccessDeps,
+  { keyId, namespace }: Pick<Grant, 'keyId' | 'namespace'>,
+): Promise<Caller> {
+  const snapshot = await registry.current()
+  const key = await authenticator.liveKey(keyId)
+  const found = await snapshot.namespace(namespace)
+  const caller = key === undefined ? undefined : callerOfKey(key)
+  if (caller === undefined || found === undefined || !(await canReachNamespace(caller, found, snapshot))) {
+    throw new OAuthError('invalid_grant', 'the user no longer has access')
+  }
+  return caller
+}
+
+/**
+ * The response with a new access token, and the current refresh token if the grant has one. Send it only once the grant
+ * is in the store.
+ */
+export async function accessResponse(deps: AccessDeps, grant: Grant, caller: Caller): Promise<Response> {
+  const { endpoints, authenticator, signInKey } = deps
+  const iat = Math.floor(deps.now() / 1000)
+  const exp = Math.min(iat + accessTokenSeconds, grant.expires)
+  const claims: ServiceTokenClaims = {
+    iss: endpoints.issuer,
+    aud: resourceOf(endpoints, grant.namespace, grant.connectionId),
+    sub: grant.userId,
+    key: grant.keyId,
+    jti: `tok_${randomBytes(16).toString('base64url')}`,
+    // Revoking the grant's id revokes the token.
+    par: [grant.grantId],
+    iat,
+    exp,
+    policy: policyOf(grant),
+  }
+  const token = await deps.sign(claims, caller)
+  authenticator.minted(token)
+  const body = {
+    access_token: token,
+    token_type: 'Bearer',
+    expires_in: exp - iat,
+    scope,
+    ...(grant.refreshes !== undefined && { refresh_token: refreshTokenOf(signInKey, grant) }),
+  }
+  return jsonResponse(JSON.stringify(body), noStoreJson)
+}
+
+/** Ends a grant, and audits it, if there is one. */
+export async function endAndAudit({ store, audit, now }: AccessDeps, grantId: string, reason: GrantEnd): Promise<void> {
+  if (await endGrant(store, grantId, Math.floor(now() / 1000))) await audit.record('grant.ended', { grantId, reason })
+}

@@ -1,0 +1,196 @@
+/**
+ * `/oauth/authorize`: a client sends its user here, and the user allows or denies (sign-in contract, 3.5, 3.6). Nothing
+ * redirects to a client before the user has decided: a mistake in the request is a page.
+ */
+
+import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
+import { type BrowserSession, type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { ExpiringRecords } from '../../auth/expiring-records.ts'
+import { invalidRequest } from '../../errors.ts'
+import { type Form, readForm } from '../../http/form.ts'
+import { redirect } from '../../http/page.ts'
+import { pathOf } from '../../http/path.ts'
+import { readQuery } from '../../http/query.ts'
+import { codeSeconds, grantToolsMax, stateCharsMax } from '../../limits.ts'
+import type { Store } from '../../storage/store.ts'
+import type { Client, Clients } from './clients.ts'
+import { consentPage, grantDays } from './consent-page.ts'
+import { connectionOf, type Endpoints, resourceOf } from './metadata.ts'
+import { OAuthError } from './oauth-error.ts'
+import { policyOf } from './policy.ts'
+import { isRegistered, withParameters } from './redirect-uris.ts'
+
+/** What an authorization code stands for. */
+export interface CodeRecord {
+  readonly clientId: string
+  readonly redirectUri: string
+  /** The S256 code challenge (RFC 7636). */
+  readonly challenge: string
+  readonly namespace: string
+  readonly connectionId: string
+  readonly userId: string
+  readonly keyId: string
+  readonly tools?: readonly string[]
+  readonly days: number
+  /** The grant that was made with the code, once it was used. */
+  readonly grantId?: string
+}
+
+export interface AuthorizeDeps {
+  readonly authorizer: Pick<Authorizer, 'requireConnection'>
+  readonly sessions: BrowserSessions
+  readonly clients: Clients
+  readonly records: ExpiringRecords
+  readonly store: Pick<Store, 'commit'>
+  readonly endpoints: Endpoints
+  /** Names of the tools behind a connection; undefined if the server does not list them in time. */
+  readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<string[] | undefined>
+}
+
+/** A valid request of a client, for one connection. */
+interface AuthorizationRequest {
+  readonly client: Client
+  readonly redirectUri: string
+  readonly challenge: string
+  readonly state: string | undefined
+  readonly namespace: string
+  readonly connectionId: string
+}
+
+export function authorizeHandlers(deps: AuthorizeDeps) {
+  const { sessions, authorizer, endpoints, records, store } = deps
+
+  /** The session, or the redirect to sign in and come back. */
+  async function sessionOf(request: Request): Promise<BrowserSession | Response> {
+    const session = await sessions.find(request)
+    const next = `${pathOf(request.url)}${searchOf(request)}`
+    return session ?? redirect(`${endpoints.base}/signin?${new URLSearchParams({ next })}`)
+  }
+
+  return {
+    async authorizePage(request: Request): Promise<Response> {
+      requireParameters(readQuery(request.url)) // 400
+      const session = await sessionOf(request)
+      if (session instanceof Response) return session // 303
+      const asked = await readRequest(deps, request) // 400
+      const context = { caller: session.caller, registry: session.registry, request }
+      const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
+      const tools = await deps.listTools(context, connection)
+      return consentPage({
+        action: `${endpoints.base}/oauth/authorize${searchOf(request)}`,
+        formToken: session.formToken(formOf(request)),
+        client: asked.client,
+        redirectUri: asked.redirectUri,
+        namespace: asked.namespace,
+        connectionId: asked.connectionId,
+        userId: session.caller.userId,
+        tools: tools !== undefined && tools.length <= grantToolsMax ? tools : undefined,
+      })
+    },
+
+    async decideConsent(request: Request): Promise<Response> {
+      const session = await sessionOf(request)
+      if (session instanceof Response) return session // 303
+      const form = await readForm(request) // 400
+      requireFormToken(form.one('form'), session.formToken(formOf(request))) // 403
+      const asked = await readRequest(deps, request) // 400
+      const context = { caller: session.caller, registry: session.registry, request }
+      await authorizer.requireConnection(context, 'execute', asked) // 404
+      const decision = readDecision(form) // 400
+      const answer = (parameters: Record<string, string | undefined>) =>
+        redirect(withParameters(asked.redirectUri, { ...parameters, state: asked.state, iss: endpoints.issuer }))
+      if (decision === 'deny') return answer({ error: 'access_denied' })
+      const { namespace, connectionId } = asked
+      policyOf({ namespace, connectionId, ...(decision.tools && { tools: decision.tools }) }) // 400
+      const record: CodeRecord = {
+        clientId: asked.client.clientId,
+        redirectUri: asked.redirectUri,
+        challenge: asked.challenge,
+        namespace,
+        connectionId,
+        userId: session.caller.userId,
+        keyId: session.caller.keyId,
+        ...decision,
+      }
+      const { secret, entry } = records.create('code', record, codeSeconds)
+      await store.commit({ puts: [entry], deletes: await records.expired() })
+      return answer({ code: secret })
+    },
+  }
+}
+
+/** A form is good for the very request that its page showed. */
+function formOf(request: Request): string {
+  return `consent\0${searchOf(request)}`
+}
+
+function searchOf({ url }: Request): string {
+  const start = url.indexOf('?')
+  return start < 0 ? '' : url.slice(start)
+}
+
+/** Checks what can be checked before anybody has signed in. Throws `invalid_request`. */
+function requireParameters(query: ReadonlyMap<string, string>): {
+  readonly clientId: string
+  readonly redirectUri: string
+  readonly challenge: string
+  readonly resource: string
+  readonly state: string | undefined
+} {
+  const required = (name: string) => {
+    const value = query.get(name)
+    if (value === undefined || value === '') throw invalidRequest(`${name}: is missing from the client’s request`)
+    return value
+  }
+  if (required('response_type') !== 'code') throw invalidRequest('response_type: must be code')
+  const challenge = required('code_challenge')
+  if (query.get('code_challenge_method') !== 'S256') throw invalidRequest('code_challenge_method: must be S256')
+  if (!/^[A-Za-z0-9_-]{43}$/.test(challenge)) throw invalidRequest('code_challenge: is not an S256 challenge')
+  const state = query.get('state')
+  if (state !== undefined && state.length > stateCharsMax) {
+    throw invalidRequest(`state: has more than ${stateCharsMax} characters`)
+  }
+  return {
+    clientId: required('client_id'),
+    redirectUri: required('redirect_uri'),
+    challenge,
+    resource: required('resource'),
+    state,
+  }
+}
+
+/** The whole request. Throws `invalid_request` with a text for the user. */
+async function readRequest({ clients, endpoints }: AuthorizeDeps, request: Request): Promise<AuthorizationRequest> {
+  const { clientId, redirectUri, challenge, resource, state } = requireParameters(readQuery(request.url))
+  const connection = connectionOf(endpoints, resource)
+  if (connection === undefined) {
+    throw invalidRequest(
+      `resource: must be the URL of a connection here, like ${resourceOf(endpoints, 'NAMESPACE', 'CONNECTION')}`,
+    )
+  }
+  const client = await clients.find(clientId).catch((thrown) => {
+    if (thrown instanceof OAuthError) throw invalidRequest(thrown.message)
+    throw thrown
+  })
+  if (!isRegistered(redirectUri, client.redirectUris)) {
+    throw invalidRequest('redirect_uri: is not one that this client has registered')
+  }
+  return { client, redirectUri, challenge, state, ...connection }
+}
+
+/** Throws `invalid_request` for anything that the page does not offer. */
+function readDecision(form: Form): 'deny' | { readonly days: number; readonly tools?: readonly string[] } {
+  const decision = form.one('decision')
+  if (decision === 'deny') return 'deny'
+  if (decision !== 'allow') throw invalidRequest('decision: must be allow or deny')
+  const days = grantDays.find((one) => String(one) === form.one('days'))
+  if (days === undefined) throw invalidRequest(`days: must be one of ${grantDays.join(', ')}`)
+  const access = form.one('access')
+  if (access === 'all') return { days }
+  if (access !== 'some') throw invalidRequest('access: must be all or some')
+  // Typed names are separated by commas or spaces; those of boxes have neither.
+  const tools = form.all('tool').flatMap((text) => text.split(/[\s,]+/).filter((name) => name !== ''))
+  if (tools.length === 0) throw invalidRequest('tool: choose at least one tool, or allow all of them')
+  if (tools.length > grantToolsMax) throw invalidRequest(`tool: at most ${grantToolsMax} can be chosen`)
+  return { days, tools }
+}

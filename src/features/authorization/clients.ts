@@ -1,0 +1,217 @@
+/**
+ * Clients that may ask for access: registered ones (RFC 7591), and those whose `client_id` is the URL of a document
+ * about them. All are public: none has a secret (sign-in contract, 3.3).
+ */
+
+import { randomBytes } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
+import { LRUCache } from 'lru-cache'
+import {
+  clientDocumentBytesMax,
+  clientDocumentSecondsMax,
+  clientDocumentsMax,
+  clientNameCharsMax,
+  clientUrlCharsMax,
+  oauthFetchTimeoutMs,
+  redirectUrisMax,
+  unusedClientSeconds,
+  unusedClientsMax,
+} from '../../limits.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { asBuffer } from '../../storage/bytes.ts'
+import { oauthClientKey, prefixRange, unusedClientKey, unusedClients } from '../../storage/keys.ts'
+import type { Entry, Key, Store } from '../../storage/store.ts'
+import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import { OAuthError } from './oauth-error.ts'
+import { redirectUriProblem } from './redirect-uris.ts'
+
+export interface Client {
+  readonly clientId: string
+  /** The name that the client gives itself: not verified. */
+  readonly name: string | undefined
+  readonly redirectUris: readonly string[]
+  /** Whether it takes refresh tokens. */
+  readonly refreshes: boolean
+  /** The host of its document, which vouches for it; undefined for a registered client, for which nobody does. */
+  readonly host: string | undefined
+}
+
+export interface Clients {
+  /** Registers a client. Throws OAuthError. */
+  register(body: unknown): Promise<Client>
+  /** The client of this id. Throws OAuthError `invalid_client` with a text for the user. */
+  find(clientId: string): Promise<Client>
+  /** What a commit that makes a grant for the client also writes: it is in use from now on. */
+  use(client: Client): { readonly puts: readonly Entry[]; readonly deletes: readonly Key[] }
+}
+
+export interface ClientsOptions {
+  readonly store: Store
+  readonly upstream: Upstream
+  /** Schemes from `--redirect-scheme`. */
+  readonly schemes: readonly string[]
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
+
+/** What of a registration and of a client's document is read. Everything else is ignored. */
+const Metadata = Type.Object({
+  redirect_uris: Type.Array(Type.String(), { minItems: 1, maxItems: redirectUrisMax }),
+  client_name: Type.Optional(Type.String()),
+  grant_types: Type.Optional(Type.Array(Type.String())),
+})
+const metadataShape = validatorOf(Metadata)
+
+const Document = Type.Composite([
+  Metadata,
+  Type.Object({ client_id: Type.String(), token_endpoint_auth_method: Type.Optional(Type.String()) }),
+])
+const documentShape = validatorOf(Document)
+
+/** A registered client, as it is stored. */
+interface StoredClient {
+  readonly name?: string
+  readonly redirectUris: readonly string[]
+  readonly refreshes: boolean
+  /** Unix seconds of the last grant; undefined as long as there was none. */
+  readonly usedAt?: number
+}
+
+/** `mcp_`, the time in base 36, so that unused clients are ordered by age, and 128 random bits. */
+const registeredShape = /^mcp_([0-9a-z]{8})[A-Za-z0-9_-]{22}$/
+
+export function createClients({ store, upstream, schemes, now }: ClientsOptions): Clients {
+  const documents = new LRUCache<string, { readonly client: Client; readonly until: number }>({
+    max: clientDocumentsMax,
+  })
+  const nowSeconds = () => Math.floor(now() / 1000)
+
+  /** The unused clients to delete: the expired ones, and the oldest beyond `unusedClientsMax`. */
+  async function removable(): Promise<Key[]> {
+    const { keys } = await store.keys({ ...prefixRange(unusedClients), limit: 2 * unusedClientsMax })
+    const firstKept = unusedClientKey(`mcp_${timeText(nowSeconds() - unusedClientSeconds)}`)
+    const surplus = keys.length + 1 - unusedClientsMax
+    return keys.filter((key, index) => index < surplus || Buffer.compare(key, firstKept) < 0)
+  }
+
+  async function findRegistered(clientId: string): Promise<Client> {
+    const issued = Number.parseInt(registeredShape.exec(clientId)?.[1] ?? '', 36)
+    const [used, unused] = await store.getMany([oauthClientKey(clientId), unusedClientKey(clientId)])
+    const bytes = used ?? (issued + unusedClientSeconds > nowSeconds() ? unused : undefined)
+    if (Number.isNaN(issued) || bytes === undefined) {
+      throw new OAuthError('invalid_client', 'This client is not registered here, or no longer: let it register again')
+    }
+    const { name, redirectUris, refreshes } = JSON.parse(asBuffer(bytes).toString()) as StoredClient
+    return { clientId, name, redirectUris, refreshes, host: undefined }
+  }
+
+  async function findDocument(url: string): Promise<Client> {
+    const kept = documents.get(url)
+    if (kept !== undefined && kept.until > now()) return kept.client
+    const { client, seconds } = await fetchDocument(upstream, url, schemes)
+    if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
+    return client
+  }
+
+  return {
+    async register(body) {
+      const stored = readMetadata(body, schemes)
+      const clientId = `mcp_${timeText(nowSeconds())}${randomBytes(16).toString('base64url')}`
+      await store.commit({
+        deletes: await removable(),
+        puts: [{ key: unusedClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }],
+      })
+      return {
+        clientId,
+        name: stored.name,
+        redirectUris: stored.redirectUris,
+        refreshes: stored.refreshes,
+        host: undefined,
+      }
+    },
+    find: async (clientId) => (isDocumentUrl(clientId) ? findDocument(clientId) : findRegistered(clientId)),
+    use({ clientId, name, redirectUris, refreshes, host }) {
+      if (host !== undefined) return { puts: [], deletes: [] }
+      const stored: StoredClient = {
+        ...(name !== undefined && { name }),
+        redirectUris,
+        refreshes,
+        usedAt: nowSeconds(),
+      }
+      const entry = { key: oauthClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }
+      return { puts: [entry], deletes: [unusedClientKey(clientId)] }
+    },
+  }
+}
+
+function timeText(seconds: number): string {
+  return seconds.toString(36).padStart(8, '0')
+}
+
+/** Throws OAuthError. */
+function readMetadata(body: unknown, schemes: readonly string[]): StoredClient {
+  if (!metadataShape.isValid(body)) {
+    const [problem = { place: '', message: 'is not client metadata' }] = metadataShape.problems(body, 1)
+    const code = problem.place.startsWith('redirect_uris') ? 'invalid_redirect_uri' : 'invalid_client_metadata'
+    throw new OAuthError(code, `${problem.place === '' ? 'the body' : problem.place}: ${problem.message}`)
+  }
+  for (const [index, uri] of body.redirect_uris.entries()) {
+    const problem = redirectUriProblem(uri, schemes)
+    if (problem !== undefined) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}] ${problem}`)
+  }
+  const name = body.client_name?.trim().slice(0, clientNameCharsMax)
+  return {
+    ...(name !== undefined && name !== '' && { name }),
+    redirectUris: body.redirect_uris,
+    // RFC 7591: without this field a client has the authorization code grant only.
+    refreshes: body.grant_types?.includes('refresh_token') === true,
+  }
+}
+
+/** An https URL with a path, without user, fragment, or dots that a reader could resolve otherwise. */
+function isDocumentUrl(clientId: string): boolean {
+  if (!clientId.startsWith('https://') || clientId.length > clientUrlCharsMax || !URL.canParse(clientId)) return false
+  const { href, pathname, username, password } = new URL(clientId)
+  return href === clientId && pathname !== '/' && username + password === '' && !clientId.includes('#')
+}
+
+/** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
+async function fetchDocument(upstream: Upstream, url: string, schemes: readonly string[]) {
+  const unusable = (why: string) => new OAuthError('invalid_client', `The client's document ${url} ${why}`)
+  try {
+    const { status, headers, body } = await upstream.send({
+      url,
+      method: 'GET',
+      headers: { accept: 'application/json' },
+      timeoutMs: oauthFetchTimeoutMs,
+      bodyBytesMax: clientDocumentBytesMax,
+    })
+    if (status !== 200) throw unusable(`could not be fetched: it answered ${status}`)
+    const document: unknown = JSON.parse(body instanceof Uint8Array ? asBuffer(body).toString() : '')
+    if (!documentShape.isValid(document)) throw unusable('does not describe a client')
+    if (document.client_id !== url) throw unusable('is about another client_id')
+    if ((document.token_endpoint_auth_method ?? 'none') !== 'none') {
+      throw unusable('is about a client with a secret; only public clients are accepted')
+    }
+    const { name, redirectUris, refreshes } = readMetadata(document, schemes)
+    const client: Client = { clientId: url, name, redirectUris, refreshes, host: new URL(url).host }
+    return { client, seconds: keepSecondsOf(headers['cache-control']) }
+  } catch (thrown) {
+    if (thrown instanceof OAuthError) throw thrown
+    if (thrown instanceof UpstreamError) {
+      throw unusable(
+        `could not be fetched: ${thrown.message}. An operator without access to the internet can stop announcing ` +
+          'documents with --no-public-upstream; clients then register instead',
+      )
+    }
+    throw unusable('is not JSON')
+  }
+}
+
+/** As `Cache-Control` says, up to `clientDocumentSecondsMax`; five minutes if it says nothing. */
+function keepSecondsOf(cacheControl: string | undefined): number {
+  if (cacheControl === undefined) return 300
+  if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return 0
+  const seconds = Number(/\bmax-age=(\d{1,9})\b/i.exec(cacheControl)?.[1] ?? 300)
+  return Math.min(seconds, clientDocumentSecondsMax)
+}

@@ -1,0 +1,131 @@
+/**
+ * Grants: what a user has allowed a client to do, at one connection, until when. Kept until they expire or are ended. A
+ * grant's access tokens name it as their ancestor, so revoking its id ends them all (`auth/revocation.ts`).
+ */
+
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { accessTokenSeconds, grantsPerRead, usedClientSeconds } from '../../limits.ts'
+import { asBuffer } from '../../storage/bytes.ts'
+import { grantKey, grants, oauthClients, prefixRange, registryVersionKey } from '../../storage/keys.ts'
+import { revocationEntry } from '../../storage/registry-records.ts'
+import type { Entry, Key, Store } from '../../storage/store.ts'
+import { newVersion } from '../../storage/versions.ts'
+
+export interface Grant {
+  readonly grantId: string
+  readonly userId: string
+  /** The API key of the browser session that allowed it: the grant ends with it. */
+  readonly keyId: string
+  readonly clientId: string
+  /** The client's name or host, for lists. */
+  readonly client: string
+  readonly namespace: string
+  readonly connectionId: string
+  /** The tools that may be called; all if left out. */
+  readonly tools?: readonly string[]
+  /** ISO 8601. */
+  readonly createdAt: string
+  /** Unix seconds. */
+  readonly expires: number
+  /** How often its refresh token was replaced; undefined if it has none. */
+  readonly refreshes?: number
+}
+
+export type GrantEnd = 'revoked by client' | 'revoked by operator' | 'code used twice' | 'refresh token used twice'
+
+/** A grant as it was read, for the checks of a write. */
+export interface StoredGrant {
+  readonly grant: Grant
+  readonly bytes: Uint8Array
+}
+
+export function newGrantId(): string {
+  return `grant_${randomBytes(16).toString('base64url')}`
+}
+
+export function grantEntry(grant: Grant): Entry {
+  return { key: grantKey(grant.grantId), value: Buffer.from(JSON.stringify(grant)) }
+}
+
+/** Undefined if there is none, or it has expired. */
+export async function findGrant(
+  store: Pick<Store, 'get'>,
+  grantId: string,
+  nowSeconds: number,
+): Promise<StoredGrant | undefined> {
+  const bytes = await store.get(grantKey(grantId))
+  if (bytes === undefined) return undefined
+  const grant = readGrant(bytes)
+  return grant.expires > nowSeconds ? { grant, bytes } : undefined
+}
+
+/** Ends a grant and all its access tokens, durably. False if there is no such grant. */
+export async function endGrant(store: Store, grantId: string, nowSeconds: number): Promise<boolean> {
+  const key = grantKey(grantId)
+  if ((await store.get(key)) === undefined) return false
+  await store.commit({
+    deletes: [key],
+    // No access token of it lives longer.
+    puts: [revocationEntry(grantId, nowSeconds + accessTokenSeconds), newVersion(registryVersionKey)],
+    fromReserve: true,
+  })
+  return true
+}
+
+/** All grants that have not expired, oldest first. */
+export async function listGrants(store: Store, nowSeconds: number): Promise<Grant[]> {
+  const found: Grant[] = []
+  for await (const { value } of entriesOf(store, grants)) found.push(readGrant(value))
+  return found.filter(({ expires }) => expires > nowSeconds).sort((a, b) => a.createdAt.localeCompare(b.createdAt))
+}
+
+/** Deletes expired grants, and clients that have not been used for `usedClientSeconds`. */
+export async function sweepGrants(store: Store, nowSeconds: number): Promise<void> {
+  const gone: Key[] = []
+  for await (const { key, value } of entriesOf(store, grants))
+    if (readGrant(value).expires <= nowSeconds) gone.push(key)
+  for await (const { key, value } of entriesOf(store, oauthClients)) {
+    const { usedAt = 0 } = JSON.parse(asBuffer(value).toString()) as { usedAt?: number }
+    if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
+  }
+  while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: true })
+}
+
+async function* entriesOf(store: Store, prefix: Key): AsyncGenerator<Entry> {
+  let { gte, lt } = prefixRange(prefix)
+  for (let more = true; more; ) {
+    const page = await store.range({ gte, lt, limit: grantsPerRead })
+    yield* page.entries
+    const last = page.entries.at(-1)
+    if (last !== undefined) gte = Buffer.concat([last.key, Buffer.of(0)])
+    more = page.more
+  }
+}
+
+function readGrant(bytes: Uint8Array): Grant {
+  return JSON.parse(asBuffer(bytes).toString()) as Grant
+}
+
+/**
+ * The refresh token of a grant: its id, the number of the token, and a MAC of both. The store has only the current
+ * number, and still tells an old token of the grant from one that was made up.
+ */
+export function refreshTokenOf(signInKey: Buffer, { grantId, refreshes = 0 }: Grant): string {
+  const text = `${grantId}.${refreshes.toString(36)}`
+  return `${text}.${macOf(signInKey, text)}`
+}
+
+/** The grant and the number in a refresh token of ours; undefined for any other text. */
+export function readRefreshToken(
+  signInKey: Buffer,
+  token: string,
+): { readonly grantId: string; readonly number: number } | undefined {
+  const [, text = '', grantId = '', number = '', mac = ''] =
+    /^((grant_[A-Za-z0-9_-]{22})\.([0-9a-z]{1,10}))\.([A-Za-z0-9_-]{43})$/.exec(token) ?? []
+  if (!timingSafeEqual(Buffer.from(macOf(signInKey, text)), Buffer.from(mac.padEnd(43)))) return undefined
+  return { grantId, number: Number.parseInt(number, 36) }
+}
+
+function macOf(signInKey: Buffer, text: string): string {
+  return createHmac('sha256', signInKey).update(`refresh\0${text}`).digest('base64url')
+}

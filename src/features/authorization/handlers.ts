@@ -1,0 +1,137 @@
+/** All operations by which a client that knows only a connection's URL signs in (sign-in contract, section 3). */
+
+import type { Authenticator, Caller } from '../../auth/authenticate.ts'
+import { notFound, PlatformError, rateLimited } from '../../errors.ts'
+import { readJsonBody } from '../../http/body.ts'
+import { isLoopback } from '../../http/guard.ts'
+import { nameAfter, namesInPath, pathOf } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import type { RateLimit } from '../../http/rate-limit.ts'
+import { jsonResponse, noStoreJson } from '../../http/respond.ts'
+import type { Handler, Handlers } from '../../http/router.ts'
+import type { ServiceTokenClaims } from '../../model/token.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+import { type AuthorizeDeps, authorizeHandlers } from './authorize.ts'
+import { createClients } from './clients.ts'
+import { authorizationServer, challenge, endpointsOf, protectedResource, scope } from './metadata.ts'
+import { OAuthError, oauthErrorResponse } from './oauth-error.ts'
+import { type TokenDeps, tokenHandlers } from './token.ts'
+
+export interface AuthorizationSettings {
+  /** False with `--no-sign-in`: then there is no sign-in here. */
+  readonly isOn: boolean
+  /** Schemes from `--redirect-scheme`, besides those of well-known clients. */
+  readonly redirectSchemes: readonly string[]
+  /** Whether client documents are announced: not with `--no-public-upstream`, which cannot fetch them. */
+  readonly takesDocuments: boolean
+}
+
+export interface AuthorizationDeps
+  extends Omit<AuthorizeDeps, 'clients' | 'endpoints'>,
+    Omit<TokenDeps, 'clients' | 'endpoints' | 'store'> {
+  readonly store: TokenDeps['store']
+  readonly settings: AuthorizationSettings
+  readonly issuer: string
+  readonly upstream: Upstream
+  readonly authenticator: Pick<Authenticator, 'minted' | 'liveKey' | 'claimsOf'>
+  readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
+  /** Limits registrations per address. */
+  readonly registrations: RateLimit
+  readonly addressOf: (request: Request) => string
+}
+
+export type AuthorizationOperations =
+  | 'protectedResource'
+  | 'authorizationServer'
+  | 'authorizationServerOfPath'
+  | 'authorizePage'
+  | 'decideConsent'
+  | 'exchangeToken'
+  | 'registerClient'
+  | 'revokeGrant'
+
+/** Whether clients can sign in here: never over plain HTTP, except on this machine. */
+export function isSignInPossible(issuer: string, { isOn }: Pick<AuthorizationSettings, 'isOn'>): boolean {
+  const { protocol, hostname } = new URL(issuer)
+  return isOn && (protocol === 'https:' || isLoopback(hostname.replace(/^\[|\]$/g, '')))
+}
+
+export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, AuthorizationOperations> {
+  const { settings, issuer, store, upstream, now } = deps
+  const endpoints = endpointsOf(issuer)
+  const clients = createClients({ store, upstream, schemes: settings.redirectSchemes, now })
+  const { authorizePage, decideConsent } = authorizeHandlers({ ...deps, clients, endpoints })
+  const { exchangeToken, revokeGrant } = tokenHandlers({ ...deps, clients, endpoints })
+  const basePath = new URL(issuer).pathname.replace(/\/$/, '')
+  const serverMetadata = () => publicJson(authorizationServer(endpoints, settings.takesDocuments))
+
+  const handlers: Pick<Handlers, AuthorizationOperations> = {
+    protectedResource(request) {
+      refuseQuery(request.url) // 400
+      const [, , namespace = '', connectionId = ''] = namesInPath(request.url)
+      return publicJson(protectedResource(endpoints, namespace, connectionId))
+    },
+    authorizationServer: serverMetadata,
+    authorizationServerOfPath(request) {
+      const path = nameAfter('/.well-known/oauth-authorization-server', request.url)
+      if (basePath === '' || path !== basePath) throw notFound() // 404
+      return serverMetadata()
+    },
+    authorizePage,
+    decideConsent,
+    exchangeToken: oauthErrors(exchangeToken),
+    revokeGrant: oauthErrors(revokeGrant),
+    registerClient: oauthErrors(async (request) => {
+      const wait = deps.registrations.take(deps.addressOf(request))
+      if (wait > 0) throw rateLimited('Too many clients have been registered from this address', wait) // 429
+      const { clientId, name, redirectUris, refreshes } = await clients.register(await readJsonBody(request)) // 400
+      const body = {
+        client_id: clientId,
+        client_id_issued_at: Math.floor(now() / 1000),
+        ...(name !== undefined && { client_name: name }),
+        redirect_uris: redirectUris,
+        grant_types: ['authorization_code', ...(refreshes ? ['refresh_token'] : [])],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+        scope,
+      }
+      return new Response(JSON.stringify(body), { status: 201, headers: noStoreJson })
+    }),
+  }
+  return isSignInPossible(issuer, settings) ? handlers : absent(handlers)
+}
+
+/** The `WWW-Authenticate` of a 401 at a connection's MCP endpoint; undefined if there is no sign-in here. */
+export function challengeOf(
+  issuer: string,
+  settings: AuthorizationSettings,
+): ((request: Request) => string) | undefined {
+  if (!isSignInPossible(issuer, settings)) return undefined
+  const endpoints = endpointsOf(issuer)
+  return ({ url, headers }) => challenge(endpoints, pathOf(url), headers.has('authorization'))
+}
+
+function publicJson(value: object): Response {
+  return jsonResponse(JSON.stringify(value), { 'cache-control': 'public, max-age=300' })
+}
+
+/** OAuth's own errors, and bodies that cannot be read, in OAuth's words. */
+function oauthErrors(handle: (request: Request) => Promise<Response>): Handler {
+  return async (request) => {
+    try {
+      return await handle(request)
+    } catch (thrown) {
+      if (thrown instanceof OAuthError) return oauthErrorResponse(thrown)
+      if (!(thrown instanceof PlatformError) || thrown.code !== 'invalid_request') throw thrown
+      return oauthErrorResponse(new OAuthError('invalid_request', thrown.message))
+    }
+  }
+}
+
+/** Where there is no sign-in, its paths are answered like unknown ones. */
+function absent(handlers: Pick<Handlers, AuthorizationOperations>): Pick<Handlers, AuthorizationOperations> {
+  const missing = () => {
+    throw notFound()
+  }
+  return Object.fromEntries(Object.keys(handlers).map((id) => [id, missing])) as unknown as typeof handlers
+}

@@ -1,0 +1,161 @@
+/** `/oauth/token` and `/oauth/revoke`: codes and refresh tokens become access tokens, or end (sign-in contract, 3.7 to 3.9). */
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import { type Form, readForm } from '../../http/form.ts'
+import { noStoreJson } from '../../http/respond.ts'
+import { grantKey } from '../../storage/keys.ts'
+import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
+import type { CodeRecord } from './authorize.ts'
+import type { Client, Clients } from './clients.ts'
+import { findGrant, type Grant, grantEntry, newGrantId, readRefreshToken } from './grants.ts'
+import { connectionOf, type Endpoints } from './metadata.ts'
+import { OAuthError } from './oauth-error.ts'
+
+export interface TokenDeps extends AccessDeps {
+  readonly clients: Clients
+  readonly records: ExpiringRecords
+}
+
+export function tokenHandlers(deps: TokenDeps) {
+  return {
+    async exchangeToken(request: Request): Promise<Response> {
+      const form = await readForm(request) // 400
+      const grantType = required(form, 'grant_type')
+      if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
+        throw new OAuthError('unsupported_grant_type', 'grant_type: must be authorization_code or refresh_token')
+      }
+      const client = await deps.clients.find(required(form, 'client_id')) // 401
+      return grantType === 'authorization_code' ? redeemCode(deps, form, client) : refresh(deps, form, client)
+    },
+
+    /** Always 200: a token that is not valid any more is what the client wants (RFC 7009, 2.2). */
+    async revokeGrant(request: Request): Promise<Response> {
+      const form = await readForm(request) // 400
+      const token = required(form, 'token')
+      const grantId = readRefreshToken(deps.signInKey, token)?.grantId ?? (await grantOfAccessToken(deps, token))
+      if (grantId !== undefined) await endAndAudit(deps, grantId, 'revoked by client')
+      return new Response(null, { status: 200, headers: noStoreJson })
+    },
+  }
+}
+
+/** A code becomes a grant, once. A code that comes again was stolen, or its client is broken: what it gave ends. */
+async function redeemCode(deps: TokenDeps, form: Form, client: Client): Promise<Response> {
+  const { records } = deps
+  const sent = required(form, 'code')
+  const found = await records.find<CodeRecord>('code', sent)
+  if (found === undefined) throw invalidGrant('the code is unknown or has expired')
+  const { value: code } = found
+  const usedBefore = async (grantId: string | undefined) => {
+    if (grantId !== undefined) await endAndAudit(deps, grantId, 'code used twice')
+    return invalidGrant('the code was used before')
+  }
+  if (code.grantId !== undefined) throw await usedBefore(code.grantId)
+  if (code.clientId !== client.clientId) throw invalidGrant('the code was given to another client')
+  if (code.redirectUri !== required(form, 'redirect_uri'))
+    throw invalidGrant('redirect_uri: is not the one of the code')
+  if (!isVerifier(required(form, 'code_verifier'), code.challenge)) throw invalidGrant('code_verifier: does not match')
+  requireResource(deps.endpoints, form, code)
+  const caller = await callerOf(deps, code)
+  const grant = grantOf(code, client, deps.now())
+  const response = await accessResponse(deps, grant, caller)
+  if (!(await makeGrant(deps, found, grant, client))) {
+    // The same code, at the same time: whoever was first has a grant, and must lose it.
+    throw await usedBefore((await records.find<CodeRecord>('code', sent))?.value.grantId)
+  }
+  const { grantId, userId, keyId, namespace, connectionId } = grant
+  await deps.audit.record('grant.created', { grantId, userId, keyId, namespace, connectionId, client: grant.client })
+  return response
+}
+
+function grantOf(code: CodeRecord, client: Client, now: number): Grant {
+  return {
+    grantId: newGrantId(),
+    userId: code.userId,
+    keyId: code.keyId,
+    clientId: client.clientId,
+    client: client.host ?? client.name ?? client.clientId,
+    namespace: code.namespace,
+    connectionId: code.connectionId,
+    ...(code.tools !== undefined && { tools: code.tools }),
+    createdAt: new Date(now).toISOString(),
+    expires: Math.floor(now / 1000) + code.days * 24 * 60 * 60,
+    ...(client.refreshes && { refreshes: 0 }),
+  }
+}
+
+/** Writes the grant and marks the code as used, in one commit. False if somebody else was first. */
+async function makeGrant(
+  { store, records, clients }: TokenDeps,
+  found: FoundRecord<CodeRecord>,
+  grant: Grant,
+  client: Client,
+): Promise<boolean> {
+  const used: CodeRecord = { ...found.value, grantId: grant.grantId }
+  const { puts, deletes } = clients.use(client)
+  const committed = await store.commit({
+    checks: [{ key: found.key, value: found.bytes }],
+    puts: [grantEntry(grant), records.changed('code', found, used), ...puts],
+    deletes,
+  })
+  return committed.ok
+}
+
+/** A refresh token becomes the next one. One that comes again ends the grant, and with it what the thief may have. */
+async function refresh(deps: TokenDeps, form: Form, client: Client): Promise<Response> {
+  const { store, signInKey, now } = deps
+  const token = readRefreshToken(signInKey, required(form, 'refresh_token'))
+  const stored = token && (await findGrant(store, token.grantId, Math.floor(now() / 1000)))
+  if (stored === undefined || stored.grant.clientId !== client.clientId) {
+    throw invalidGrant('the refresh token is unknown, has expired, or was revoked')
+  }
+  const { grant, bytes } = stored
+  requireResource(deps.endpoints, form, grant)
+  const usedBefore = async () => {
+    await endAndAudit(deps, grant.grantId, 'refresh token used twice')
+    return invalidGrant('the refresh token was used before')
+  }
+  if (token?.number !== grant.refreshes) throw await usedBefore()
+  const next: Grant = { ...grant, refreshes: (grant.refreshes ?? 0) + 1 }
+  const response = await accessResponse(deps, next, await callerOf(deps, grant))
+  const checks = [{ key: grantKey(grant.grantId), value: bytes }]
+  if (!(await store.commit({ checks, puts: [grantEntry(next)] })).ok) throw await usedBefore()
+  return response
+}
+
+/** The grant of an access token of ours, expired or not. */
+async function grantOfAccessToken({ authenticator, endpoints }: TokenDeps, token: string): Promise<string | undefined> {
+  const claims = await authenticator.claimsOf(token)
+  return claims === undefined || claims.aud === endpoints.issuer ? undefined : claims.par?.[0]
+}
+
+/** `resource` may be left out; if sent, it must be the one of the consent. */
+function requireResource(
+  endpoints: Endpoints,
+  form: Form,
+  { namespace, connectionId }: Pick<Grant, 'namespace' | 'connectionId'>,
+): void {
+  const resource = form.one('resource')
+  if (resource === undefined) return
+  const named = connectionOf(endpoints, resource)
+  if (named?.namespace === namespace && named.connectionId === connectionId) return
+  throw new OAuthError('invalid_target', 'resource: is not the one that was allowed')
+}
+
+function invalidGrant(why: string): OAuthError {
+  return new OAuthError('invalid_grant', why)
+}
+
+function required(form: Form, name: string): string {
+  const value = form.one(name)
+  if (value === undefined || value === '') throw new OAuthError('invalid_request', `${name}: is missing`)
+  return value
+}
+
+/** RFC 7636, 4.6. */
+function isVerifier(verifier: string, challenge: string): boolean {
+  if (!/^[A-Za-z0-9._~-]{43,128}$/.test(verifier)) return false
+  const digest = createHash('sha256').update(verifier).digest('base64url')
+  return timingSafeEqual(Buffer.from(digest), Buffer.from(challenge))
+}

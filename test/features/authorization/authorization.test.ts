@@ -1,0 +1,563 @@
+/** Clients that sign in with nothing but a URL (sign-in contract, section 3), in process. */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { revokeApiKey } from '../../../src/auth/api-key.ts'
+import { endGrant, listGrants, sweepGrants } from '../../../src/features/authorization/grants.ts'
+import { accessTokenSeconds, codeSeconds, registrationsPerMinuteMax, unusedClientSeconds } from '../../../src/limits.ts'
+import { mintToken } from '../../api/cases.ts'
+import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
+import { createTestPlatform, issuer, keyIdOf, startOfTime, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import {
+  authorizePath,
+  callTool,
+  decide,
+  exchange,
+  newVerifier,
+  redirectUri,
+  refresh,
+  register,
+  resource,
+  sentBack,
+  signedIn,
+  signInClient,
+} from './world.ts'
+
+let platform: TestPlatform
+beforeEach(async () => {
+  platform = await createTestPlatform()
+})
+
+const json = async (path: string) => {
+  const response = await platform.fetch(path)
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+const mcpPath = new URL(resource).pathname
+const grantsNow = () => listGrants(platform.store, platform.now / 1000)
+
+describe('the way in', () => {
+  test('begins with a 401 that names the document of the connection, for every name alike', async () => {
+    const challenges: (string | null)[] = []
+    for (const [path, credential] of [
+      [mcpPath, undefined],
+      [mcpPath, 'wrong'],
+      ['/connect/nowhere/none/mcp', undefined],
+    ] as const) {
+      const headers = {
+        'content-type': 'application/json',
+        ...(credential && { authorization: `Bearer ${credential}` }),
+      }
+      const response = await platform.fetch(path, { method: 'POST', headers, body: '{}' })
+      expect(response.status).toBe(401)
+      challenges.push(response.headers.get('www-authenticate'))
+    }
+    const of = (path: string) =>
+      `resource_metadata="${issuer}/.well-known/oauth-protected-resource${path}", scope="mcp"`
+    expect(challenges).toEqual([
+      `Bearer ${of(mcpPath)}`,
+      `Bearer error="invalid_token", ${of(mcpPath)}`,
+      `Bearer ${of('/connect/nowhere/none/mcp')}`,
+    ])
+  })
+
+  test('goes on with that document, and with the one of the server', async () => {
+    expect(await json(`/.well-known/oauth-protected-resource${mcpPath}`)).toEqual({
+      status: 200,
+      body: {
+        resource,
+        authorization_servers: [issuer],
+        scopes_supported: ['mcp'],
+        bearer_methods_supported: ['header'],
+      },
+    })
+    expect((await json('/.well-known/oauth-protected-resource/connect/no/thing/mcp')).status).toBe(200)
+    expect(await json('/.well-known/oauth-authorization-server')).toMatchObject({
+      status: 200,
+      body: {
+        issuer,
+        authorization_endpoint: `${issuer}/oauth/authorize`,
+        token_endpoint: `${issuer}/oauth/token`,
+        registration_endpoint: `${issuer}/oauth/register`,
+        revocation_endpoint: `${issuer}/oauth/revoke`,
+        jwks_uri: `${issuer}/.well-known/jwks.json`,
+        response_types_supported: ['code'],
+        grant_types_supported: ['authorization_code', 'refresh_token'],
+        code_challenge_methods_supported: ['S256'],
+        token_endpoint_auth_methods_supported: ['none'],
+        authorization_response_iss_parameter_supported: true,
+        client_id_metadata_document_supported: true,
+      },
+    })
+    expect((await json('/.well-known/oauth-authorization-server/postern')).status).toBe(404)
+  })
+
+  test('is found below the path of the base URL as well', async () => {
+    platform = await createTestPlatform({ issuer: 'https://mcp.example.com/postern' })
+    const issuer = 'https://mcp.example.com/postern'
+    for (const path of ['', '/postern']) {
+      const { body } = await json(`/.well-known/oauth-authorization-server${path}`)
+      expect(body).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` })
+    }
+    expect((await json('/.well-known/oauth-authorization-server/other')).status).toBe(404)
+  })
+
+  test('does not exist where there is plain HTTP to other machines, or with --no-sign-in', async () => {
+    for (const options of [{ issuer: 'http://mcp.example.com' }, { signIn: false }]) {
+      platform = await createTestPlatform(options)
+      for (const path of [
+        '/.well-known/oauth-authorization-server',
+        `/.well-known/oauth-protected-resource${mcpPath}`,
+        '/oauth/authorize',
+      ])
+        expect((await platform.fetch(path)).status).toBe(404)
+      expect((await post(platform, '/oauth/token', {})).status).toBe(404)
+      const denied = await platform.fetch(mcpPath, { method: 'POST' })
+      expect([denied.status, denied.headers.get('www-authenticate')]).toEqual([401, 'Bearer error="invalid_token"'])
+    }
+  })
+
+  test('leads to a token that calls the tools of the connection, and is audited', async () => {
+    const { answer } = await signInClient(platform)
+    expect(answer).toMatchObject({
+      status: 200,
+      token_type: 'Bearer',
+      expires_in: accessTokenSeconds,
+      scope: 'mcp',
+      refresh_token: expect.stringMatching(/^grant_/),
+    })
+    expect((await callTool(platform, answer.access_token, 'find_product')).status).toBe(200)
+    const [grant] = await grantsNow()
+    expect(grant).toMatchObject({
+      userId: 'ada',
+      client: 'Tester',
+      namespace: 'northwind',
+      connectionId: 'inventory-us-west',
+    })
+    expect(platform.audited.at(-1)).toMatchObject({ event: 'grant.created', grantId: grant?.grantId, client: 'Tester' })
+  })
+})
+
+describe('registration', () => {
+  test('makes a public client, whatever was asked', async () => {
+    const made = await register(platform, { token_endpoint_auth_method: 'client_secret_basic', scope: 'all', extra: 1 })
+    expect(made).toMatchObject({
+      status: 201,
+      token_endpoint_auth_method: 'none',
+      redirect_uris: [redirectUri],
+      scope: 'mcp',
+    })
+    expect(made).not.toHaveProperty('client_secret')
+  })
+
+  const refused: Record<string, [uris: unknown, error: string]> = {
+    'no redirect URI': [[], 'invalid_redirect_uri'],
+    'eleven of them': [Array.from({ length: 11 }, (_, i) => `https://a.example/${i}`), 'invalid_redirect_uri'],
+    'plain HTTP elsewhere': [['http://a.example/cb'], 'invalid_redirect_uri'],
+    'a host that only begins like localhost': [['http://localhost.evil.example/cb'], 'invalid_redirect_uri'],
+    'a user in it': [['https://localhost@evil.example/cb'], 'invalid_redirect_uri'],
+    'a fragment': [['https://a.example/cb#x'], 'invalid_redirect_uri'],
+    'a script': [['javascript:alert(1)'], 'invalid_redirect_uri'],
+    data: [['data:text/html,x'], 'invalid_redirect_uri'],
+    'a scheme that nobody allowed': [['myapp://cb'], 'invalid_redirect_uri'],
+    'a backslash': [['https://a.example\\@evil.example/cb'], 'invalid_redirect_uri'],
+    'no text': [[5], 'invalid_redirect_uri'],
+  }
+  for (const [what, [redirect_uris, error]] of Object.entries(refused)) {
+    test(`is refused: ${what}`, async () => {
+      expect(await register(platform, { redirect_uris })).toMatchObject({ status: 400, error })
+    })
+  }
+  for (const uri of [
+    'https://a.example/cb?x=1',
+    'http://[::1]/cb',
+    'http://localhost:1/',
+    'cursor://a/b',
+    'com.example.app:/cb',
+  ]) {
+    test(`is made for ${uri}`, async () => {
+      expect((await register(platform, { redirect_uris: [uri] })).status).toBe(201)
+    })
+  }
+
+  test('is limited for each address', async () => {
+    const statuses = new Set<number>()
+    for (let i = 0; i < 20 * registrationsPerMinuteMax; i += 1) statuses.add((await register(platform)).status)
+    expect(statuses).toEqual(new Set([201, 429]))
+  })
+
+  test('is forgotten after a day without use, and kept once it was used', async () => {
+    const { clientId } = await signInClient(platform)
+    const { client_id: unused } = await register(platform)
+    platform.now += unusedClientSeconds * 1000
+    const cookie = await signedIn(platform)
+    const status = async (id: string) =>
+      (await platform.fetch(authorizePath({ clientId: id, verifier: newVerifier() }), { headers: { cookie } })).status
+    expect([await status(clientId), await status(unused)]).toEqual([200, 400])
+  })
+})
+
+describe('a request that is wrong is a page, and no redirect', () => {
+  const rows: Record<string, [change: Record<string, string | undefined>, status: number]> = {
+    'another response type': [{ response_type: 'token' }, 400],
+    'no client': [{ client_id: undefined }, 400],
+    'an unknown client': [{ client_id: 'mcp_00000000aaaaaaaaaaaaaaaaaaaaaa' }, 400],
+    'no redirect URI': [{ redirect_uri: undefined }, 400],
+    'another redirect URI': [{ redirect_uri: 'http://127.0.0.1:4444/other' }, 400],
+    'a redirect URI with more behind it': [{ redirect_uri: `${redirectUri}/../x` }, 400],
+    'a redirect URI of another host': [{ redirect_uri: 'http://127.0.0.1:4444@evil.example/callback' }, 400],
+    'no challenge': [{ code_challenge: undefined }, 400],
+    'a plain challenge': [{ code_challenge_method: 'plain' }, 400],
+    'no method of the challenge': [{ code_challenge_method: undefined }, 400],
+    'no resource': [{ resource: undefined }, 400],
+    'a resource elsewhere': [{ resource: 'https://evil.example/connect/northwind/inventory-us-west/mcp' }, 400],
+    'a resource that is no endpoint': [{ resource: `${issuer}/connect/northwind` }, 400],
+    'a connection that does not exist': [{ resource: `${issuer}/connect/northwind/none/mcp` }, 404],
+    'a connection that the user does not see': [{ resource: `${issuer}/connect/priya/reading-list/mcp` }, 404],
+    'a state without end': [{ state: 'a'.repeat(3000) }, 400],
+  }
+  for (const [what, [change, status]] of Object.entries(rows)) {
+    test(what, async () => {
+      const { client_id: clientId } = await register(platform)
+      const path = authorizePath({ clientId, verifier: newVerifier() }, change)
+      const cookie = await signedIn(platform)
+      const response = await platform.fetch(path, { headers: { cookie } })
+      expect([response.status, response.headers.get('location')]).toEqual([status, null])
+      expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+      const sent = await post(platform, path, { decision: 'allow', access: 'all', days: '30' }, cookie)
+      expect([sent.status >= 400, sent.headers.get('location')]).toEqual([true, null])
+    })
+  }
+
+  test('a parameter that is given twice', async () => {
+    const { client_id: clientId } = await register(platform)
+    const path = `${authorizePath({ clientId, verifier: newVerifier() })}&state=2`
+    expect((await platform.fetch(path, { headers: { cookie: await signedIn(platform) } })).status).toBe(400)
+  })
+
+  test('a loopback port may be another one; a scope and unknown parameters are ignored', async () => {
+    const { client_id: clientId } = await register(platform)
+    const change = { redirect_uri: 'http://127.0.0.1:9/callback', scope: 'everything', prompt: 'x' }
+    const path = authorizePath({ clientId, verifier: newVerifier() }, change)
+    const back = await decide(platform, path, await signedIn(platform))
+    expect(back.headers.get('location')).toStartWith('http://127.0.0.1:9/callback?code=')
+  })
+})
+
+describe('the consent page', () => {
+  const opened = async (change: Record<string, string> = {}, more: object = {}) => {
+    const { client_id: clientId } = await register(platform, more)
+    const path = authorizePath({ clientId, verifier: newVerifier() }, change)
+    const cookie = await signedIn(platform)
+    return { path, cookie, response: await platform.fetch(path, { headers: { cookie } }) }
+  }
+
+  test('wants somebody who has signed in, and comes back', async () => {
+    const { client_id: clientId } = await register(platform)
+    const path = authorizePath({ clientId, verifier: newVerifier() })
+    const response = await platform.fetch(path)
+    expect(response.status).toBe(303)
+    const location = new URL(response.headers.get('location') ?? '')
+    expect([location.pathname, location.searchParams.get('next')]).toEqual(['/signin', path])
+    const back = await post(platform, '/signin', { key: sampleKeys.ada, next: path })
+    expect(back.headers.get('location')).toBe(`${issuer}${path}`)
+    expect((await platform.fetch(path, { headers: { cookie: cookieIn(back) } })).status).toBe(200)
+  })
+
+  test('says who asks, for what, for whom, and where it goes; with the tools, and 30 days at first', async () => {
+    const { response } = await opened()
+    const page = await response.text()
+    for (const text of [
+      'Tester (not verified)',
+      'northwind/inventory-us-west',
+      '>ada<',
+      '127.0.0.1:4444',
+      'on your own machine',
+    ])
+      expect(page).toContain(text)
+    expect([...page.matchAll(/name="tool" value="(\w+)"/g)].map(([, name]) => name)).toEqual([
+      'find_product',
+      'get_stock_level',
+      'list_low_stock',
+      'reserve_stock',
+      'transfer_stock',
+    ])
+    expect(page).toContain('name="days" value="30" checked')
+    expect(page).not.toContain('name="access" value="all" checked')
+    expect(response.headers.get('content-security-policy')).toContain("form-action 'self' http://127.0.0.1:4444")
+  })
+
+  test('shows a name as text', async () => {
+    const { response } = await opened({}, { client_name: '<script>alert(1)</script>' })
+    const page = await response.text()
+    expect(page).toContain('&lt;script&gt;')
+    expect(page).not.toContain('<script')
+  })
+
+  test('is good for its own request only: not for another one, another user, or without its form', async () => {
+    const { path, cookie, response } = await opened()
+    const { form = '' } = fieldsOf(await response.text())
+    const fields = { access: 'all', days: '30', decision: 'allow' }
+    expect((await post(platform, path, fields, cookie)).status).toBe(403)
+    expect((await post(platform, `${path}&x=1`, { ...fields, form }, cookie)).status).toBe(403)
+    expect((await post(platform, path, { ...fields, form }, await signedIn(platform, 'grace'))).status).toBe(403)
+    expect((await post(platform, path, { ...fields, form }, cookie)).status).toBe(303)
+  })
+
+  const wrong: Record<string, Record<string, string | string[]>> = {
+    'no decision': { decision: 'yes' },
+    'other days': { days: '365' },
+    'another access': { access: 'none' },
+    'some without a tool': { access: 'some' },
+    'tools that do not fit a token': { access: 'some', tool: Array.from({ length: 100 }, (_, i) => `${i}_tool_${i}`) },
+  }
+  for (const [what, fields] of Object.entries(wrong)) {
+    test(`is refused with ${what}`, async () => {
+      const { path, cookie } = await opened()
+      const response = await decide(platform, path, cookie, fields)
+      expect([response.status, response.headers.get('location')]).toEqual([400, null])
+    })
+  }
+
+  test('leads back with a code, the state and the issuer; or with access_denied', async () => {
+    const { path, cookie } = await opened()
+    const allowed = sentBack(await decide(platform, path, cookie))
+    expect([[...allowed.keys()], allowed.get('state'), allowed.get('iss')]).toEqual([
+      ['code', 'state', 'iss'],
+      'st/ate +1',
+      issuer,
+    ])
+    const denied = sentBack(await decide(platform, path, cookie, { decision: 'deny' }))
+    expect([...denied]).toEqual([
+      ['error', 'access_denied'],
+      ['state', 'st/ate +1'],
+      ['iss', issuer],
+    ])
+    expect(await grantsNow()).toEqual([])
+  })
+})
+
+describe('a code', () => {
+  const coded = async () => {
+    const { client_id: clientId } = await register(platform)
+    const verifier = newVerifier()
+    const back = await decide(platform, authorizePath({ clientId, verifier }), await signedIn(platform))
+    const code = sentBack(back).get('code') ?? ''
+    return {
+      grant_type: 'authorization_code',
+      code,
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      code_verifier: verifier,
+    }
+  }
+  const wrong: Record<string, [change: Record<string, string>, error: string, status?: number]> = {
+    'another verifier': [{ code_verifier: newVerifier() }, 'invalid_grant'],
+    'a verifier that is none': [{ code_verifier: 'short' }, 'invalid_grant'],
+    'no verifier': [{ code_verifier: '' }, 'invalid_request'],
+    'another redirect URI': [{ redirect_uri: 'http://127.0.0.1:4445/callback' }, 'invalid_grant'],
+    'another resource': [{ resource: `${issuer}/connect/northwind/inventory-eu/mcp` }, 'invalid_target'],
+    'another code': [{ code: 'x' }, 'invalid_grant'],
+    'an unknown client': [{ client_id: 'mcp_x' }, 'invalid_client', 401],
+    'another grant type': [{ grant_type: 'password' }, 'unsupported_grant_type'],
+  }
+  for (const [what, [change, error, status = 400]] of Object.entries(wrong)) {
+    test(`is not good with ${what}, and still good after that`, async () => {
+      const fields = await coded()
+      expect(await exchange(platform, { ...fields, ...change })).toMatchObject({ status, error })
+      expect((await exchange(platform, { ...fields, resource })).status).toBe(200)
+    })
+  }
+
+  test('is not good for another client', async () => {
+    const fields = await coded()
+    const { client_id } = await register(platform)
+    expect(await exchange(platform, { ...fields, client_id })).toMatchObject({ status: 400, error: 'invalid_grant' })
+  })
+
+  test('is good for a minute', async () => {
+    const [first, second] = [await coded(), await coded()]
+    platform.now += codeSeconds * 1000 - 1000
+    expect((await exchange(platform, first)).status).toBe(200)
+    platform.now += 1000
+    expect(await exchange(platform, second)).toMatchObject({ status: 400, error: 'invalid_grant' })
+  })
+
+  test('works once: a second time ends what the first one gave', async () => {
+    const fields = await coded()
+    const first = await exchange(platform, fields)
+    expect(await exchange(platform, fields)).toMatchObject({ status: 400, error: 'invalid_grant' })
+    expect((await callTool(platform, first.access_token, 'find_product')).status).toBe(401)
+    expect(await refresh(platform, fields.client_id, first.refresh_token)).toMatchObject({ error: 'invalid_grant' })
+    expect(platform.audited.at(-1)).toMatchObject({ event: 'grant.ended', reason: 'code used twice' })
+  })
+
+  test('works once when it is sent many times at once: none of what comes of it lives', async () => {
+    const fields = await coded()
+    const answers = await Promise.all(Array.from({ length: 8 }, () => exchange(platform, fields)))
+    const given = answers.filter(({ status }) => status === 200)
+    expect(given.length).toBeLessThanOrEqual(1)
+    for (const { access_token } of given)
+      expect((await callTool(platform, access_token, 'find_product')).status).toBe(401)
+    expect(await grantsNow()).toEqual([])
+  })
+
+  test('is worth nothing once its user’s key is revoked', async () => {
+    const fields = await coded()
+    await revokeApiKey(platform.store, await keyIdOf(platform, 'ada'), new Date(0))
+    expect(await exchange(platform, fields)).toMatchObject({ status: 400, error: 'invalid_grant' })
+  })
+})
+
+describe('an access token', () => {
+  test('is good at its own endpoint only', async () => {
+    const { answer } = await signInClient(platform)
+    const authorization = `Bearer ${answer.access_token}`
+    expect((await callTool(platform, answer.access_token, 'find_product')).status).toBe(200)
+    for (const path of ['/connect/northwind/inventory-eu/mcp', '/connect/ada/weather-cabin/mcp'])
+      expect((await callTool(platform, answer.access_token, 'find_product', path)).status).toBe(401)
+    for (const [method, path] of [
+      ['POST', '/tokens'],
+      ['GET', '/connect/northwind'],
+      ['GET', '/connect/northwind/inventory-us-west'],
+      ['GET', '/connect/northwind/inventory-us-west/.tools'],
+      ['DELETE', '/connect/northwind/inventory-us-west'],
+      ['GET', '/servers/northwind/inventory'],
+    ] as const)
+      expect({ path, status: (await platform.fetch(path, { method, headers: { authorization } })).status }).toEqual({
+        path,
+        status: 401,
+      })
+    // Here again, now that it is known.
+    expect((await callTool(platform, answer.access_token, 'find_product')).status).toBe(200)
+  })
+
+  test('calls only the tools that were chosen, and sees no others', async () => {
+    const { answer } = await signInClient(platform, { access: 'some', tool: ['find_product', 'list_low_stock'] })
+    const status = async (name: string) => (await callTool(platform, answer.access_token, name)).status
+    expect([await status('find_product'), await status('list_low_stock')]).toEqual([200, 200])
+    expect([await status('reserve_stock'), await status('find_product_'), await status('afind_product')]).toEqual([
+      403, 403, 403,
+    ])
+    const list = await platform.fetch(mcpPath, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${answer.access_token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+    })
+    const names = [...(await list.text()).matchAll(/"name":"(\w+)"/g)].map(([, name]) => name)
+    expect(names).toEqual(['find_product', 'list_low_stock'])
+  })
+
+  test('expires after an hour, and dies with its key and with its grant', async () => {
+    const { answer } = await signInClient(platform)
+    const status = async (token: string) => (await callTool(platform, token, 'find_product')).status
+    platform.now += accessTokenSeconds * 1000 - 1000
+    expect(await status(answer.access_token)).toBe(200)
+    platform.now += 1000
+    expect(await status(answer.access_token)).toBe(401)
+    const second = (await signInClient(platform)).answer
+    const [, grant] = await grantsNow()
+    await endGrant(platform.store, grant?.grantId ?? '', platform.now / 1000)
+    expect(await status(second.access_token)).toBe(401)
+    const third = (await signInClient(platform)).answer
+    await revokeApiKey(platform.store, await keyIdOf(platform, 'ada'), new Date(0))
+    expect(await status(third.access_token)).toBe(401)
+  })
+
+  test('does not outlive its grant', async () => {
+    const { answer, clientId } = await signInClient(platform, { days: '1' })
+    platform.now += 24 * 3_600_000 - 60_000
+    const last = await refresh(platform, clientId, answer.refresh_token)
+    expect([last.status, last.expires_in]).toEqual([200, 60])
+    platform.now += 60_000
+    expect((await refresh(platform, clientId, last.refresh_token)).error).toBe('invalid_grant')
+  })
+})
+
+describe('a refresh token', () => {
+  test('gives a new one each time', async () => {
+    const { clientId, answer } = await signInClient(platform)
+    platform.now += accessTokenSeconds * 1000
+    const second = await refresh(platform, clientId, answer.refresh_token)
+    expect((await callTool(platform, second.access_token, 'find_product')).status).toBe(200)
+    const third = await refresh(platform, clientId, second.refresh_token)
+    expect(new Set([answer.refresh_token, second.refresh_token, third.refresh_token]).size).toBe(3)
+  })
+
+  test('that was used before ends everything', async () => {
+    const { clientId, answer } = await signInClient(platform)
+    const second = await refresh(platform, clientId, answer.refresh_token)
+    expect(await refresh(platform, clientId, answer.refresh_token)).toMatchObject({
+      status: 400,
+      error: 'invalid_grant',
+    })
+    expect((await refresh(platform, clientId, second.refresh_token)).error).toBe('invalid_grant')
+    expect((await callTool(platform, second.access_token, 'find_product')).status).toBe(401)
+    expect(platform.audited.at(-1)).toMatchObject({ event: 'grant.ended', reason: 'refresh token used twice' })
+  })
+
+  test('that was made up, altered, or is another client’s changes nothing', async () => {
+    const { clientId, answer } = await signInClient(platform)
+    const [grant = '', , mac = ''] = answer.refresh_token.split('.')
+    for (const token of [
+      `${grant}.1.${mac}`,
+      `${grant}.0.${mac.slice(1)}a`,
+      `${grant}.0.${'a'.repeat(43)}`,
+      grant,
+      'x',
+    ]) {
+      expect((await refresh(platform, clientId, token)).error).toBe('invalid_grant')
+    }
+    const { client_id: other } = await register(platform)
+    expect((await refresh(platform, other, answer.refresh_token)).error).toBe('invalid_grant')
+    expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(200)
+  })
+
+  test('is not given to a client without that grant type', async () => {
+    const { client_id: clientId } = await register(platform, { grant_types: undefined })
+    const verifier = newVerifier()
+    const back = await decide(platform, authorizePath({ clientId, verifier }), await signedIn(platform))
+    const answer = await exchange(platform, {
+      grant_type: 'authorization_code',
+      code: sentBack(back).get('code') ?? '',
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      code_verifier: verifier,
+    })
+    expect(answer).not.toHaveProperty('refresh_token')
+  })
+})
+
+describe('revocation', () => {
+  for (const which of ['refresh_token', 'access_token'] as const) {
+    test(`of the ${which} ends the grant`, async () => {
+      const { clientId, answer } = await signInClient(platform)
+      const response = await post(platform, '/oauth/revoke', { token: answer[which] })
+      expect([response.status, await response.text()]).toEqual([200, ''])
+      expect((await callTool(platform, answer.access_token, 'find_product')).status).toBe(401)
+      expect((await refresh(platform, clientId, answer.refresh_token)).error).toBe('invalid_grant')
+    })
+  }
+
+  test('of anything else is answered alike, and ends nothing', async () => {
+    const { answer } = await signInClient(platform)
+    const service = await mintToken(platform.fetch, sampleKeys.ada)
+    for (const token of ['x', service, `${answer.access_token}x`, answer.refresh_token.slice(0, -1)]) {
+      expect((await post(platform, '/oauth/revoke', { token })).status).toBe(200)
+    }
+    expect((await callTool(platform, answer.access_token, 'find_product')).status).toBe(200)
+    expect((await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${service}` } })).status).toBe(200)
+  })
+})
+
+test('grants and clients that are over are swept, and those in use stay', async () => {
+  await signInClient(platform, { days: '1' })
+  const { clientId, answer } = await signInClient(platform, { days: '90' })
+  platform.now += 24 * 3_600_000
+  await sweepGrants(platform.store, platform.now / 1000)
+  expect(await grantsNow()).toHaveLength(1)
+  expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(200)
+  platform.now = startOfTime + 400 * 24 * 3_600_000
+  await sweepGrants(platform.store, platform.now / 1000)
+  expect(await grantsNow()).toEqual([])
+  expect((await refresh(platform, clientId, answer.refresh_token)).error).toBe('invalid_client')
+})
