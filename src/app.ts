@@ -12,6 +12,7 @@ import { createRefusedLog, type RefusalReason } from './auth/refused-log.ts'
 import { createRegistry } from './auth/registry.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
+import { createSetupLinks } from './auth/setup-links.ts'
 import { PlatformError } from './errors.ts'
 import { createFastLane } from './fast-lane/fast-lane.ts'
 import { type AuthorizationSettings, authorizationHandlers, challengeOf } from './features/authorization/handlers.ts'
@@ -30,6 +31,10 @@ import { serverHandlers } from './features/servers/handlers.ts'
 import { signInHandlers } from './features/sign-in/handlers.ts'
 import { tokenHandlers } from './features/tokens/handlers.ts'
 import type { Signers } from './features/tokens/signers.ts'
+import { callbackHandlers } from './features/upstream-sign-in/callback.ts'
+import { clientDocument } from './features/upstream-sign-in/client.ts'
+import { createUpstreamCredentials } from './features/upstream-sign-in/credentials.ts'
+import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import { asPlatformError, errorResponse } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import { createMiddleware } from './http/middleware.ts'
@@ -144,7 +149,26 @@ export function createApp(deps: AppDeps): App {
   const sessions = createSessions(secrets.sessionKey)
   const statuses = createStatusRecorder({ store, now: monotonic, log })
   const turns = createTurns()
+  const base = issuer.replace(/\/$/, '')
+  const links = createSetupLinks(base, secrets.signInKey, now)
+  const upstreamSignIn = {
+    store,
+    upstream,
+    authorizer,
+    sessions: browserSessions,
+    records,
+    links,
+    audit,
+    base,
+    signInKey: secrets.signInKey,
+    headersKey: secrets.headersKey,
+    hasDocument: deps.authorization.hasClientDocument,
+    now,
+  }
+  const credentials = createUpstreamCredentials({ ...upstreamSignIn, wait: deps.wait })
   const gateway = {
+    credentials,
+    links,
     authorizer,
     denials,
     headersKey: secrets.headersKey,
@@ -191,6 +215,9 @@ export function createApp(deps: AppDeps): App {
         store,
         upstream,
         headersKey: secrets.headersKey,
+        signInKey: secrets.signInKey,
+        links,
+        credentials,
         writes: createRateLimit({ perSecond: rates.writes, now: monotonic }),
         quota: deps.quota,
         now,
@@ -217,6 +244,10 @@ export function createApp(deps: AppDeps): App {
         audit,
         baseUrl: issuer,
       }),
+      ...setupHandlers({ ...upstreamSignIn, credentials }),
+      ...callbackHandlers(upstreamSignIn),
+      clientDocument: () =>
+        jsonResponse(JSON.stringify(clientDocument(base)), { 'cache-control': 'public, max-age=300' }),
       ...authorizationHandlers({
         settings: deps.authorization,
         authorizer,

@@ -16,6 +16,8 @@ export const errorTable = {
   unauthorized: { status: 401, rpcCode: -32_001 },
   /** The connection's upstream requires authorization. */
   upstream_unauthorized: { status: 401, rpcCode: -32_001 },
+  /** The same, for a client that signed in here: a 401 would send it to the wrong sign-in. */
+  upstream_sign_in: { status: 403, rpcCode: -32_001, outsideRpc: 'upstream_unauthorized' },
   forbidden: { status: 403, rpcCode: -32_003 },
   not_found: { status: 404, rpcCode: -32_000 },
   /** An MCP client opens a new session on a 404. */

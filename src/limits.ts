@@ -66,6 +66,24 @@ export const oauthFetchTimeoutMs = 10_000
 export const consentToolsTimeoutMs = 3000
 /** Ours: tools that the consent page lists, and that a grant may name; a token must fit its header. Past it: they are typed, or 400. */
 export const grantToolsMax = 200
+/** Contract (sign-in 1.1): lifetime of the ticket in a setup link. Past it: a key is needed. */
+export const setupTicketSeconds = 60 * 60
+/** Contract (sign-in 1.5): time that a person has to sign in at an authorization server. Past it: 400, start again. */
+export const attemptSeconds = 10 * 60
+/** Contract (sign-in 1.9): bytes of metadata, a registration or a token response. Past it: 502. */
+export const oauthResponseBytesMax = 64 * kB
+/** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
+export const oauthTextCharsMax = 2000
+/** Ours: characters of a URL in metadata. Past it: 502. */
+export const oauthUrlCharsMax = 4000
+/** Contract (sign-in 1.6): a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
+export const refreshAheadMs = 60_000
+/** Contract (sign-in 1.6): time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
+export const refreshClaimMs = 15_000
+/** Contract (sign-in 1.6): pause after a refresh that failed for now. Past it: the next call tries again. */
+export const refreshRetryMs = 5_000
+/** Ours: time between looks at a refresh that another process makes. Past it: the next look. */
+export const refreshPollMs = 100
 /** Ours: grants or clients that one read of the store returns. Past it: the next read. */
 export const grantsPerRead = 1000
 /** Ours: time between deletions of expired grants and clients. Past it: they are kept until the next. */

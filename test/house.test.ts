@@ -41,7 +41,7 @@ const floors: readonly (readonly string[])[] = [
     'features/reference',
   ],
   // What the gateway calls in place of an upstream.
-  ['features/mocks'],
+  ['features/mocks', 'features/upstream-sign-in'],
   ['auth', 'upstream'],
   ['http'],
   ['ops'],

@@ -13,7 +13,7 @@ import type { Entry, Key, Store } from '../storage/store.ts'
 import { openSealed, seal } from './secrets.ts'
 
 /** What the secret is for. A secret of one purpose finds nothing under another. */
-export type Purpose = 'session' | 'login link' | 'code'
+export type Purpose = 'session' | 'login link' | 'attempt' | 'code'
 
 /** A record as it was read, for the checks and deletes of a write. */
 export interface FoundRecord<T> {

@@ -34,6 +34,8 @@ export interface ServeFlags {
   readonly allowSampleKeys?: boolean
   /** False for `--no-sign-in`. */
   readonly signIn: boolean
+  /** False for `--no-client-document`. */
+  readonly clientDocument: boolean
   readonly redirectScheme: readonly string[]
 }
 
@@ -63,7 +65,12 @@ export interface ServeConfig {
     readonly client: ClientName
   }
   /** Whether clients can sign in with nothing but a URL, and where they may be sent back to. */
-  readonly signIn: { readonly isOn: boolean; readonly redirectSchemes: readonly string[] }
+  readonly signIn: {
+    readonly isOn: boolean
+    readonly redirectSchemes: readonly string[]
+    /** Whether authorization servers of upstreams may be given our client document. */
+    readonly hasClientDocument: boolean
+  }
   /** True if the publicly known sample keys are accepted on an address that other machines can reach. */
   readonly areSampleKeysAllowed: boolean
   /** The first operator key, if the environment gives one. */
@@ -174,7 +181,7 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
     quota,
     trustedProxies,
     upstream,
-    signIn: { isOn: flags.signIn, redirectSchemes },
+    signIn: { isOn: flags.signIn, redirectSchemes, hasClientDocument: flags.clientDocument },
     areSampleKeysAllowed,
     operatorKey,
   }

@@ -112,6 +112,12 @@ export function withServeOptions(command: Command): Command {
     )
     .addOption(
       new Option(
+        '--no-client-document',
+        'register with authorization servers of MCP servers instead of pointing them to a document of this server',
+      ).env('POSTERN_NO_CLIENT_DOCUMENT'),
+    )
+    .addOption(
+      new Option(
         '--redirect-scheme <name>',
         'scheme of an application, such as myapp, that clients may be sent back to after signing in; repeatable',
       )

@@ -68,6 +68,7 @@ export async function exportLines(folder: string, secret: string, give: (line: s
       case 'signingKeys':
       case 'expiring':
       case 'grant':
+      case 'upstreamClient':
       case 'oauthClient':
       case 'started':
       case 'baseUrl':

@@ -185,6 +185,7 @@ class RecordCheck {
       case 'connectionPrivate':
       case 'expiring':
       case 'grant':
+      case 'upstreamClient':
       case 'oauthClient':
       case 'connectionsVersion':
       case 'registryVersion':

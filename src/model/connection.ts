@@ -6,6 +6,7 @@ import {
   connectionMetadataPairsMax,
   connectionNameCharsMax,
   headerValueCharsMax,
+  oauthTextCharsMax,
   urlCharsMax,
 } from '../limits.ts'
 import { ConnectionId, QualifiedName } from './names.ts'
@@ -127,6 +128,18 @@ const HttpHeaders = Type.Record(
   { additionalProperties: false, maxProperties: connectionHeadersMax, keyMessage: 'is not a header name' },
 )
 
+/** A client that was registered by hand at the authorization server of an MCP server. Never returned. */
+const GivenClient = Type.Object(
+  {
+    clientId: Type.String({ minLength: 1, maxLength: oauthTextCharsMax }),
+    clientSecret: Type.Optional(Type.String({ minLength: 1, maxLength: oauthTextCharsMax })),
+    issuer: Type.Optional(Url),
+    scope: Type.Optional(Type.String({ minLength: 1, maxLength: oauthTextCharsMax })),
+  },
+  closed,
+)
+export type GivenClient = Static<typeof GivenClient>
+
 /**
  * Body of `POST /connect/{namespace}` and `PUT /connect/{namespace}/{connectionId}`. An omitted field keeps its value.
  */
@@ -139,6 +152,7 @@ export const ConnectionWrite = Type.Object(
     headers: Type.Optional(Type.Union([HttpHeaders, Type.Null()])),
     transport: Type.Optional(Type.Literal('http')),
     mock: Type.Optional(Mock),
+    oauth: Type.Optional(Type.Union([GivenClient, Type.Null()])),
   },
   closed,
 )

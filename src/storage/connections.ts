@@ -43,6 +43,16 @@ export interface ConnectionPrivate {
   readonly server?: string
   /** Headers to send upstream, sealed, in base64url. */
   readonly headers?: string
+  /** The OAuth client that was given with the connection, sealed, in base64url. */
+  readonly oauth?: string
+  /** The tokens of somebody who has signed in, sealed, in base64url (`features/upstream-sign-in`). */
+  readonly tokens?: string
+  /** Until when one process refreshes the tokens and others wait, in milliseconds since 1970. */
+  readonly refreshUntil?: number
+  /** When a refresh that failed may be tried again, in milliseconds since 1970. */
+  readonly refreshAfter?: number
+  /** How often somebody has signed in or out. Tickets and attempts of before are void. */
+  readonly setups?: number
 }
 
 /** A stored connection and the bytes that it was read from. A later write checks that these bytes are unchanged. */

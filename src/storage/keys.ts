@@ -109,6 +109,8 @@ export const expiringRecords = key('e')
 export const expiringFrom = (expires: number): Key => key('e', timeText(expires))
 /** Unix seconds until the year 5138, as text that sorts by time. */
 const timeText = (seconds: number) => String(seconds).padStart(11, '0')
+/** A client that registered us as its client: by the hash of its issuer and our redirect URI. */
+export const upstreamClientKey = (digest: string): Key => key('d', digest)
 /** The grant of a client that signed in here (`features/authorization`). */
 export const grantKey = (grantId: string): Key => key('w', grantId)
 /** Prefix of all grants. */
@@ -198,6 +200,7 @@ export type ParsedKey =
   | { readonly kind: 'revocation'; readonly jti: string }
   | { readonly kind: 'expiring'; readonly digest: string }
   | { readonly kind: 'grant'; readonly grantId: string }
+  | { readonly kind: 'upstreamClient'; readonly digest: string }
   | { readonly kind: 'oauthClient'; readonly clientId: string }
   | { readonly kind: 'signingKeys' | 'registryVersion' | 'started' | 'baseUrl' }
   | { readonly kind: 'fixturesDigest' | 'fixturesManifest' | 'ahead' }
@@ -224,6 +227,7 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   r: (jti) => ({ kind: 'revocation', jti }),
   e: (_, digest) => ({ kind: 'expiring', digest }),
   w: (grantId) => ({ kind: 'grant', grantId }),
+  d: (digest) => ({ kind: 'upstreamClient', digest }),
   j: (clientId) => ({ kind: 'oauthClient', clientId }),
   i: (clientId) => ({ kind: 'oauthClient', clientId }),
   y: () => ({ kind: 'signingKeys' }),
@@ -284,6 +288,8 @@ export function recordName(key: Key): string {
       return `revocation of token ${parsed.jti}`
     case 'expiring':
       return `expiring record ${parsed.digest}`
+    case 'upstreamClient':
+      return `client at an authorization server ${parsed.digest}`
     case 'grant':
       return `grant ${parsed.grantId}`
     case 'oauthClient':

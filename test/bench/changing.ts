@@ -37,7 +37,7 @@ const app = createApp({
   guard,
   audit: { record: async () => {}, recordBestEffort() {} },
   rates: { mints: 0, failures: 0, writes: 0 },
-  authorization: { isOn: false, redirectSchemes: [], takesDocuments: false },
+  authorization: { isOn: false, redirectSchemes: [], hasClientDocument: true, takesDocuments: false },
   quota: { connections: Infinity, bytes: Infinity },
   upstreamTimeoutMs: 0,
   wait: async () => {},

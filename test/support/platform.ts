@@ -147,7 +147,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       record: async (event, fields) => void audited.push({ event, ...fields }),
       recordBestEffort: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
     },
-    authorization: { isOn: options.signIn ?? true, redirectSchemes: [], takesDocuments: true },
+    authorization: { isOn: options.signIn ?? true, redirectSchemes: [], hasClientDocument: true, takesDocuments: true },
     rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),

@@ -22,6 +22,8 @@ export interface AuthorizationSettings {
   readonly isOn: boolean
   /** Schemes from `--redirect-scheme`, besides those of well-known clients. */
   readonly redirectSchemes: readonly string[]
+  /** False with `--no-client-document`: postern then registers with authorization servers of upstreams. */
+  readonly hasClientDocument: boolean
   /** Whether client documents are announced: not with `--no-public-upstream`, which cannot fetch them. */
   readonly takesDocuments: boolean
 }

@@ -13,6 +13,7 @@ import type { ServerDetail } from '../../model/server.ts'
 import { decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
+import { sealGivenClient } from '../upstream-sign-in/given-client.ts'
 
 const writeShape = validatorOf(ConnectionWrite)
 
@@ -75,16 +76,18 @@ export interface Draft {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The connection to write, and the key that seals its headers. */
+/** The connection to write, and the keys that seal its private part. */
 export interface WriteTarget {
   readonly ref: ConnectionRef
   readonly headersKey: Buffer
+  /** Seals the OAuth client. */
+  readonly signInKey: Buffer
 }
 
 /** A new connection. Its URL is `mcpUrl`, or the registered server's. Throws `invalid_request`. */
 export async function draftNew(
   write: ConnectionWrite,
-  { context, ref, headersKey }: WriteTarget & { readonly context: RequestContext },
+  { context, ref, headersKey, signInKey }: WriteTarget & { readonly context: RequestContext },
   now: Date,
 ): Promise<Draft> {
   const { connectionId } = ref
@@ -107,6 +110,7 @@ export async function draftNew(
     privatePart: {
       ...(write.server !== undefined && { server: write.server }),
       ...sealHeaders(headers ?? {}, ref, headersKey),
+      ...(write.oauth && { oauth: sealGivenClient(write.oauth, ref, signInKey) }),
     },
     headers: headers ?? {},
   }
@@ -124,7 +128,11 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
  * The existing connection with the fields of the write; `server` and `mock` cannot be changed and are ignored. Throws
  * `conflict` if the URL differs. One exception: while the connection requires input, the URL's query may change.
  */
-export function draftChange(write: ConnectionWrite, before: StoredConnection, { ref, headersKey }: WriteTarget): Draft {
+export function draftChange(
+  write: ConnectionWrite,
+  before: StoredConnection,
+  { ref, headersKey, signInKey }: WriteTarget,
+): Draft {
   const { status, serverInfo: _, ...connection } = before.connection
   const { name = connection.name, metadata = connection.metadata } = write
   const mcpUrl = write.mcpUrl ?? connection.mcpUrl
@@ -132,14 +140,36 @@ export function draftChange(write: ConnectionWrite, before: StoredConnection, { 
     throw conflict('mcpUrl: cannot be changed; delete the connection or create another')
   }
   const { headers: _sealed, ...privatePart } = before.privatePart
+  const withHeaders =
+    write.headers === undefined
+      ? before.privatePart
+      : { ...privatePart, ...sealHeaders(write.headers ?? {}, ref, headersKey) }
+  const headers = write.headers ?? openHeaders(before.privatePart, ref, headersKey)
+  const isSignedOut = write.oauth !== undefined || hasAuthorization(headers)
+  const withClient = write.oauth ? { oauth: sealGivenClient(write.oauth, ref, signInKey) } : {}
   return {
     connection: { ...connection, name, metadata, mcpUrl },
-    privatePart:
-      write.headers === undefined
-        ? before.privatePart
-        : { ...privatePart, ...sealHeaders(write.headers ?? {}, ref, headersKey) },
-    headers: write.headers ?? openHeaders(before.privatePart, ref, headersKey),
+    privatePart: isSignedOut ? { ...signedOut(withHeaders, write.oauth === undefined), ...withClient } : withHeaders,
+    headers,
   }
+}
+
+/**
+ * Without tokens, which were another client's, or would contradict an authorization header of the connection. Links and
+ * sign-ins of before are void.
+ */
+function signedOut(
+  { oauth, tokens, refreshUntil: _, refreshAfter: __, ...rest }: ConnectionPrivate,
+  keepsClient: boolean,
+): ConnectionPrivate {
+  const client = keepsClient && oauth !== undefined ? { oauth } : {}
+  if (tokens === undefined && keepsClient) return { ...rest, ...client }
+  return { ...rest, ...client, setups: (rest.setups ?? 0) + 1 }
+}
+
+/** A connection that sends its own authorization header is not for anybody to sign in. */
+export function hasAuthorization(headers: Readonly<Record<string, string>>): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')
 }
 
 /** Equal but for query and fragment. */

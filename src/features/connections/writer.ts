@@ -5,6 +5,7 @@
 
 import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
+import type { SetupLinks } from '../../auth/setup-links.ts'
 import { invalidRequest, namespaceFull } from '../../errors.ts'
 import type { Connection, ConnectionWrite } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
@@ -12,7 +13,9 @@ import { connectionBytes, connectionChange, type Quota, type StoredConnection } 
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
+import { signedIn, withLinks, withTicket } from './sign-in.ts'
 
 export interface ConnectionWriter {
   /**
@@ -41,6 +44,10 @@ export interface WriterDeps {
   readonly store: Store
   readonly upstream: Upstream
   readonly headersKey: Buffer
+  readonly signInKey: Buffer
+  /** Where a person signs in to a connection’s server. */
+  readonly links: SetupLinks
+  readonly credentials: Pick<UpstreamCredentials, 'of' | 'revoke'>
   readonly quota: Quota
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -55,21 +62,22 @@ interface CommitOptions {
 }
 
 export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
-  const { authorizer, denials, audit, store, headersKey } = deps
+  const { authorizer, denials, audit, store, headersKey, signInKey, links } = deps
 
   /** A new connection that the caller may write, before its server is contacted. Throws 400, 403. */
   async function draftWritable(write: ConnectionWrite, ref: ConnectionRef, context: RequestContext): Promise<Draft> {
-    const draft = await draftNew(write, { context, ref, headersKey }, new Date(deps.now()))
+    const draft = await draftNew(write, { context, ref, headersKey, signInKey }, new Date(deps.now()))
     requireWritable(context, ref, { ...draft.connection, status: { state: 'connected' } })
     return draft
   }
 
   /** Authorizes again, then commits and audits. Throws 401, 404, 403. */
   async function commit(
-    connection: Connection,
+    probed: Connection,
     { event, ref, draft, before }: CommitOptions,
     { request }: RequestContext,
   ): Promise<Uint8Array | 'conflict'> {
+    const connection = withLinks(links, probed, ref, draft)
     const context = await authorizer.authenticate(request)
     await authorizer.requireNamespace(context, ref.namespace, 'write')
     requireWritable(context, ref, connection)
@@ -82,7 +90,11 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     }
     if (!committed.ok) return 'conflict'
     await recordWrite(event, context, ref)
-    return connectionBytes(connection)
+    // Another client or none: the tokens of the former one are worth nothing any more.
+    if (before?.privatePart.tokens !== undefined && draft.privatePart.tokens === undefined) {
+      await deps.credentials.revoke(ref, before, 'its client was changed')
+    }
+    return connectionBytes(withTicket(links, connection, ref, draft))
   }
 
   function recordWrite(event: string, { caller }: RequestContext, ref: ConnectionRef): Promise<void> {
@@ -101,19 +113,27 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
       if (!sees(context, ref, before)) await draftWritable(write, ref, context)
       authorizer.requireAccess(context, ref, before, 'write')
-      const draft = draftChange(write, before, { ref, headersKey })
+      const draft = draftChange(write, before, { ref, headersKey, signInKey })
       const { status, serverInfo } = before.connection
       const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
       requireWritable(context, ref, unchanged)
       // With other headers, or another query in the URL, the server may respond differently.
-      const needsProbe = write.headers !== undefined || draft.connection.mcpUrl !== before.connection.mcpUrl
-      const connection = needsProbe ? await withProbe(deps.upstream, draft, context) : unchanged
+      const needsProbe =
+        write.headers !== undefined || write.oauth !== undefined || draft.connection.mcpUrl !== before.connection.mcpUrl
+      const connection = needsProbe
+        ? await withProbe(
+            deps.upstream,
+            await signedIn(deps.credentials, draft, { ref, stored: before, context }),
+            context,
+          )
+        : unchanged
       return commit(connection, { event: 'connection.changed', ref, draft, before }, context)
     },
     async delete(ref, before, context) {
       const change = connectionChange(ref.namespace, ref.connectionId, before, undefined)
       if (!(await store.commit(change)).ok) return false
       await recordWrite('connection.deleted', context, ref)
+      await deps.credentials.revoke(ref, before, 'the connection was deleted')
       return true
     },
   }

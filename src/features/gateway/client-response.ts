@@ -69,13 +69,19 @@ export async function clientResponse(
   return wholeResponse(bytes, call, options)
 }
 
-function authorizationRequired({ message: { id }, connection }: UpstreamCall, { onStatus }: ClientResponseOptions) {
-  onStatus({ ...('authorizationUrl' in connection.status && connection.status), state: 'auth_required' })
-  const { authorizationUrl } = connection.status as { authorizationUrl?: string }
-  return new PlatformError('upstream_unauthorized', 'The upstream requires authorization', {
-    id,
-    ...(authorizationUrl !== undefined && { data: { authorizationUrl } }),
-  })
+function authorizationRequired(
+  { message: { id }, connection, signInUrl, isOfSignedInClient }: UpstreamCall,
+  { onStatus }: ClientResponseOptions,
+) {
+  const links = signInUrl === undefined ? connection.status : { setupUrl: signInUrl, authorizationUrl: signInUrl }
+  const { setupUrl, authorizationUrl } = links as { setupUrl?: string; authorizationUrl?: string }
+  onStatus({ state: 'auth_required', ...(setupUrl && { setupUrl }), ...(authorizationUrl && { authorizationUrl }) })
+  const options = { id, ...(authorizationUrl !== undefined && { data: { authorizationUrl } }) }
+  const message = 'The upstream requires authorization'
+  if (!isOfSignedInClient) return new PlatformError('upstream_unauthorized', message, options)
+  // A 401 would make a client that has signed in here sign in here again, in vain.
+  const rpcHeaders = { 'www-authenticate': 'Bearer realm="postern"' }
+  return new PlatformError('upstream_sign_in', message, { ...options, rpcHeaders })
 }
 
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */

@@ -30,7 +30,8 @@ export function createStatusRecorder({ store, now, log }: StatusRecorderOptions)
     record({ namespace, connectionId }, status) {
       const name = `${namespace}/${connectionId}`
       const last = written.get(name)
-      if (last !== undefined && now() - last < statusWriteIntervalMs) return
+      // Somebody must act on `auth_required`, so it is written at once.
+      if (status.state !== 'auth_required' && last !== undefined && now() - last < statusWriteIntervalMs) return
       written.set(name, now())
       writeStatus(store, namespace, connectionId, status).catch((error: unknown) =>
         log.warn('the status of a connection could not be written', { error: String(error) }),

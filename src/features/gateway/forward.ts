@@ -5,6 +5,7 @@
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { openHeaders } from '../../auth/sealed-headers.ts'
+import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import type { Holder, Shares } from '../../http/shares.ts'
@@ -14,6 +15,7 @@ import { decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import type { Mocks } from '../mocks/mocks.ts'
+import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
@@ -26,6 +28,9 @@ export interface GatewayDeps {
   readonly denials: Denials
   readonly headersKey: Buffer
   readonly proxy: UpstreamProxy
+  /** Tokens of connections that somebody has signed in. */
+  readonly credentials: UpstreamCredentials
+  readonly links: SetupLinks
   readonly sessions: Sessions
   /** Accounts for the bytes of responses in progress. */
   readonly memory: Shares
@@ -193,12 +198,17 @@ async function sendUpstream(
     throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })
   }
   const ref = { namespace, connectionId }
+  const connectionHeaders = openHeaders(privatePart, ref, deps.headersKey)
+  const credentials = await deps.credentials.of({ ref, stored, holder: caller, request })
   // The proxy restores it once only the client is waited for.
   const restoreIdleTimeout = deps.disableIdleTimeout(request)
   return deps.proxy.send({
     ref,
     connection,
-    connectionHeaders: openHeaders(privatePart, ref, deps.headersKey),
+    connectionHeaders,
+    credentials,
+    signInUrl: Object.keys(connectionHeaders).some(isAuthorization) ? undefined : deps.links.urlOf(ref),
+    isOfSignedInClient: caller.token !== undefined && caller.token.aud !== caller.token.iss,
     sessionOwner: sessionOwnerOf(call),
     holder: caller,
     message,
@@ -210,6 +220,11 @@ async function sendUpstream(
     watchAccess: (end) => deps.streams.watch(call.renew, (why) => end(endOfStream(why))),
     restoreIdleTimeout,
   })
+}
+
+/** A connection with such a header of its own is not for anybody to sign in. */
+function isAuthorization(name: string): boolean {
+  return name.toLowerCase() === 'authorization'
 }
 
 /**

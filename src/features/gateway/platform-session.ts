@@ -8,16 +8,10 @@ import { protocolVersionCharsMax } from '../../limits.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
 import { parseWork } from './filter-tools.ts'
+import type { Post } from './post.ts'
 import type { PlatformSession } from './sessions.ts'
 import { readMessages } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
-
-/** Sends a body to the call's connection, with `more` as additional headers. Rejects with UpstreamError. */
-export type Post = (
-  call: UpstreamCall,
-  body: Uint8Array | string,
-  more: Readonly<Record<string, string>>,
-) => Promise<UpstreamResponse>
 
 /** The newest revision with a handshake; a server that supports only older ones negotiates down. */
 const handshakeVersion = '2025-11-25'

@@ -11,8 +11,8 @@ import type { ConnectionStatus } from '../../model/connection.ts'
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
-import { forwardedHeaders } from './forwarded-headers.ts'
-import { discardBody, openPlatformSession, type Post } from './platform-session.ts'
+import { discardBody, openPlatformSession } from './platform-session.ts'
+import { createPost } from './post.ts'
 import type { PlatformSession, Sessions } from './sessions.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 import { sessionExpired, unusableUpstream, upstreamFailure } from './upstream-failure.ts'
@@ -50,18 +50,7 @@ type Session =
 export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onStatus }: ProxyOptions): UpstreamProxy {
   const slots = createCallSlots()
 
-  const post: Post = (call, body, more) => {
-    const { connection, holder, signal, via } = call
-    return upstream.send({
-      url: connection.mcpUrl ?? '',
-      headers: forwardedHeaders(call, more),
-      body,
-      timeoutMs,
-      holder,
-      via,
-      ...(signal !== undefined && { signal }),
-    })
-  }
+  const post = createPost(upstream, timeoutMs)
 
   function platformSession(call: UpstreamCall): Promise<PlatformSession> {
     return sessions.platform(call.holder.keyId, call.sessionOwner, () => openPlatformSession(call, post, turns))

@@ -4,12 +4,19 @@ import type { ConnectionRef } from '../../auth/authorize.ts'
 import type { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../http/shares.ts'
 import type { Connection } from '../../model/connection.ts'
+import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './stream.ts'
 
 export interface UpstreamCall {
   readonly ref: ConnectionRef
   readonly connection: Connection
+  /** The token of somebody who has signed in to the server; undefined if nobody has. */
+  readonly credentials: Credentials | undefined
+  /** Where a person signs in to the server; undefined if the connection sends an authorization header of its own. */
+  readonly signInUrl: string | undefined
+  /** Whether the caller is a client that signed in here, with a token for this connection alone. */
+  readonly isOfSignedInClient: boolean
   /** The headers stored with the connection, decrypted. */
   readonly connectionHeaders: Readonly<Record<string, string>>
   /** Identifies the owner of a session; see `sessionOwnerOf` in forward.ts. */

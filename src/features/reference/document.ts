@@ -79,6 +79,7 @@ type DocumentedId = Exclude<
 >
 /** OAuth's own operations: RFCs describe them, and clients find them by the documents among them. */
 type OAuthId =
+  | 'clientDocument'
   | 'protectedResource'
   | 'authorizationServer'
   | 'authorizationServerOfPath'

@@ -17,7 +17,7 @@ import { connection } from './world.ts'
 
 const headersKey = seed('headers key')
 const ref = { namespace: 'acme', connectionId: 'one' }
-const target: WriteTarget = { ref, headersKey }
+const target: WriteTarget = { ref, headersKey, signInKey: seed('sign-in key') }
 const url = 'https://a.example.com/mcp'
 
 describe('a write', () => {

@@ -29,6 +29,7 @@ const descriptionOf = (id: OperationId) => described.find(({ operationId }) => o
 /** Pages for people, OAuth's own operations, and the document itself. */
 const notDescribed: readonly OperationId[] = [
   ...operationEntries.flatMap(([id, { errors }]) => (errors === 'page' ? [id] : [])),
+  'clientDocument',
   'protectedResource',
   'authorizationServer',
   'authorizationServerOfPath',

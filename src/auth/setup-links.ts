@@ -1,0 +1,44 @@
+/**
+ * The links that are given for connections which need a sign-in or input: `{base}/connect/NAMESPACE/ID/setup`. With a
+ * ticket, who opens one needs no key (sign-in contract, 1.1).
+ */
+
+import { setupTicketSeconds } from '../limits.ts'
+import type { ConnectionPrivate } from '../storage/connections.ts'
+import type { ConnectionRef } from './authorize.ts'
+import { openSealed, seal } from './secrets.ts'
+
+/** What a ticket is bound to: the connection as it was made, until somebody has signed in or out. */
+export interface SetupOf {
+  readonly ref: ConnectionRef
+  readonly createdAt: string
+  readonly privatePart: Pick<ConnectionPrivate, 'setups'>
+}
+
+export interface SetupLinks {
+  /** Without a ticket. */
+  urlOf(ref: ConnectionRef): string
+  urlWithTicket(connection: SetupOf): string
+  /** Whether a ticket is good for this connection, now. */
+  isTicket(ticket: string, connection: SetupOf): boolean
+}
+
+/** `signInKey`: see `Secrets`. `now`: milliseconds since 1970. */
+export function createSetupLinks(baseUrl: string, signInKey: Buffer, now: () => number): SetupLinks {
+  const base = baseUrl.replace(/\/$/, '')
+  const urlOf = ({ namespace, connectionId }: ConnectionRef) => `${base}/connect/${namespace}/${connectionId}/setup`
+  const place = ({ ref, createdAt, privatePart: { setups = 0 } }: SetupOf) =>
+    `ticket ${ref.namespace}/${ref.connectionId} ${createdAt} ${setups}`
+  return {
+    urlOf,
+    urlWithTicket(connection) {
+      const expires = Math.floor(now() / 1000) + setupTicketSeconds
+      const ticket = seal(signInKey, String(expires), place(connection)).toString('base64url')
+      return `${urlOf(connection.ref)}?ticket=${ticket}`
+    },
+    isTicket(ticket, connection) {
+      const expires = openSealed(signInKey, Buffer.from(ticket, 'base64url'), place(connection))
+      return expires !== undefined && Number(expires) > now() / 1000
+    },
+  }
+}

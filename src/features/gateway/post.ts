@@ -1,0 +1,48 @@
+/** Sends a body to a connection's server, with its headers and the token of somebody who has signed in. */
+
+import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
+import type { Credentials } from '../upstream-sign-in/credentials.ts'
+import { forwardedHeaders } from './forwarded-headers.ts'
+import type { UpstreamCall } from './upstream-call.ts'
+
+/** Sends a body to the call's connection, with `more` as additional headers. Rejects with UpstreamError. */
+export type Post = (
+  call: UpstreamCall,
+  body: Uint8Array | string,
+  more: Readonly<Record<string, string>>,
+) => Promise<UpstreamResponse>
+
+type Body = Parameters<Post>[1]
+type HeadersToAdd = Parameters<Post>[2]
+
+/** `timeoutMs`: until the response head must have arrived. */
+export function createPost(upstream: Upstream, timeoutMs: number): Post {
+  function sendWith(call: UpstreamCall, credentials: Credentials | undefined, body: Body, more: HeadersToAdd) {
+    const { connection, holder, signal, via } = call
+    const headers = forwardedHeaders(call, more)
+    if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
+    return upstream.send({
+      url: connection.mcpUrl ?? '',
+      headers,
+      body,
+      timeoutMs,
+      holder,
+      via,
+      ...(signal !== undefined && { signal }),
+    })
+  }
+
+  /**
+   * A 401 did nothing, so with a renewed token the message is sent once more: the one exception to "never twice". After
+   * another 401 the token is dropped.
+   */
+  return async (call, body, more) => {
+    const response = await sendWith(call, call.credentials, body, more)
+    if (response.status !== 401) return response
+    const renewed = await call.credentials?.renew()
+    if (renewed === undefined) return response
+    const second = await sendWith(call, renewed, body, more)
+    if (second.status === 401) await renewed.refused()
+    return second
+  }
+}

@@ -1,0 +1,156 @@
+/** Begins a sign-in: finds the authorization server and the client, and remembers what must come back. */
+
+import { createHash, randomBytes } from 'node:crypto'
+import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
+import type { ConnectionRef } from '../../auth/authorize.ts'
+import { cookieOf } from '../../auth/browser-sessions.ts'
+import type { ExpiringRecords } from '../../auth/expiring-records.ts'
+import { openHeaders } from '../../auth/sealed-headers.ts'
+import { conflict } from '../../errors.ts'
+import { attemptSeconds } from '../../limits.ts'
+import type { GivenClient } from '../../model/connection.ts'
+import type { StoredConnection } from '../../storage/connections.ts'
+import type { Store } from '../../storage/store.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
+import { type Discovered, discover, type ServerMetadata } from './discovery.ts'
+import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { clientPage, continuePage } from './setup-pages.ts'
+
+/** What a sign-in that has begun must come back to. Found by its `state`. */
+export interface Attempt {
+  readonly ref: ConnectionRef
+  /** The connection as it was made, and how often somebody has signed in or out since. */
+  readonly createdAt: string
+  readonly setups: number
+  /** The hash of the browser's cookie. */
+  readonly browser: string
+  readonly verifier: string
+  readonly server: ServerMetadata
+  readonly client: UpstreamClient
+  readonly resource: string
+  readonly scope?: string
+  /** Who began it, if by a session. */
+  readonly userId?: string
+  readonly keyId?: string
+}
+
+export interface BeginDeps extends Omit<ClientOptions, 'store'> {
+  readonly store: Store
+  readonly upstream: Upstream
+  readonly records: ExpiringRecords
+  readonly headersKey: Buffer
+}
+
+/** Who may set a connection up: the holder of a ticket, or of a browser session. */
+export interface Visit {
+  readonly ref: ConnectionRef
+  readonly stored: StoredConnection
+  /** The page's own URL, ticket included. */
+  readonly action: string
+  readonly formToken: string
+  readonly by: { readonly userId?: string; readonly keyId?: string }
+}
+
+const browserCookie = 'postern-signin'
+
+/** The connection's own headers. Throws `conflict` for one that nobody can sign in. */
+export function headersOf(
+  { headersKey }: Pick<BeginDeps, 'headersKey'>,
+  { ref, stored }: Visit,
+): Record<string, string> {
+  const { connection, privatePart } = stored
+  if (connection.mock?.enabled === true || connection.mcpUrl === null) {
+    throw conflict('This connection has no server to sign in to')
+  }
+  const headers = openHeaders(privatePart, ref, headersKey)
+  if (Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
+    throw conflict('This connection sends an authorization header of its own: remove it to sign in here')
+  }
+  return headers
+}
+
+/**
+ * Looks everything up anew, and answers with the page that links to the authorization server. Throws SignInProblem, and
+ * `conflict`.
+ */
+export async function beginSignIn(
+  deps: BeginDeps,
+  visit: Visit,
+  request: Request,
+  given: GivenClient | undefined,
+): Promise<Response> {
+  const { store, records, base } = deps
+  const { ref, stored } = visit
+  const { connection, privatePart } = stored
+  const mcpUrl = connection.mcpUrl ?? ''
+  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
+  const found = await discover({ fetch, mcpUrl, headers: headersOf(deps, visit), issuer: given?.issuer }) // 502
+  const client = await clientFor(deps, found, given)
+  if (client === undefined) {
+    return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
+  }
+  const scope = given?.scope ?? found.scope
+  const verifier = generateRandomCodeVerifier()
+  const browser = cookieOf(request, cookieName(base)) ?? randomBytes(32).toString('base64url')
+  const attempt: Attempt = {
+    ref,
+    createdAt: connection.createdAt,
+    setups: privatePart.setups ?? 0,
+    browser: hashOf(browser),
+    verifier,
+    server: found.server,
+    client,
+    resource: found.resource,
+    ...(scope !== undefined && { scope }),
+    ...visit.by,
+  }
+  const { secret: state, entry } = records.create('attempt', attempt, attemptSeconds)
+  await store.commit({ puts: [entry], deletes: await records.expired() })
+  const url = new URL(found.server.authorization_endpoint)
+  for (const [name, value] of Object.entries({
+    response_type: 'code',
+    client_id: client.clientId,
+    redirect_uri: redirectUriOf(base),
+    code_challenge: await calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    state,
+    resource: found.resource,
+    ...(scope !== undefined && { scope }),
+  }))
+    url.searchParams.set(name, value)
+  const isSecure = base.startsWith('https:')
+  const cookie = `${cookieName(base)}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${attemptSeconds}${isSecure ? '; Secure' : ''}`
+  return continuePage(
+    { ...visit, mcpUrl, issuer: found.server.issuer, scope, host: new URL(base).host, href: url.href },
+    { 'set-cookie': cookie },
+  )
+}
+
+async function clientFor(
+  deps: BeginDeps,
+  { server }: Discovered,
+  given: GivenClient | undefined,
+): Promise<UpstreamClient | undefined> {
+  if (given === undefined) {
+    const fetch = createOAuthFetch(deps.upstream, 'Registering as a client')
+    return findClient(deps, server, fetch) // 502
+  }
+  if (given.issuer !== undefined && given.issuer.replace(/\/$/, '') !== server.issuer.replace(/\/$/, '')) {
+    throw new SignInProblem(
+      'Choosing the client',
+      `the connection’s client is for ${given.issuer}, not ${server.issuer}`,
+    )
+  }
+  const { clientId, clientSecret } = given
+  const method = methodOf(server, clientSecret !== undefined)
+  return { clientId, ...(clientSecret !== undefined && { clientSecret }), method }
+}
+
+export function cookieName(base: string): string {
+  return base.startsWith('https:') ? `__Host-${browserCookie}` : browserCookie
+}
+
+export function hashOf(cookie: string): string {
+  return createHash('sha256').update(cookie).digest('base64url')
+}

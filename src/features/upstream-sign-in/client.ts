@@ -1,0 +1,143 @@
+/** As which client postern asks an authorization server (sign-in contract, 1.4). */
+
+import { createHash } from 'node:crypto'
+import {
+  allowInsecureRequests,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  customFetch,
+  dynamicClientRegistrationRequest,
+  None,
+  processDynamicClientRegistrationResponse,
+} from 'oauth4webapi'
+import { openSealed, seal } from '../../auth/secrets.ts'
+import { isLoopback } from '../../http/guard.ts'
+import { asBuffer } from '../../storage/bytes.ts'
+import { upstreamClientKey } from '../../storage/keys.ts'
+import type { Store } from '../../storage/store.ts'
+import type { ServerMetadata } from './discovery.ts'
+import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
+
+/** A client of one issuer. */
+export interface UpstreamClient {
+  readonly clientId: string
+  readonly clientSecret?: string
+  /** How it authenticates at the token endpoint. */
+  readonly method: AuthMethod
+  /** Whether it was registered by us, and may be again. */
+  readonly isRegistered?: boolean
+}
+type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post'
+
+export interface ClientOptions {
+  readonly store: Pick<Store, 'get' | 'commit'>
+  readonly signInKey: Buffer
+  /** The base URL without a trailing slash. */
+  readonly base: string
+  /** False with `--no-client-document`. */
+  readonly hasDocument: boolean
+}
+
+export function redirectUriOf(base: string): string {
+  return `${base}/oauth/callback`
+}
+
+/** The document that describes postern as a client, for servers that take such documents. */
+export function clientDocument(base: string): object {
+  return {
+    client_id: `${base}/oauth/client.json`,
+    client_name: 'postern',
+    client_uri: base,
+    redirect_uris: [redirectUriOf(base)],
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+    application_type: 'web',
+  }
+}
+
+/** The client to use; undefined if a person must give one. Throws SignInProblem if registering fails. */
+export async function findClient(
+  options: ClientOptions,
+  server: ServerMetadata,
+  fetch: OAuthFetch,
+): Promise<UpstreamClient | undefined> {
+  const { base, hasDocument, store, signInKey } = options
+  if (server.client_id_metadata_document_supported === true && base.startsWith('https:') && hasDocument) {
+    return { clientId: `${base}/oauth/client.json`, method: 'none' }
+  }
+  if (server.registration_endpoint === undefined) return undefined
+  const key = keyOf(options, server.issuer)
+  const stored = await store.get(key)
+  const known = stored && openSealed(signInKey, asBuffer(stored), `client ${server.issuer}`)
+  if (known !== undefined) return JSON.parse(known) as UpstreamClient
+  const client = await register(base, server, fetch)
+  await store.commit({ puts: [{ key, value: seal(signInKey, JSON.stringify(client), `client ${server.issuer}`) }] })
+  return client
+}
+
+/** Forgets a client that its server no longer knows, so that the next sign-in registers again. */
+export async function forgetClient(options: ClientOptions, issuer: string): Promise<void> {
+  await options.store.commit({ deletes: [keyOf(options, issuer)], fromReserve: true })
+}
+
+function keyOf({ base }: ClientOptions, issuer: string) {
+  return upstreamClientKey(
+    createHash('sha256')
+      .update(`${issuer}\0${redirectUriOf(base)}`)
+      .digest('base64url'),
+  )
+}
+
+async function register(base: string, server: ServerMetadata, fetch: OAuthFetch): Promise<UpstreamClient> {
+  const isLocal = isLoopback(new URL(base).hostname.replace(/^\[|\]$/g, ''))
+  const metadata = {
+    client_name: 'postern',
+    client_uri: base,
+    redirect_uris: [redirectUriOf(base)],
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    application_type: isLocal ? 'native' : 'web',
+    token_endpoint_auth_method: methodOf(server, false),
+  }
+  const request = { [customFetch]: fetch as never, [allowInsecureRequests]: true }
+  const response = await dynamicClientRegistrationRequest(server, metadata, request)
+  try {
+    const made = await processDynamicClientRegistrationResponse(response)
+    const { client_id: clientId, client_secret: secret, token_endpoint_auth_method: asRegistered } = made
+    if (typeof secret !== 'string' || secret === '') return { clientId, method: 'none', isRegistered: true }
+    const method = isMethod(asRegistered) ? asRegistered : methodOf(server, true)
+    return { clientId, clientSecret: secret, method, isRegistered: true }
+  } catch (error) {
+    throw new SignInProblem('Registering as a client', `${server.issuer} refused it: ${problemOf(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+/** What an authorization server says about a failed request, shortened; never what we have sent. */
+export function problemOf(error: unknown): string {
+  const { error: code, error_description: description } = (error ?? {}) as Record<string, unknown>
+  const told = [code, description].filter((text) => typeof text === 'string').join(': ')
+  return (told === '' ? (error as Error).message : told).slice(0, 300)
+}
+
+/** The first announced method that we know; basic where none is announced. */
+export function methodOf(
+  { token_endpoint_auth_methods_supported: announced }: ServerMetadata,
+  hasSecret: boolean,
+): AuthMethod {
+  const usable = (announced ?? ['client_secret_basic']).filter(isMethod)
+  if (hasSecret) return usable.find((method) => method !== 'none') ?? 'client_secret_basic'
+  return usable.includes('none') ? 'none' : (usable[0] ?? 'client_secret_basic')
+}
+
+function isMethod(method: unknown): method is AuthMethod {
+  return method === 'none' || method === 'client_secret_basic' || method === 'client_secret_post'
+}
+
+export function authenticationOf({ clientSecret, method }: UpstreamClient): ClientAuth {
+  if (clientSecret === undefined || method === 'none') return None()
+  return method === 'client_secret_post' ? ClientSecretPost(clientSecret) : ClientSecretBasic(clientSecret)
+}

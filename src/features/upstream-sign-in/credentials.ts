@@ -1,0 +1,86 @@
+/**
+ * The token for a call through a connection that somebody has signed in: refreshed ahead of its end and after a 401
+ * (sign-in contract, 1.6).
+ */
+
+import type { ConnectionRef } from '../../auth/authorize.ts'
+import { PlatformError } from '../../errors.ts'
+import { refreshAheadMs } from '../../limits.ts'
+import { findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { type CredentialsCall, createRefresh } from './refresh.ts'
+import { type CredentialsDeps, createStoredTokens } from './stored-tokens.ts'
+import type { UpstreamTokens } from './tokens.ts'
+
+export interface Credentials {
+  readonly accessToken: string
+  /** Called after a 401: other credentials, or undefined if nobody is signed in any more. Throws `upstream_error`. */
+  renew(): Promise<Credentials | undefined>
+  /** Called after another 401: the tokens are dropped, and somebody must sign in. */
+  refused(): Promise<void>
+}
+
+export interface UpstreamCredentials {
+  /** Undefined if nobody has signed in. Throws `upstream_error` if an expired token cannot be refreshed right now. */
+  of(call: CredentialsCall): Promise<Credentials | undefined>
+  /** Revokes the tokens of a record that was deleted or replaced, in the background. */
+  revoke(ref: ConnectionRef, stored: StoredConnection, reason: string): Promise<void>
+  /** Drops the tokens of a connection and revokes them in the background. False if nobody had signed in. */
+  signOut(ref: ConnectionRef, reason: string): Promise<boolean>
+}
+
+export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCredentials {
+  const { store, audit, now } = deps
+  const tokensIn = createStoredTokens(deps)
+  const refresh = createRefresh(deps, tokensIn)
+
+  function credentials(call: CredentialsCall, { accessToken }: UpstreamTokens): Credentials {
+    return {
+      accessToken,
+      async renew() {
+        const next = await refresh(call, accessToken)
+        return next && credentials(call, next)
+      },
+      async refused() {
+        await tokensIn.drop(call.ref, accessToken, 'the server refuses its token')
+      },
+    }
+  }
+
+  return {
+    async of(call) {
+      const tokens = tokensIn.of(call.ref, call.stored)
+      if (tokens === undefined) return undefined
+      if (!isDue(tokens, now())) return credentials(call, tokens)
+      try {
+        const next = await refresh(call, tokens.accessToken)
+        return next && credentials(call, next)
+      } catch (error) {
+        // What is still good may be used, although it cannot be refreshed right now.
+        if (error instanceof PlatformError && (tokens.expiresAt ?? 0) > now()) return credentials(call, tokens)
+        throw error
+      }
+    },
+    async revoke(ref, stored, reason) {
+      const tokens = tokensIn.of(ref, stored)
+      if (tokens === undefined) return
+      tokensIn.revokeLater(tokens)
+      await audit.record('upstream.signed_out', { ...ref, reason })
+    },
+    async signOut(ref, reason) {
+      for (;;) {
+        const stored = await findConnection(store, ref.namespace, ref.connectionId)
+        const tokens = stored && tokensIn.of(ref, stored)
+        if (tokens === undefined) return false
+        if (!(await tokensIn.drop(ref, tokens.accessToken, reason))) continue
+        tokensIn.revokeLater(tokens)
+        return true
+      }
+    },
+  }
+}
+
+/** Whether to refresh ahead: with less than a minute left, or than half of a shorter life. */
+function isDue({ obtainedAt, expiresAt }: UpstreamTokens, now: number): boolean {
+  if (expiresAt === undefined) return false
+  return expiresAt - now < Math.min(refreshAheadMs, (expiresAt - obtainedAt) / 2)
+}

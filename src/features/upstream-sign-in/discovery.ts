@@ -1,0 +1,167 @@
+/** Finds the authorization server of an MCP server (MCP, authorization; RFC 9728, RFC 8414). */
+
+import { type Static, Type } from '@sinclair/typebox'
+import type { AuthorizationServer } from 'oauth4webapi'
+import { oauthUrlCharsMax } from '../../limits.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { version } from '../../version.ts'
+import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
+
+export interface Discovered {
+  /** The `resource` of all requests, to the letter. */
+  readonly resource: string
+  readonly server: ServerMetadata
+  /** The scope that the server's challenge asks for, or else all that it supports; undefined for none. */
+  readonly scope: string | undefined
+}
+
+const Text = Type.String({ maxLength: oauthUrlCharsMax })
+const Texts = Type.Array(Type.String({ maxLength: 1000 }), { maxItems: 1000 })
+
+const ResourceMetadata = Type.Object({
+  resource: Text,
+  authorization_servers: Type.Optional(Type.Array(Text)),
+  scopes_supported: Type.Optional(Texts),
+})
+const resourceShape = validatorOf(ResourceMetadata)
+
+/** What is used of a server's metadata. */
+const ServerMetadata = Type.Object({
+  issuer: Text,
+  authorization_endpoint: Text,
+  token_endpoint: Text,
+  registration_endpoint: Type.Optional(Text),
+  revocation_endpoint: Type.Optional(Text),
+  code_challenge_methods_supported: Texts,
+  token_endpoint_auth_methods_supported: Type.Optional(Texts),
+  authorization_response_iss_parameter_supported: Type.Optional(Type.Boolean()),
+  client_id_metadata_document_supported: Type.Optional(Type.Boolean()),
+})
+export type ServerMetadata = Static<typeof ServerMetadata> & AuthorizationServer
+const serverShape = validatorOf(ServerMetadata)
+
+const step = 'Finding the authorization server'
+
+export interface DiscoveryOptions {
+  readonly fetch: OAuthFetch
+  readonly mcpUrl: string
+  /** The connection's own headers, for the first request. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The issuer that the connection was given by hand. */
+  readonly issuer: string | undefined
+}
+
+/** Throws SignInProblem. */
+export async function discover({ fetch, mcpUrl, headers, issuer }: DiscoveryOptions): Promise<Discovered> {
+  const { metadataUrl, scope } = await challengeOf(fetch, mcpUrl, headers)
+  const resource = await findResource(fetch, mcpUrl, metadataUrl)
+  const chosen = issuer ?? resource?.authorization_servers?.[0] ?? new URL(mcpUrl).origin
+  const server = await findServer(fetch, chosen)
+  const supported = resource?.scopes_supported
+  return {
+    resource: resource?.resource ?? mcpUrl,
+    server,
+    scope: scope ?? (supported !== undefined && supported.length > 0 ? supported.join(' ') : undefined),
+  }
+}
+
+/** The challenge of an `initialize` without a token. */
+async function challengeOf(fetch: OAuthFetch, mcpUrl: string, headers: Readonly<Record<string, string>>) {
+  const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
+  const params = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'postern', version },
+  }
+  const response = await fetch(mcpUrl, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+  })
+  if (response.status !== 401) return { metadataUrl: undefined, scope: undefined }
+  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response)
+  return { metadataUrl: resourceMetadataUrl?.href, scope }
+}
+
+/** The document about the resource; undefined if there is none, and the server is its own authorization server. */
+async function findResource(fetch: OAuthFetch, mcpUrl: string, metadataUrl: string | undefined) {
+  const { origin, pathname } = new URL(mcpUrl)
+  const path = pathname === '/' ? '' : pathname
+  const wellKnown = `${origin}/.well-known/oauth-protected-resource`
+  const candidates = metadataUrl === undefined ? [...new Set([`${wellKnown}${path}`, wellKnown])] : [metadataUrl]
+  for (const url of candidates) {
+    const document = await readJson(fetch, url)
+    if (document === undefined) continue
+    if (!resourceShape.isValid(document)) throw new SignInProblem(step, `${url} is not the metadata of a resource`)
+    if (!covers(document.resource, mcpUrl)) {
+      throw new SignInProblem(step, `${url} is about another resource: ${document.resource}`)
+    }
+    return document
+  }
+  if (metadataUrl !== undefined) throw new SignInProblem(step, `${metadataUrl} was not found`)
+  return undefined
+}
+
+/** The MCP URL's own origin, and its path or a beginning of it up to a slash. */
+function covers(resource: string, mcpUrl: string): boolean {
+  if (!URL.canParse(resource) || resource.includes('#')) return false
+  const [given, asked] = [new URL(resource), new URL(mcpUrl)]
+  if (given.origin !== asked.origin || given.search !== '' || given.username + given.password !== '') return false
+  const prefix = given.pathname.replace(/\/$/, '')
+  return asked.pathname === given.pathname || asked.pathname === prefix || asked.pathname.startsWith(`${prefix}/`)
+}
+
+/** In the order of MCP: OAuth's document, then OpenID's, each with the path of the issuer. */
+async function findServer(fetch: OAuthFetch, issuer: string): Promise<ServerMetadata> {
+  requireSecure(issuer, step)
+  const { origin, pathname } = new URL(issuer)
+  const path = pathname.replace(/\/$/, '')
+  const candidates =
+    path === ''
+      ? [`${origin}/.well-known/oauth-authorization-server`, `${origin}/.well-known/openid-configuration`]
+      : [
+          `${origin}/.well-known/oauth-authorization-server${path}`,
+          `${origin}/.well-known/openid-configuration${path}`,
+          `${origin}${path}/.well-known/openid-configuration`,
+        ]
+  for (const url of candidates) {
+    const document = await readJson(fetch, url)
+    if (document !== undefined) return checkServer(document, issuer, url)
+  }
+  throw new SignInProblem(step, `${issuer} has no metadata of an authorization server`)
+}
+
+function checkServer(document: unknown, issuer: string, url: string): ServerMetadata {
+  // Asked about first: without it PKCE would protect nothing, and the message should say so.
+  const { code_challenge_methods_supported: methods } = (document ?? {}) as Partial<ServerMetadata>
+  if (!Array.isArray(methods) || !methods.includes('S256')) {
+    throw new SignInProblem(step, `${issuer} does not announce PKCE with S256`)
+  }
+  if (!serverShape.isValid(document))
+    throw new SignInProblem(step, `${url} is not the metadata of an authorization server`)
+  if (document.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
+    throw new SignInProblem(step, `${url} is the metadata of another issuer: ${document.issuer}`)
+  }
+  const { authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint } = document
+  for (const endpoint of [authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint]) {
+    if (endpoint !== undefined) requireSecure(endpoint, step)
+  }
+  return document as ServerMetadata
+}
+
+/** Undefined for a 4xx: there is no such document. Throws SignInProblem for anything else that is not JSON. */
+async function readJson(fetch: OAuthFetch, url: string): Promise<unknown> {
+  requireSecure(url, step)
+  const response = await fetch(url, { headers: { accept: 'application/json' } })
+  if (response.status >= 400 && response.status < 500) return undefined
+  if (response.status !== 200) throw new SignInProblem(step, `${url} answered ${response.status}`)
+  try {
+    return JSON.parse(await response.text())
+  } catch {
+    throw new SignInProblem(step, `${url} is not JSON`)
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Requests to authorization servers: over our own upstream client, so that they reach only allowed addresses, follow no
+ * redirect, and are bounded (sign-in contract, 1.9).
+ */
+
+import { PlatformError } from '../../errors.ts'
+import { isLoopback } from '../../http/guard.ts'
+import type { Holder } from '../../http/shares.ts'
+import { oauthFetchTimeoutMs, oauthResponseBytesMax } from '../../limits.ts'
+import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+
+/** The shape in which OAuth libraries take a fetch. */
+export type OAuthFetch = (
+  url: string,
+  init?: { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: unknown },
+) => Promise<Response>
+
+/** Something that the other side does wrong: 502, with the step at which it happened. */
+export class SignInProblem extends PlatformError {
+  constructor(step: string, what: string, options?: ErrorOptions) {
+    super('upstream_error', `${step}: ${what}`, options)
+  }
+}
+
+/** Rejects with SignInProblem if the request fails; `step` begins its text. */
+export function createOAuthFetch(upstream: Upstream, step: string, holder?: Holder): OAuthFetch {
+  return async (url, { method = 'GET', headers = {}, body } = {}) => {
+    requireSecure(url, step)
+    try {
+      const response = await upstream.send({
+        url,
+        method: method as 'GET',
+        headers,
+        timeoutMs: oauthFetchTimeoutMs,
+        bodyBytesMax: oauthResponseBytesMax,
+        ...(body !== undefined && body !== null && { body: String(body) }),
+        ...(holder !== undefined && { holder }),
+      })
+      return toResponse(response)
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error
+      throw new SignInProblem(step, `${new URL(url).host} cannot be reached: ${error.message}`, { cause: error })
+    }
+  }
+}
+
+/** Throws SignInProblem for a URL that is neither https nor http on this machine. */
+export function requireSecure(url: string, step: string): void {
+  if (URL.canParse(url)) {
+    const { protocol, hostname, username, password } = new URL(url)
+    const isSecure = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replace(/^\[|\]$/g, '')))
+    if (isSecure && username + password === '') return
+  }
+  throw new SignInProblem(step, 'a URL of the authorization server is not https')
+}

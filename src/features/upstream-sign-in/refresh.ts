@@ -1,0 +1,91 @@
+/**
+ * Refreshes the tokens of a connection: once for all calls that wait, in whichever process. The refresh is claimed in
+ * the store, and the new tokens are durable before anybody uses them (sign-in contract, 1.6).
+ */
+
+import type { ConnectionRef } from '../../auth/authorize.ts'
+import { PlatformError } from '../../errors.ts'
+import type { Holder } from '../../http/shares.ts'
+import { refreshClaimMs, refreshPollMs, refreshRetryMs } from '../../limits.ts'
+import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { forgetClient } from './client.ts'
+import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import type { CredentialsDeps, StoredTokens } from './stored-tokens.ts'
+import { refreshTokens, sealTokens, type UpstreamTokens } from './tokens.ts'
+
+export interface CredentialsCall {
+  readonly ref: ConnectionRef
+  readonly stored: StoredConnection
+  readonly holder: Holder
+  /** Ends a wait when its client disconnects. */
+  readonly request: Request
+}
+
+/** The tokens after those with the access token `used`; undefined if there are none any more. */
+export type RefreshTokens = (call: CredentialsCall, used: string) => Promise<UpstreamTokens | undefined>
+
+export function createRefresh(deps: CredentialsDeps, tokensIn: StoredTokens): RefreshTokens {
+  const { store, signInKey, now } = deps
+  /** Refreshes in progress in this process, by connection. */
+  const refreshing = new Map<string, Promise<UpstreamTokens | undefined>>()
+
+  /** The tokens after those with this access token. Undefined if there are none any more. */
+  async function refreshed({ ref, holder, request }: CredentialsCall, used: string) {
+    for (;;) {
+      const stored = await findConnection(store, ref.namespace, ref.connectionId)
+      const tokens = stored && tokensIn.of(ref, stored)
+      if (stored === undefined || tokens === undefined) return undefined
+      if (tokens.accessToken !== used) return tokens
+      const { refreshUntil = 0, refreshAfter = 0 } = stored.privatePart
+      if (refreshAfter > now()) throw notNow('it failed a moment ago')
+      if (refreshUntil > now()) {
+        await deps.wait(refreshPollMs, request)
+        if (request.signal.aborted) throw notNow('the client disconnected')
+        continue
+      }
+      const claim = { ...stored.privatePart, refreshUntil: now() + refreshClaimMs }
+      const { connection } = stored
+      const write = connectionChange(ref.namespace, ref.connectionId, stored, { connection, privatePart: claim })
+      if ((await store.commit(write)).ok) return refreshNow(ref, tokens, holder)
+    }
+  }
+
+  /** With the claim held. */
+  async function refreshNow(ref: ConnectionRef, tokens: UpstreamTokens, holder: Holder) {
+    const used = tokens.accessToken
+    const fetch = createOAuthFetch(deps.upstream, 'Refreshing the token', holder)
+    const result = await refreshTokens(tokens, fetch, now()).catch((error) => {
+      if (!(error instanceof SignInProblem)) throw error
+      return { kind: 'failed', why: error.message, isUnknownClient: false } as const
+    })
+    if (!('kind' in result)) {
+      const sealed = sealTokens(result, ref, signInKey)
+      const isKept = await tokensIn.change(ref, used, ({ refreshUntil: _, refreshAfter: __, ...rest }) => ({
+        privatePart: { ...rest, tokens: sealed },
+      }))
+      // Somebody has signed out or deleted the connection: nobody may use what came too late.
+      if (!isKept) tokensIn.revokeLater(result)
+      return isKept ? result : undefined
+    }
+    if (result.kind === 'failed') {
+      await tokensIn.change(ref, used, ({ refreshUntil: _, ...rest }) => ({
+        privatePart: { ...rest, refreshAfter: now() + refreshRetryMs },
+      }))
+      throw notNow(result.why)
+    }
+    if (result.isUnknownClient && tokens.client.isRegistered === true) await forgetClient(deps, tokens.server.issuer)
+    await tokensIn.drop(ref, used, result.why)
+    return undefined
+  }
+
+  return (call, used) => {
+    const name = `${call.ref.namespace}/${call.ref.connectionId} ${used}`
+    const running = refreshing.get(name) ?? refreshed(call, used).finally(() => refreshing.delete(name))
+    refreshing.set(name, running)
+    return running
+  }
+}
+
+function notNow(why: string): PlatformError {
+  return new PlatformError('upstream_error', `The upstream’s token cannot be refreshed right now: ${why}`)
+}

@@ -1,0 +1,104 @@
+/** The pages on which a person connects the server behind a connection. Foreign text stays text. */
+
+import type { ConnectionRef } from '../../auth/authorize.ts'
+import { type Html, html } from '../../http/html.ts'
+import { page } from '../../http/page.ts'
+import type { UpstreamTokens } from './tokens.ts'
+
+interface About {
+  readonly ref: ConnectionRef
+  /** Where the form goes: the page's own URL. */
+  readonly action: string
+  readonly formToken: string
+}
+
+const row = (name: string, value: string) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
+
+function rowsOf({ ref }: Pick<About, 'ref'>, ...more: readonly Html[]): Html {
+  return html`<dl>${row('Namespace', ref.namespace)}${row('Connection', ref.connectionId)}${more}</dl>`
+}
+
+function form({ action, formToken }: About, content: Html): Html {
+  return html`<form method="post" action="${action}"><input type="hidden" name="form" value="${formToken}">
+${content}</form>`
+}
+
+export function setupPage(
+  about: About & { readonly mcpUrl: string; readonly tokens: UpstreamTokens | undefined },
+): Response {
+  const { mcpUrl, tokens } = about
+  const server = row('Server', new URL(mcpUrl).host)
+  if (tokens === undefined) {
+    return page({
+      title: 'Connect this server',
+      body: html`${rowsOf(about, server)}
+<p>The next step asks the server where to sign in. You see the address before you go there.</p>
+${form(about, html`<button class="main">Go on</button>`)}`,
+    })
+  }
+  const since = new Date(tokens.obtainedAt).toISOString()
+  return page({
+    title: 'This server is connected',
+    body: html`${rowsOf(about, server, row('Signed in at', tokens.server.issuer), row('Since', since))}
+${form(about, html`<button name="end" value="1">Sign out</button>`)}`,
+  })
+}
+
+export function continuePage(
+  about: About & {
+    readonly mcpUrl: string
+    readonly issuer: string
+    readonly scope: string | undefined
+    readonly host: string
+    readonly href: string
+  },
+  headers: Readonly<Record<string, string>>,
+): Response {
+  const { mcpUrl, issuer, scope, host, href } = about
+  return page({
+    title: 'Sign in to this server',
+    body: html`${rowsOf(
+      about,
+      row('Server', mcpUrl),
+      row('You sign in at', issuer),
+      row('It is asked for', scope ?? 'what it gives without a scope'),
+      row('Then you come back to', host),
+    )}
+<p>Whoever may use this connection acts as you at that server from then on.</p>
+<p><a class="button" id="continue" href="${href}" rel="noreferrer">Go to ${new URL(href).host}</a></p>`,
+    headers,
+  })
+}
+
+export function clientPage(
+  about: About & { readonly mcpUrl: string; readonly issuer: string; readonly redirectUri: string },
+): Response {
+  const { issuer, redirectUri } = about
+  return page({
+    title: 'This server wants a registered client',
+    body: html`${rowsOf(about, row('Sign-in at', issuer), row('Redirect URI', redirectUri))}
+<p>The authorization server lets no program register itself. Register a client there with this redirect URI, and enter
+what it gives you.</p>
+${form(
+  about,
+  html`<input type="hidden" name="issuer" value="${issuer}">
+<label class="field">Client ID<input type="text" name="client_id" required autocomplete="off"></label>
+<label class="field">Client secret, if there is one<input type="password" name="client_secret" autocomplete="off"></label>
+<button class="main">Go on</button>`,
+)}`,
+  })
+}
+
+export function signedOutPage(about: About): Response {
+  return page({ title: 'Signed out', body: html`${rowsOf(about)}<p>Calls need somebody to sign in again.</p>` })
+}
+
+export function impossiblePage(about: About): Response {
+  return page({
+    title: 'Nobody can sign in here',
+    status: 409,
+    body: html`${rowsOf(about)}
+<p>This platform is reached over plain HTTP, and a sign-in would show its tokens to the network. The operator can set an
+https address with <code>--base-url</code>.</p>`,
+  })
+}

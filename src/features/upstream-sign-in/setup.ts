@@ -1,0 +1,104 @@
+/**
+ * `/connect/NAMESPACE/ID/setup`: a person signs in to the server behind a connection, or out (sign-in contract, 1.3,
+ * 1.4). Opening the page contacts nobody; its form does.
+ */
+
+import type { Authorizer } from '../../auth/authorize.ts'
+import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { SetupLinks } from '../../auth/setup-links.ts'
+import { conflict, invalidRequest, notFound } from '../../errors.ts'
+import { readForm } from '../../http/form.ts'
+import { isLoopback } from '../../http/guard.ts'
+import { redirect } from '../../http/page.ts'
+import { namesInPath, pathOf } from '../../http/path.ts'
+import { readQuery } from '../../http/query.ts'
+import type { GivenClient } from '../../model/connection.ts'
+import { isConnectionId, isSlug } from '../../model/names.ts'
+import { connectionChange, findConnection } from '../../storage/connections.ts'
+import { type BeginDeps, beginSignIn, headersOf, type Visit } from './begin.ts'
+import type { UpstreamCredentials } from './credentials.ts'
+import { openGivenClient, sealGivenClient } from './given-client.ts'
+import { impossiblePage, setupPage, signedOutPage } from './setup-pages.ts'
+import { openTokens } from './tokens.ts'
+
+export interface SetupDeps extends BeginDeps {
+  readonly authorizer: Pick<Authorizer, 'requireConnection'>
+  readonly sessions: BrowserSessions
+  readonly links: SetupLinks
+  readonly credentials: UpstreamCredentials
+}
+
+export function setupHandlers(deps: SetupDeps) {
+  const { store, authorizer, sessions, links, base } = deps
+  const isPossible = base.startsWith('https:') || isLoopback(new URL(base).hostname.replace(/^\[|\]$/g, ''))
+
+  /** The visit, or the redirect to sign in first. Throws 404 and 403. */
+  async function visitOf(request: Request): Promise<Visit | Response> {
+    const [namespace = '', connectionId = ''] = namesInPath(request.url)
+    const ref = { namespace, connectionId }
+    const isName = isSlug(namespace) && isConnectionId(connectionId)
+    const ticket = readQuery(request.url).get('ticket') // 400
+    if (ticket !== undefined && isName) {
+      const stored = await findConnection(store, namespace, connectionId)
+      if (stored !== undefined && links.isTicket(ticket, { ref, ...stored, createdAt: stored.connection.createdAt })) {
+        const action = `${links.urlOf(ref)}?ticket=${ticket}`
+        return { ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), by: {} }
+      }
+    }
+    const session = await sessions.find(request)
+    // The same for every name: who has not signed in learns nothing of what exists.
+    if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
+    if (!isName) throw notFound()
+    const { caller, registry } = session
+    const { stored } = await authorizer.requireConnection({ caller, registry, request }, 'write', ref)
+    const { userId, keyId } = caller
+    const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
+    return { ref, stored, action: links.urlOf(ref), formToken, by: { userId, keyId } }
+  }
+
+  return {
+    async setupPage(request: Request): Promise<Response> {
+      const visit = await visitOf(request) // 400, 404, 403
+      if (visit instanceof Response) return visit // 303
+      if (!isPossible) return impossiblePage(visit)
+      headersOf(deps, visit) // 409
+      const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)
+      return setupPage({ ...visit, mcpUrl: visit.stored.connection.mcpUrl ?? '', tokens })
+    },
+
+    async startSetup(request: Request): Promise<Response> {
+      const visit = await visitOf(request) // 400, 404, 403
+      if (visit instanceof Response) return visit // 303
+      if (!isPossible) return impossiblePage(visit)
+      const form = await readForm(request) // 400
+      requireFormToken(form.one('form'), visit.formToken) // 403
+      headersOf(deps, visit) // 409
+      if (form.one('end') !== undefined) {
+        await deps.credentials.signOut(visit.ref, 'by a person')
+        return signedOutPage(visit)
+      }
+      const clientId = form.one('client_id')
+      if (clientId === undefined)
+        return beginSignIn(deps, visit, request, openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey))
+      const given = readGivenClient(clientId, form.one('client_secret'), form.one('issuer')) // 400
+      await keepGivenClient(visit, given)
+      return beginSignIn(deps, visit, request, given)
+    },
+  }
+
+  /** Throws `conflict` if the connection was changed in the meantime. */
+  async function keepGivenClient({ ref, stored }: Visit, given: GivenClient): Promise<void> {
+    const { namespace, connectionId } = ref
+    const oauth = sealGivenClient(given, ref, deps.signInKey)
+    const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
+    if ((await store.commit(connectionChange(namespace, connectionId, stored, after))).ok) return
+    throw conflict('The connection was changed in the meantime: open the page again')
+  }
+}
+
+/** Throws `invalid_request`. */
+function readGivenClient(clientId: string, clientSecret = '', issuer = ''): GivenClient {
+  if (!/^[\x20-\x7e]{1,500}$/.test(clientId)) throw invalidRequest('client_id: must have 1 to 500 characters')
+  if (!/^[\x20-\x7e]{0,1000}$/.test(clientSecret)) throw invalidRequest('client_secret: has more than 1000 characters')
+  return { clientId, ...(clientSecret !== '' && { clientSecret }), ...(issuer !== '' && { issuer }) }
+}

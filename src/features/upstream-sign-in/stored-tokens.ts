@@ -1,0 +1,90 @@
+/** The tokens of a connection in its record: read, replaced as long as they are still the same, and dropped. */
+
+import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { SetupLinks } from '../../auth/setup-links.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import {
+  type ConnectionPrivate,
+  connectionChange,
+  findConnection,
+  type StoredConnection,
+} from '../../storage/connections.ts'
+import type { Store } from '../../storage/store.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+import type { ClientOptions } from './client.ts'
+import { createOAuthFetch } from './oauth-fetch.ts'
+import { openTokens, revokeTokens, type UpstreamTokens } from './tokens.ts'
+
+export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
+  readonly store: Store
+  readonly upstream: Upstream
+  readonly links: SetupLinks
+  readonly audit: Audit
+  readonly wait: (milliseconds: number, request: Request) => Promise<void>
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
+
+export interface StoredTokens {
+  /** The tokens in a record; undefined if nobody has signed in. */
+  of(ref: ConnectionRef, stored: StoredConnection): UpstreamTokens | undefined
+  /** Changes the record as long as its tokens have the access token `used`. False: it has others, or is gone. */
+  change(ref: ConnectionRef, used: string, make: (privatePart: ConnectionPrivate) => PrivateChange): Promise<boolean>
+  /** Drops the tokens: somebody must sign in again. False if they were replaced in the meantime. */
+  drop(ref: ConnectionRef, used: string, reason: string): Promise<boolean>
+  /** Revokes tokens in the background. */
+  revokeLater(tokens: UpstreamTokens): void
+}
+
+export interface PrivateChange {
+  readonly privatePart: ConnectionPrivate
+  /** Somebody must sign in again, and the state of the connection says so. */
+  readonly isOver?: boolean
+}
+
+export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
+  const { store, signInKey, links } = deps
+  /** Tokens by the record that they are sealed in. */
+  const opened = new WeakMap<StoredConnection, UpstreamTokens>()
+
+  function tokensOf(ref: ConnectionRef, stored: StoredConnection): UpstreamTokens | undefined {
+    const known = opened.get(stored)
+    if (known !== undefined) return known
+    const tokens = openTokens(stored.privatePart, ref, signInKey)
+    if (tokens !== undefined) opened.set(stored, tokens)
+    return tokens
+  }
+
+  async function change(
+    ref: ConnectionRef,
+    used: string,
+    make: (privatePart: ConnectionPrivate) => PrivateChange,
+  ): Promise<boolean> {
+    for (;;) {
+      const before = await findConnection(store, ref.namespace, ref.connectionId)
+      if (before === undefined || tokensOf(ref, before)?.accessToken !== used) return false
+      const { privatePart, isOver = false } = make(before.privatePart)
+      const setupUrl = links.urlOf(ref)
+      const connection = isOver
+        ? { ...before.connection, status: { state: 'auth_required', setupUrl, authorizationUrl: setupUrl } as const }
+        : before.connection
+      const write = connectionChange(ref.namespace, ref.connectionId, before, { connection, privatePart })
+      if ((await store.commit({ ...write, fromReserve: true })).ok) return true
+    }
+  }
+
+  async function drop(ref: ConnectionRef, used: string, reason: string): Promise<boolean> {
+    const isDropped = await change(ref, used, ({ tokens: _, refreshUntil: __, refreshAfter: ___, ...rest }) => ({
+      privatePart: { ...rest, setups: (rest.setups ?? 0) + 1 },
+      isOver: true,
+    }))
+    if (isDropped) await deps.audit.record('upstream.signed_out', { ...ref, reason })
+    return isDropped
+  }
+
+  function revokeLater(tokens: UpstreamTokens): void {
+    void revokeTokens(tokens, createOAuthFetch(deps.upstream, 'Revoking the token')).catch(() => {})
+  }
+
+  return { of: tokensOf, change, drop, revokeLater }
+}

@@ -1,0 +1,163 @@
+/** The tokens of a connection that somebody has signed in: how they are kept, exchanged, refreshed and revoked. */
+
+import {
+  allowInsecureRequests,
+  authorizationCodeGrantRequest,
+  customFetch,
+  processRefreshTokenResponse,
+  refreshTokenGrantRequest,
+  revocationRequest,
+  validateAuthResponse,
+} from 'oauth4webapi'
+import type { ConnectionRef } from '../../auth/authorize.ts'
+import { openSealed, seal } from '../../auth/secrets.ts'
+import type { ConnectionPrivate } from '../../storage/connections.ts'
+import { authenticationOf, problemOf, type UpstreamClient } from './client.ts'
+import type { ServerMetadata } from './discovery.ts'
+import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
+
+export interface UpstreamTokens {
+  readonly accessToken: string
+  readonly refreshToken?: string
+  /** Milliseconds since 1970, of the response and of the expiry; without an expiry the token is good until a 401. */
+  readonly obtainedAt: number
+  readonly expiresAt?: number
+  readonly client: UpstreamClient
+  readonly server: ServerMetadata
+  readonly resource: string
+  readonly scope?: string
+}
+
+const placeOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId} tokens`
+
+export function sealTokens(tokens: UpstreamTokens, ref: ConnectionRef, key: Buffer): string {
+  return seal(key, JSON.stringify(tokens), placeOf(ref)).toString('base64url')
+}
+
+/** Undefined if nobody has signed in. Throws Error for tokens that were sealed elsewhere. */
+export function openTokens(
+  { tokens }: Pick<ConnectionPrivate, 'tokens'>,
+  ref: ConnectionRef,
+  key: Buffer,
+): UpstreamTokens | undefined {
+  if (tokens === undefined) return undefined
+  const text = openSealed(key, Buffer.from(tokens, 'base64url'), placeOf(ref))
+  if (text === undefined) throw new Error('the tokens of a connection were sealed with another secret')
+  return JSON.parse(text) as UpstreamTokens
+}
+
+/** What a code is exchanged with. */
+export interface CodeExchange {
+  readonly server: ServerMetadata
+  readonly client: UpstreamClient
+  readonly resource: string
+  readonly redirectUri: string
+  readonly verifier: string
+  readonly scope?: string | undefined
+}
+
+/** Throws SignInProblem. `parameters`: the query of the callback, whose `state` and `iss` were checked. */
+export async function exchangeCode(
+  { server, client, resource, redirectUri, verifier, scope }: CodeExchange,
+  parameters: URLSearchParams,
+  fetch: OAuthFetch,
+  now: number,
+): Promise<UpstreamTokens> {
+  const step = 'Exchanging the code'
+  const as = { client_id: client.clientId }
+  const checked = validateAuthResponse(server, as, parameters, parameters.get('state') ?? '')
+  const response = await authorizationCodeGrantRequest(
+    server,
+    as,
+    authenticationOf(client),
+    checked,
+    redirectUri,
+    verifier,
+    { [customFetch]: fetch as never, [allowInsecureRequests]: true, additionalParameters: { resource } },
+  )
+  const answer = await readTokens(server, client, response).catch((error) => {
+    throw new SignInProblem(step, `${server.issuer} refused it: ${problemOf(error)}`, { cause: error })
+  })
+  return { ...answer, ...timesOf(answer, now), client, server, resource, ...(scope !== undefined && { scope }) }
+}
+
+/** Why no new tokens came: `ended` means that they never will; `failed`, that they may later. */
+export type RefreshFailure = {
+  readonly kind: 'ended' | 'failed'
+  readonly why: string
+  readonly isUnknownClient: boolean
+}
+
+/** New tokens, or why there are none. Rejects with SignInProblem if the server cannot be reached. */
+export async function refreshTokens(
+  tokens: UpstreamTokens,
+  fetch: OAuthFetch,
+  now: number,
+): Promise<UpstreamTokens | RefreshFailure> {
+  const { server, client, resource, refreshToken } = tokens
+  if (refreshToken === undefined) return { kind: 'ended', why: 'there is no refresh token', isUnknownClient: false }
+  const as = { client_id: client.clientId }
+  const response = await refreshTokenGrantRequest(server, as, authenticationOf(client), refreshToken, {
+    [customFetch]: fetch as never,
+    [allowInsecureRequests]: true,
+    additionalParameters: { resource },
+  })
+  try {
+    const answer = await readTokens(server, client, response)
+    const { expiresAt: _, ...kept } = tokens
+    // Without a new refresh token the old one stays. An expiry that is not told is unknown.
+    return { ...kept, ...answer, ...timesOf(answer, now) }
+  } catch (error) {
+    const { error: code } = (error ?? {}) as { error?: unknown }
+    const isEnd = code === 'invalid_grant' || code === 'invalid_client'
+    return { kind: isEnd ? 'ended' : 'failed', why: problemOf(error), isUnknownClient: code === 'invalid_client' }
+  }
+}
+
+/** Revokes the refresh token, or else the access token. Best effort: nobody waits for it. */
+export async function revokeTokens({ server, client, refreshToken, accessToken }: UpstreamTokens, fetch: OAuthFetch) {
+  if (server.revocation_endpoint === undefined) return
+  const as = { client_id: client.clientId }
+  await revocationRequest(server, as, authenticationOf(client), refreshToken ?? accessToken, {
+    [customFetch]: fetch as never,
+    [allowInsecureRequests]: true,
+    additionalParameters: { token_type_hint: refreshToken === undefined ? 'access_token' : 'refresh_token' },
+  })
+}
+
+interface TokenAnswer {
+  readonly accessToken: string
+  readonly refreshToken?: string
+  readonly expiresIn?: number
+}
+
+async function readTokens(server: ServerMetadata, client: UpstreamClient, response: Response): Promise<TokenAnswer> {
+  const answer = await processRefreshTokenResponse(
+    server,
+    { client_id: client.clientId },
+    await withoutIdToken(response),
+  )
+  if (answer.token_type !== 'bearer') throw new Error(`its token is of the type ${answer.token_type}, not Bearer`)
+  return {
+    accessToken: answer.access_token,
+    ...(answer.refresh_token !== undefined && { refreshToken: answer.refresh_token }),
+    ...(answer.expires_in !== undefined && { expiresIn: answer.expires_in }),
+  }
+}
+
+/** We do not ask who the user is, so an ID token is not read, and one that is wrong spoils nothing. */
+async function withoutIdToken(response: Response): Promise<Response> {
+  if (response.status !== 200) return response
+  const text = await response.text()
+  const { headers } = response
+  try {
+    const { id_token: _, ...answer } = JSON.parse(text) as Record<string, unknown>
+    return Response.json(answer, { headers })
+  } catch {
+    return new Response(text, { headers })
+  }
+}
+
+function timesOf({ expiresIn }: TokenAnswer, now: number) {
+  return { obtainedAt: now, ...(expiresIn !== undefined && { expiresAt: now + expiresIn * 1000 }) }
+}

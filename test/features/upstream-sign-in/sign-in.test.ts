@@ -1,0 +1,677 @@
+/** Signing in to the server behind a connection (sign-in contract, section 1), in process. */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { attemptSeconds, refreshClaimMs, refreshRetryMs, setupTicketSeconds } from '../../../src/limits.ts'
+import { connections, prefixRange, privates } from '../../../src/storage/keys.ts'
+import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
+import { issuer as base, createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import { createServers, issuer, mcpUrl, redirectUri, type Servers } from './world.ts'
+
+let servers: Servers
+let platform: TestPlatform
+
+beforeEach(async () => {
+  servers = createServers()
+  platform = await createTestPlatform({ upstream: servers.upstream })
+})
+
+const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+type Answered = { status: { state: string; setupUrl?: string; authorizationUrl?: string } } & Record<string, unknown>
+
+async function put(body: object = { mcpUrl }, id = 'guarded'): Promise<Answered> {
+  const response = await platform.fetch(`/connect/ada/${id}`, { method: 'PUT', headers, body: JSON.stringify(body) })
+  return (await response.json()) as Answered
+}
+const read = async () => (await (await platform.fetch('/connect/ada/guarded', { headers })).json()) as Answered
+const pathIn = (url: string | undefined) => (url ?? 'none').slice(base.length)
+const setupPath = '/connect/ada/guarded/setup'
+
+interface Begun {
+  readonly status: number
+  readonly page: string
+  readonly cookie: string
+  /** The authorization endpoint, as the page links to it. */
+  readonly url: URL
+}
+
+/** Opens the setup page at this path, and sends its form. */
+async function begin(path: string, cookie = '', fields: Record<string, string> = {}): Promise<Begun> {
+  const { form = '' } = fieldsOf(await (await platform.fetch(path, { headers: { cookie } })).text())
+  const response = await post(platform, path, { form, ...fields }, cookie)
+  const page = await response.text()
+  const href = /id="continue" href="([^"]*)"/.exec(page)?.[1]?.replaceAll('&amp;', '&') ?? 'none:'
+  return { status: response.status, page, cookie: cookieIn(response), url: new URL(href) }
+}
+
+const comeBack = (query: URLSearchParams | string, cookie: string) =>
+  platform.fetch(`/oauth/callback?${query}`, { headers: { cookie } })
+
+/** The whole way, with the ticket of a new connection. */
+async function signIn(body: object = { mcpUrl }): Promise<Response> {
+  const made = await put(body)
+  const begun = await begin(pathIn(made.status.setupUrl))
+  return comeBack(servers.authorize(begun.url), begun.cookie)
+}
+
+async function call(credential: string = sampleKeys.ada) {
+  const response = await platform.fetch('/connect/ada/guarded/mcp', {
+    method: 'POST',
+    headers: { ...headers, authorization: `Bearer ${credential}` },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a', arguments: {} } }),
+  })
+  return { status: response.status, text: await response.text(), challenge: response.headers.get('www-authenticate') }
+}
+
+describe('a connection whose server wants a sign-in', () => {
+  test('has links to set it up: with a ticket in the answer that made it, bare elsewhere', async () => {
+    const made = await put()
+    expect(made.status.state).toBe('auth_required')
+    expect(made.status.setupUrl).toStartWith(`${base}${setupPath}?ticket=`)
+    expect(made.status.authorizationUrl).toBe(made.status.setupUrl as string)
+    expect((await read()).status).toEqual({
+      state: 'auth_required',
+      setupUrl: `${base}${setupPath}`,
+      authorizationUrl: `${base}${setupPath}`,
+    })
+    expect(await call()).toMatchObject({
+      status: 401,
+      text: expect.stringContaining(`"data":{"authorizationUrl":"${base}${setupPath}"}`),
+    })
+  })
+
+  test('is signed in by a person with the ticket alone, and then called with the token', async () => {
+    const made = await put()
+    const path = pathIn(made.status.setupUrl)
+    const opened = await (await platform.fetch(path)).text()
+    for (const text of ['<dd>ada</dd>', '<dd>guarded</dd>', '<dd>mcp.example.com</dd>']) expect(opened).toContain(text)
+    const before = servers.seen.length
+    await platform.fetch(path)
+    expect(servers.seen.length).toBe(before)
+    const begun = await begin(path)
+    for (const text of [mcpUrl, issuer, 'read write', 'localhost:8787']) expect(begun.page).toContain(text)
+    const { searchParams } = begun.url
+    expect(begun.url.href).toStartWith(`${issuer}/authorize?`)
+    expect(Object.fromEntries(searchParams)).toMatchObject({
+      response_type: 'code',
+      client_id: 'client-1',
+      redirect_uri: redirectUri,
+      code_challenge_method: 'S256',
+      resource: mcpUrl,
+      scope: 'read write',
+    })
+    expect(servers.registered).toEqual([
+      {
+        client_name: 'postern',
+        client_uri: base,
+        redirect_uris: [redirectUri],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+        application_type: 'native',
+        token_endpoint_auth_method: 'none',
+      },
+    ])
+    const back = await comeBack(servers.authorize(begun.url), begun.cookie)
+    expect([back.status, back.headers.get('location')]).toEqual([303, `${base}/oauth/done`])
+    expect((await platform.fetch('/oauth/done')).status).toBe(200)
+    expect(await read()).toMatchObject({ status: { state: 'connected' }, serverInfo: { name: 'guarded' } })
+    const called = await call()
+    expect([called.status, called.text]).toEqual([200, expect.stringContaining('done with access-secret-')])
+    expect(platform.audited).toContainEqual({
+      event: 'upstream.signed_in',
+      namespace: 'ada',
+      connectionId: 'guarded',
+      issuer,
+      userId: undefined,
+      keyId: undefined,
+    })
+  })
+
+  test('is signed in by a person with a browser session too, who may write it', async () => {
+    await put()
+    const away = await platform.fetch(setupPath)
+    expect([away.status, away.headers.get('location')]).toEqual([
+      303,
+      `${base}/signin?next=%2Fconnect%2Fada%2Fguarded%2Fsetup`,
+    ])
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    const begun = await begin(setupPath, session)
+    const back = await comeBack(servers.authorize(begun.url), begun.cookie)
+    expect(back.status).toBe(303)
+    const page = await (await platform.fetch(setupPath, { headers: { cookie: session } })).text()
+    expect(page).toContain('This server is connected')
+    expect(page).toContain(issuer)
+    const stranger = cookieIn(await post(platform, '/signin', { key: sampleKeys.priya }))
+    expect((await platform.fetch(setupPath, { headers: { cookie: stranger } })).status).toBe(404)
+  })
+
+  test('answers alike without ticket and session, whatever exists', async () => {
+    await put()
+    for (const path of [setupPath, '/connect/nowhere/none/setup', `${setupPath}?ticket=x`]) {
+      expect((await platform.fetch(path)).status).toBe(303)
+    }
+  })
+
+  test('is not for anybody to sign in where it sends an authorization header of its own', async () => {
+    const made = await put({ mcpUrl, headers: { Authorization: 'Bearer own' } })
+    expect(made.status).toEqual({ state: 'auth_required' })
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    expect((await platform.fetch(setupPath, { headers: { cookie: session } })).status).toBe(409)
+  })
+
+  test('cannot be signed in over plain HTTP, and the page says why', async () => {
+    platform = await createTestPlatform({ upstream: servers.upstream, issuer: 'http://mcp.internal' })
+    const made = await put()
+    const page = await platform.fetch((made.status.setupUrl ?? '').slice('http://mcp.internal'.length))
+    expect([page.status, await page.text()]).toEqual([409, expect.stringContaining('--base-url')])
+  })
+})
+
+describe('a ticket', () => {
+  test('is good for an hour, for its connection as it was made, until somebody has signed in', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    const isGood = async (at = path) => (await platform.fetch(at)).status === 200
+    expect(await isGood(path.replace('guarded', 'other'))).toBe(false)
+    platform.now += setupTicketSeconds * 1000 - 1000
+    expect(await isGood()).toBe(true)
+    platform.now += 1000
+    expect(await isGood()).toBe(false)
+    expect(await isGood(pathIn((await put()).status.setupUrl))).toBe(true)
+  })
+
+  test('is void once it was used', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    const begun = await begin(path)
+    await comeBack(servers.authorize(begun.url), begun.cookie)
+    expect((await platform.fetch(path)).status).toBe(303)
+  })
+
+  test('is void for another connection of the same name', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    await platform.fetch('/connect/ada/guarded', { method: 'DELETE', headers })
+    platform.now += 1000
+    await put()
+    expect((await platform.fetch(path)).status).toBe(303)
+  })
+})
+
+describe('a callback is refused, asks for no token, and shows nothing of itself', () => {
+  const rows: Record<
+    string,
+    (query: URLSearchParams, begun: Begun) => { query?: URLSearchParams | string; cookie?: string }
+  > = {
+    'without a state': (query) => {
+      query.delete('state')
+      return { query }
+    },
+    'with another state': (query) => {
+      query.set('state', `${query.get('state')}x`)
+      return { query }
+    },
+    'without the cookie': () => ({ cookie: '' }),
+    'with another cookie': () => ({ cookie: 'postern-signin=other' }),
+    'with a parameter that is given twice': (query) => ({ query: `${query}&code=<other>` }),
+    'from another issuer': (query) => {
+      query.set('iss', 'https://evil.example.com')
+      return { query }
+    },
+    'from the issuer in other letters': (query) => {
+      query.set('iss', `${issuer}/`)
+      return { query }
+    },
+    'without the issuer that was announced': (query) => {
+      query.delete('iss')
+      return { query }
+    },
+    'from another issuer with an error': (query) => {
+      query.set('iss', 'https://evil.example.com')
+      query.set('error', 'shown?')
+      return { query }
+    },
+  }
+  for (const [what, change] of Object.entries(rows)) {
+    test(what, async () => {
+      const begun = await begin(pathIn((await put()).status.setupUrl))
+      const good = servers.authorize(begun.url)
+      const { query = good, cookie = begun.cookie } = change(new URLSearchParams(good), begun)
+      const refused = await comeBack(query, cookie)
+      const text = await refused.text()
+      expect([refused.status, servers.forms.length, (await read()).status.state]).toEqual([400, 0, 'auth_required'])
+      for (const shown of ['shown?', 'evil', '<other>', 'code-']) expect(text).not.toContain(shown)
+      // The attempt of the right browser is still good.
+      expect((await comeBack(good, begun.cookie)).status).toBe(303)
+    })
+  }
+
+  test('a second time, late, or once the connection has changed', async () => {
+    const begun = await begin(pathIn((await put()).status.setupUrl))
+    const query = servers.authorize(begun.url)
+    expect((await comeBack(query, begun.cookie)).status).toBe(303)
+    expect((await comeBack(query, begun.cookie)).status).toBe(400)
+    await put({ oauth: null })
+    const late = await begin(pathIn((await put({ headers: {} })).status.setupUrl))
+    platform.now += attemptSeconds * 1000
+    expect((await comeBack(servers.authorize(late.url), late.cookie)).status).toBe(400)
+    const moved = await begin(pathIn((await put({ headers: {} })).status.setupUrl))
+    await put({ oauth: { clientId: 'other' } })
+    expect((await comeBack(servers.authorize(moved.url), moved.cookie)).status).toBe(400)
+  })
+
+  test('an error of the authorization server is shown as text', async () => {
+    const begun = await begin(pathIn((await put()).status.setupUrl))
+    const query = servers.authorize(begun.url)
+    query.delete('code')
+    query.set('error', 'access_denied')
+    query.set('error_description', '<script>no</script>')
+    const back = await comeBack(query, begun.cookie)
+    const text = await back.text()
+    expect([back.status, text.includes('access_denied'), text.includes('<script>')]).toEqual([400, true, false])
+    expect(servers.forms).toEqual([])
+  })
+})
+
+describe('what the other side does wrong is 502, and says at which step', () => {
+  const setup = async () => begin(pathIn((await put()).status.setupUrl))
+  const rows: Record<string, [change: () => void, text: string]> = {
+    'no PKCE': [() => delete servers.metadata['code_challenge_methods_supported'], 'PKCE'],
+    'PKCE without S256': [() => (servers.metadata['code_challenge_methods_supported'] = ['plain']), 'PKCE'],
+    'another issuer in its metadata': [
+      () => (servers.metadata['issuer'] = 'https://evil.example.com'),
+      'another issuer',
+    ],
+    'no metadata': [
+      () => (servers.instead[`${issuer}/.well-known/oauth-authorization-server`] = () => ({ status: 404 })),
+      'no metadata',
+    ],
+    'metadata that is not JSON': [
+      () => (servers.instead[`${issuer}/.well-known/oauth-authorization-server`] = () => ({ body: '<html>' })),
+      'not JSON',
+    ],
+    'an error in place of metadata': [
+      () => (servers.instead[`${issuer}/.well-known/oauth-authorization-server`] = () => ({ status: 500 })),
+      'answered 500',
+    ],
+    'a script as authorization endpoint': [
+      () => (servers.metadata['authorization_endpoint'] = 'javascript:alert(1)'),
+      'not https',
+    ],
+    'a plain token endpoint': [() => (servers.metadata['token_endpoint'] = 'http://as.example.com/token'), 'not https'],
+    'a plain issuer': [() => (servers.resource['authorization_servers'] = ['http://as.example.com']), 'not https'],
+    'a server that is down': [
+      () => (servers.resource['authorization_servers'] = ['https://down.example.com']),
+      'cannot be reached',
+    ],
+    'a document about another resource': [
+      () => (servers.resource['resource'] = 'https://mcp.example.com/other'),
+      'another resource',
+    ],
+    'a document about another host': [
+      () => (servers.resource['resource'] = 'https://evil.example.com/team/mcp'),
+      'another resource',
+    ],
+    'a registration that is refused': [
+      () =>
+        (servers.instead[`${issuer}/register`] = () => ({ status: 400, json: { error: 'invalid_client_metadata' } })),
+      'Registering as a client',
+    ],
+  }
+  for (const [what, [change, text]] of Object.entries(rows)) {
+    test(what, async () => {
+      change()
+      const begun = await setup()
+      expect([begun.status, begun.page]).toEqual([502, expect.stringContaining(text)])
+      expect(begun.page).not.toContain('id="continue"')
+    })
+  }
+
+  const answers: Record<string, object> = {
+    'another type of token': { access_token: 'x', token_type: 'dpop' },
+    'no token': { token_type: 'Bearer' },
+    'an error': { error: 'invalid_grant' },
+  }
+  for (const [what, json] of Object.entries(answers)) {
+    test(`for the code: ${what}`, async () => {
+      servers.instead[`${issuer}/token`] = () => ({ status: 'error' in json ? 400 : 200, json })
+      const back = await signIn()
+      expect([back.status, await back.text()]).toEqual([502, expect.stringContaining('Exchanging the code')])
+      expect((await read()).status.state).toBe('auth_required')
+    })
+  }
+
+  test('a token that the server refuses is dropped', async () => {
+    servers.good.has = () => false
+    const back = await signIn()
+    expect([back.status, await back.text()]).toEqual([502, expect.stringContaining('Greeting the server')])
+    expect((await call()).status).toBe(401)
+  })
+})
+
+describe('discovery', () => {
+  test('asks where the challenge points, and for the scope that it names', async () => {
+    const where = 'https://mcp.example.com/somewhere'
+    servers.challenge = `Bearer resource_metadata="${where}", scope="files:read"`
+    servers.instead[where] = () => ({
+      json: { resource: 'https://mcp.example.com/team', authorization_servers: [issuer] },
+    })
+    const { url } = await begin(pathIn((await put()).status.setupUrl))
+    expect([url.searchParams.get('scope'), url.searchParams.get('resource')]).toEqual([
+      'files:read',
+      'https://mcp.example.com/team',
+    ])
+    expect(servers.seen.some((one) => one.includes('.well-known/oauth-protected-resource'))).toBe(false)
+  })
+
+  test('goes to the root where the path has no document, and to the server itself where there is none', async () => {
+    delete servers.instead['x']
+    servers.instead['https://mcp.example.com/.well-known/oauth-protected-resource/team/mcp'] = () => ({ status: 404 })
+    servers.instead['https://mcp.example.com/.well-known/oauth-authorization-server'] = () => ({
+      json: { ...servers.metadata, issuer: 'https://mcp.example.com' },
+    })
+    const { url } = await begin(pathIn((await put()).status.setupUrl))
+    expect(url.searchParams.get('resource')).toBe(mcpUrl)
+    const asked = servers.seen.filter((one) => one.includes('.well-known'))
+    expect(asked).toEqual([
+      'GET https://mcp.example.com/.well-known/oauth-protected-resource/team/mcp',
+      'GET https://mcp.example.com/.well-known/oauth-protected-resource',
+      'GET https://mcp.example.com/.well-known/oauth-authorization-server',
+    ])
+  })
+
+  test('tries OAuth’s document, then OpenID’s, with the path of the issuer', async () => {
+    servers.resource['authorization_servers'] = [`${issuer}/tenant`]
+    const begun = await begin(pathIn((await put()).status.setupUrl))
+    expect(begun.status).toBe(502)
+    expect(servers.seen.filter((one) => one.includes('as.example.com'))).toEqual([
+      `GET ${issuer}/.well-known/oauth-authorization-server/tenant`,
+      `GET ${issuer}/.well-known/openid-configuration/tenant`,
+      `GET ${issuer}/tenant/.well-known/openid-configuration`,
+    ])
+  })
+})
+
+describe('the client', () => {
+  test('is registered once for an issuer, and again after the server has forgotten it', async () => {
+    await signIn()
+    await put({ mcpUrl }, 'second')
+    const second = pathIn((await put({ mcpUrl, headers: {} }, 'second')).status.setupUrl)
+    const begun = await begin(second)
+    expect([servers.registered.length, begun.url.searchParams.get('client_id')]).toEqual([1, 'client-1'])
+    servers.instead[`${issuer}/token`] = () => ({ status: 401, json: { error: 'invalid_client' } })
+    servers.good.clear()
+    expect((await call()).status).toBe(401)
+    const again = await begin(pathIn((await put({ headers: {} })).status.setupUrl))
+    expect([servers.registered.length, again.url.searchParams.get('client_id')]).toEqual([2, 'client-2'])
+  })
+
+  test('that was given with the connection is used, with its secret as the server wants it', async () => {
+    servers.metadata['token_endpoint_auth_methods_supported'] = ['client_secret_basic', 'client_secret_post']
+    const oauth = { clientId: 'my:client', clientSecret: 'a b/%', scope: 'only' }
+    const back = await signIn({ mcpUrl, oauth })
+    expect(back.status).toBe(303)
+    const [{ authorization, form } = { authorization: '', form: new URLSearchParams() }] = servers.forms
+    // Form-encoded first (RFC 6749, 2.3.1).
+    expect(authorization).toBe(`Basic ${btoa('my%3Aclient:a+b%2F%25')}`)
+    expect(form.get('client_secret')).toBe(null)
+    expect(servers.registered).toEqual([])
+    expect(JSON.stringify(await read())).not.toContain('my:client')
+  })
+
+  test('that was given for another issuer is refused', async () => {
+    const oauth = { clientId: 'mine', issuer: 'https://other.example.com' }
+    servers.instead['https://other.example.com/.well-known/oauth-authorization-server'] = () => ({
+      json: { ...servers.metadata, issuer: 'https://other.example.com/x' },
+    })
+    expect((await begin(pathIn((await put({ mcpUrl, oauth })).status.setupUrl))).status).toBe(502)
+  })
+
+  test('is asked for where none can be had, kept, and used', async () => {
+    delete servers.metadata['registration_endpoint']
+    const path = pathIn((await put()).status.setupUrl)
+    const asked = await begin(path)
+    expect([asked.status, asked.page]).toEqual([200, expect.stringContaining(redirectUri)])
+    const begun = await begin(path, '', { client_id: 'by-hand', client_secret: 's', issuer })
+    expect(begun.url.searchParams.get('client_id')).toBe('by-hand')
+    expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(303)
+  })
+
+  test('is our document where the server takes such, and we have https', async () => {
+    servers.metadata['client_id_metadata_document_supported'] = true
+    platform = await createTestPlatform({ upstream: servers.upstream, issuer: 'https://mcp.corp.example' })
+    const made = await put()
+    const begun = await begin((made.status.setupUrl ?? '').slice('https://mcp.corp.example'.length))
+    const clientId = begun.url.searchParams.get('client_id')
+    expect(clientId).toBe('https://mcp.corp.example/oauth/client.json')
+    expect(await (await platform.fetch('/oauth/client.json')).json()).toMatchObject({
+      client_id: clientId,
+      client_name: 'postern',
+      redirect_uris: ['https://mcp.corp.example/oauth/callback'],
+    })
+    expect(servers.registered).toEqual([])
+  })
+})
+
+describe('a token', () => {
+  const refreshes = () => servers.forms.filter(({ form }) => form.get('grant_type') === 'refresh_token')
+
+  test('is refreshed with less than a minute left, once for all that wait', async () => {
+    await signIn()
+    platform.now += 3_600_000 - 60_000
+    expect((await call()).status).toBe(200)
+    expect(refreshes()).toHaveLength(0)
+    platform.now += 1
+    const calls = await Promise.all(Array.from({ length: 200 }, () => call()))
+    expect(new Set(calls.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(refreshes().map(({ form }) => [form.get('resource'), form.get('client_id')])).toEqual([[mcpUrl, 'client-1']])
+  })
+
+  test('is refreshed in one of two processes that share a store', async () => {
+    await signIn()
+    const other = await createTestPlatform({ upstream: servers.upstream, store: platform.store })
+    platform.now += 3_600_000
+    other.now = platform.now
+    platform.whileWaiting = async () => {
+      platform.now += 10
+    }
+    other.whileWaiting = platform.whileWaiting
+    const [mine, theirs] = [platform, other]
+    const calls = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => {
+        platform = index % 2 === 0 ? mine : theirs
+        return call()
+      }),
+    )
+    expect(new Set(calls.map(({ status }) => status))).toEqual(new Set([200]))
+    expect(refreshes()).toHaveLength(1)
+  })
+
+  test('of a short life is refreshed at its half; one without an end at a 401', async () => {
+    servers.expiresIn = 40
+    await signIn()
+    platform.now += 20_000
+    await call()
+    expect(refreshes()).toHaveLength(0)
+    platform.now += 1
+    await call()
+    expect(refreshes()).toHaveLength(1)
+    servers.expiresIn = undefined
+    platform.now += 40_000
+    await call()
+    platform.now += 1_000_000_000
+    await call()
+    expect(refreshes()).toHaveLength(2)
+    servers.good.clear()
+    expect((await call()).status).toBe(200)
+    expect(refreshes()).toHaveLength(3)
+  })
+
+  test('keeps its refresh token where no new one comes', async () => {
+    servers.refreshes = 'lasting'
+    await signIn()
+    for (let i = 0; i < 3; i += 1) {
+      platform.now += 3_600_000
+      expect((await call()).status).toBe(200)
+    }
+    expect(new Set(refreshes().map(({ form }) => form.get('refresh_token'))).size).toBe(1)
+  })
+
+  const ends: Record<string, () => void> = {
+    'the grant was revoked': () =>
+      (servers.instead[`${issuer}/token`] = () => ({ status: 400, json: { error: 'invalid_grant' } })),
+    'the client is unknown': () =>
+      (servers.instead[`${issuer}/token`] = () => ({ status: 401, json: { error: 'invalid_client' } })),
+    'the new token is refused too': () => {
+      servers.good.has = () => false
+    },
+  }
+  for (const [what, change] of Object.entries(ends)) {
+    test(`is dropped when ${what}: the caller is told where to sign in, at once`, async () => {
+      await signIn()
+      servers.good.clear()
+      change()
+      const refused = await call()
+      expect([refused.status, refused.text]).toEqual([
+        401,
+        expect.stringContaining(`"authorizationUrl":"${base}${setupPath}"`),
+      ])
+      expect((await read()).status.state).toBe('auth_required')
+      servers.tokensSeen.length = 0
+      expect((await call()).status).toBe(401)
+      expect(servers.tokensSeen).not.toContain(expect.any(String))
+      expect(platform.audited.some(({ event }) => event === 'upstream.signed_out')).toBe(true)
+    })
+  }
+
+  test('without a refresh token is dropped at a 401', async () => {
+    servers.refreshes = 'none'
+    await signIn()
+    servers.good.clear()
+    expect((await call()).status).toBe(401)
+    expect((await read()).status.state).toBe('auth_required')
+  })
+
+  const failures: Record<string, () => void> = {
+    'the authorization server is down': () => (servers.instead[`${issuer}/token`] = () => ({ status: 503 })),
+    'it says that there were too many requests': () =>
+      (servers.instead[`${issuer}/token`] = () => ({ status: 429, json: { error: 'slow_down' } })),
+  }
+  for (const [what, change] of Object.entries(failures)) {
+    test(`stays when ${what}; the next try is five seconds later`, async () => {
+      await signIn()
+      platform.now += 3_600_000
+      let tries = 0
+      change()
+      const broken = servers.instead[`${issuer}/token`]
+      servers.instead[`${issuer}/token`] = (request) => {
+        tries += 1
+        return broken?.(request) ?? {}
+      }
+      expect((await call()).status).toBe(502)
+      expect((await call()).status).toBe(502)
+      expect(tries).toBe(1)
+      platform.now += refreshRetryMs
+      expect((await call()).status).toBe(502)
+      expect(tries).toBe(2)
+      delete servers.instead[`${issuer}/token`]
+      platform.now += refreshRetryMs
+      expect((await call()).status).toBe(200)
+    })
+  }
+
+  test('that is still good is used while it cannot be refreshed', async () => {
+    await signIn()
+    platform.now += 3_600_000 - 30_000
+    servers.instead[`${issuer}/token`] = () => ({ status: 503 })
+    expect((await call()).status).toBe(200)
+  })
+
+  test('is refreshed by another one where the claim of a process was left behind', async () => {
+    await signIn()
+    platform.now += 3_600_000
+    // As after kill -9: the claim is there, and nobody refreshes.
+    let isStuck = true
+    servers.instead[`${issuer}/token`] = async () => {
+      if (isStuck) await new Promise(() => {})
+      return { status: 503 }
+    }
+    void call()
+    for (let i = 0; i < 20; i += 1) await new Promise((resolve) => setImmediate(resolve))
+    isStuck = false
+    delete servers.instead[`${issuer}/token`]
+    const other = await createTestPlatform({ upstream: servers.upstream, store: platform.store })
+    other.now = platform.now
+    let waited = 0
+    other.whileWaiting = async () => {
+      waited += 1
+      other.now += 1000
+    }
+    platform = other
+    expect((await call()).status).toBe(200)
+    expect(waited).toBe(refreshClaimMs / 1000)
+  })
+
+  test('goes to the server’s own URL only, never to another address of it, and not to the authorization server', async () => {
+    await signIn()
+    await call()
+    for (const { form, authorization } of servers.forms)
+      expect(`${form} ${authorization}`).not.toContain('access-secret')
+  })
+
+  test('is refused to a client that signed in here with a 403, so that it does not sign in here again', async () => {
+    await signIn()
+    const { token } = (await (
+      await platform.fetch('/tokens', { method: 'POST', headers: { authorization: `Bearer ${sampleKeys.ada}` } })
+    ).json()) as { token: string }
+    servers.good.has = () => false
+    expect((await call(token)).status).toBe(401)
+  })
+})
+
+describe('signing out', () => {
+  test('drops and revokes the tokens', async () => {
+    await signIn()
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    const page = await (await platform.fetch(setupPath, { headers: { cookie: session } })).text()
+    const { form = '' } = fieldsOf(page)
+    expect((await post(platform, setupPath, { end: '1' }, session)).status).toBe(403)
+    expect((await post(platform, setupPath, { form, end: '1' }, session)).status).toBe(200)
+    expect((await call()).status).toBe(401)
+    const [revoked] = servers.forms.filter(({ url }) => url.endsWith('/revoke'))
+    expect(revoked?.form.get('token')).toStartWith('refresh-secret-')
+  })
+
+  const ways: Record<string, () => Promise<unknown>> = {
+    'another client': () => put({ oauth: { clientId: 'other' } }),
+    'no client': () => put({ oauth: null }),
+    'an authorization header': () => put({ headers: { authorization: 'Bearer own' } }),
+    'a deletion': () => platform.fetch('/connect/ada/guarded', { method: 'DELETE', headers }),
+  }
+  for (const [what, act] of Object.entries(ways)) {
+    test(`comes with ${what}`, async () => {
+      await signIn()
+      await act()
+      expect(servers.forms.filter(({ url }) => url.endsWith('/revoke'))).toHaveLength(1)
+      expect(platform.audited.some(({ event }) => event === 'upstream.signed_out')).toBe(true)
+    })
+  }
+
+  test('does not come with a new name or other headers', async () => {
+    await signIn()
+    const made = await put({ name: 'New', headers: { 'x-team': 'a' } })
+    expect(made.status).toEqual({ state: 'connected' })
+    expect((await call()).status).toBe(200)
+  })
+})
+
+test('nothing of it is in the store in the clear, in the log or in the audit log', async () => {
+  await signIn({ mcpUrl, oauth: { clientId: 'client-by-hand', clientSecret: 'very-secret' } })
+  const rows = await Promise.all(
+    [connections, privates].map((prefix) => platform.store.range({ ...prefixRange(prefix), limit: 1000 })),
+  )
+  const texts = [
+    ...rows.flatMap(({ entries }) => entries.map(({ value }) => Buffer.from(value).toString())),
+    ...platform.logged,
+    JSON.stringify(platform.audited),
+  ].join('\n')
+  const secrets = ['access-secret', 'refresh-secret', 'very-secret', 'client-by-hand', 'code_verifier']
+  expect(secrets.filter((secret) => texts.includes(secret))).toEqual([])
+})
