@@ -113,6 +113,7 @@ const threatHeadings: Readonly<Record<string, string>> = {
   R: 'Requests through the gateway',
   D: 'Availability',
   F: 'Files and terminals',
+  S: 'Sign-in',
 }
 
 /** The threats of `test/threats.json`, each with its control and the files of its tests. */

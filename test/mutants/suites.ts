@@ -22,7 +22,6 @@ const folders = [
 ]
 /** The schemas that are made of the core, and published. */
 const published = ['test/tools/generate.test.ts']
-const notInProcess = ['test/policy/mutants.test.ts']
 const inProcess = ['--test-name-pattern', String.raw`^(?!.*(executable|a load that is cut off|\.md is what))`]
 
 interface Suite {
@@ -53,7 +52,7 @@ export async function openSuites(tree: Tree): Promise<Suites> {
         (name) => `test/${folder}/${name}`,
       ),
     )
-    .filter((name) => name.endsWith('.test.ts') && !notInProcess.includes(name))
+    .filter((name) => name.endsWith('.test.ts'))
     .concat(published)
     .sort()
   const all: Suite[] = []
