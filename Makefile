@@ -53,10 +53,15 @@ SLOWER := from .*(support/(executable|shared-server)|/lmdb/|/tools/)|Bun\.spawn
 unit: install ## Run the tests that need this process and memory alone: for every save
 	$(TEST) $$(grep -rLE "$(SLOWER)" --include='*.test.ts' test)
 
+# Real clients that sign in; where they cannot be installed, their tests are skipped, and the last step says so.
+.PHONY: clients
+clients:
+	-@cd test/clients && npm install --no-save --loglevel=error
+
 # What is missing on this machine is skipped; the last step says what and why, and which threats were not looked at.
 # The second run is of what the fast lane would answer, without it.
 .PHONY: test
-test: install build typecheck lint ## Check types and style, run every test, on the executable too, and a short torture
+test: install clients build typecheck lint ## Check types and style, run every test, on the executable too, and a short torture
 	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)
 	$(TEST) --reporter=junit --reporter-outfile=$(RESULTS)/tests.xml
 	POSTERN_TEST_FAST_LANE=off $(TEST) test/auth test/http test/features

@@ -1,0 +1,161 @@
+/**
+ * Real clients that know nothing but a URL: they sign in to the executable and call a tool, offline. Where a client is
+ * not installed (`test/clients`), its test is skipped.
+ */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { signInAndConsent } from '../clients/browser.ts'
+import {
+  executable,
+  run,
+  type Server,
+  startServer,
+  unlimited,
+  type Workplace,
+  workplace,
+} from '../support/executable.ts'
+import { sampleKeys } from '../support/sample.ts'
+
+const clients = resolve(import.meta.dir, '../clients')
+const mcpRemote = join(clients, 'node_modules/.bin/mcp-remote')
+const claude = join(clients, 'node_modules/@anthropic-ai/claude-code-linux-x64/claude')
+
+let place: Workplace
+let server: Server
+let endpoint = ''
+beforeAll(async () => {
+  place = workplace()
+  // Without access to the internet the documents of clients cannot be fetched, so they register.
+  server = await startServer(place, [...unlimited, '--no-public-upstream'])
+  endpoint = `${server.url}/connect/northwind/inventory-us-west/mcp`
+})
+afterAll(async () => {
+  await server.kill('SIGTERM')
+  place[Symbol.dispose]()
+})
+
+const grants = async () => (await run(place, ['grants', 'list', '--data', place.data])).stdout
+const grantOf = async (client: string) =>
+  /^(grant_\S+)/.exec((await grants()).split('\n').find((line) => line.includes(client)) ?? '')?.[1] ?? 'none'
+
+describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
+  test('gets from a URL to a call of the tools that were allowed, and no further once the grant is revoked', async () => {
+    const child = Bun.spawn(['node', mcpRemote, endpoint], {
+      cwd: place.folder,
+      env: {
+        PATH: `${noBrowser()}:${process.env['PATH']}`,
+        HOME: place.folder,
+        MCP_REMOTE_CONFIG_DIR: join(place.folder, 'remote'),
+      },
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    const told = linesOf(child.stderr)
+    const answers = linesOf(child.stdout)
+    const ask = async (id: number, method: string, params: object) => {
+      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
+      await child.stdin.flush()
+      return JSON.parse(await answers((line) => line.includes(`"id":${id}`))) as {
+        result?: object
+        error?: { message: string }
+      }
+    }
+    const greeted = ask(1, 'initialize', {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    })
+    const url = /http\S+\/oauth\/authorize\S+/.exec(await told((line) => line.includes('/oauth/authorize')))?.[0] ?? ''
+    // Before that nobody listens for the browser to come back.
+    await told((line) => line.includes('Waiting for authorization'))
+    await signInAndConsent(url, sampleKeys.ada, [
+      ['access', 'some'],
+      ['tool', 'list_low_stock'],
+    ])
+    expect(await greeted).toMatchObject({ result: { serverInfo: { name: 'northwind/inventory' } } })
+    const call = (id: number, name: string) => ask(id, 'tools/call', { name, arguments: { warehouse: 'reno' } })
+    expect(await call(2, 'list_low_stock')).toHaveProperty('result')
+    expect(await call(3, 'reserve_stock')).toMatchObject({
+      error: { message: expect.stringContaining('does not allow') },
+    })
+    expect(await run(place, ['grants', 'revoke', await grantOf('list_low_stock'), '--data', place.data])).toMatchObject(
+      { code: 0 },
+    )
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 4, method: 'ping' })}\n`)
+    await child.stdin.flush()
+    // It is sent to sign in again.
+    await told((line) => /Unauthorized|Authentication required|invalid_token|invalid_grant/i.test(line))
+    child.kill()
+    await child.exited
+    expect(await grants()).not.toContain('list_low_stock')
+  }, 60_000)
+})
+
+describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude Code', () => {
+  test('signs in by `claude mcp login`, and is connected', async () => {
+    const home = join(place.folder, 'claude-home')
+    const bin = join(place.folder, 'bin')
+    for (const folder of [home, bin]) mkdirSync(folder)
+    const browser = join(bin, 'xdg-open')
+    const script = resolve(clients, 'browser.ts')
+    writeFileSync(browser, `#!/bin/sh\nexec "${process.execPath}" "${script}" "${sampleKeys.ada}" access=all "$1"\n`)
+    chmodSync(browser, 0o755)
+    const env = {
+      PATH: `${bin}:${process.env['PATH']}`,
+      HOME: home,
+      BROWSER: browser,
+      TERM: 'xterm',
+      DISABLE_AUTOUPDATER: '1',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    }
+    const claudeRun = async (...command: string[]) => {
+      const child = Bun.spawn(command, { cwd: home, env, stdin: 'pipe', stdout: 'pipe', stderr: 'pipe' })
+      const [text] = await Promise.all([new Response(child.stdout).text(), child.exited])
+      return text
+    }
+    await claudeRun(claude, 'mcp', 'add', '--transport', 'http', 'stock', endpoint)
+    expect(await claudeRun(claude, 'mcp', 'list')).toContain('Needs authentication')
+    // It wants a terminal.
+    expect(await claudeRun('script', '-qec', `"${claude}" mcp login stock`, '/dev/null')).toContain('Authenticated')
+    expect(await claudeRun(claude, 'mcp', 'list')).toContain('Connected')
+    expect(await grants()).toContain('Claude Code')
+  }, 90_000)
+})
+
+test('the commands for grants say what there is not', async () => {
+  const none = await run(place, ['grants', 'revoke', 'grant_none', '--data', place.data])
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('see `postern grants list`')])
+  expect(existsSync(executable)).toBe(true)
+})
+
+/** A folder with a program in place of the browser of this machine. */
+function noBrowser(): string {
+  const folder = join(place.folder, 'no-browser')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'xdg-open'), '#!/bin/sh\n', { mode: 0o755 })
+  return folder
+}
+
+/** Lines of a stream: resolves with the next one that is wanted, however long it takes. */
+function linesOf(stream: ReadableStream<Uint8Array>): (isWanted: (line: string) => boolean) => Promise<string> {
+  const reader = stream.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  return async (isWanted) => {
+    for (;;) {
+      const end = text.indexOf('\n')
+      if (end >= 0) {
+        const line = text.slice(0, end)
+        text = text.slice(end + 1)
+        if (isWanted(line)) return line
+        continue
+      }
+      const { done, value } = await reader.read()
+      if (done) throw new Error('the client ended')
+      text += decoder.decode(value, { stream: true })
+    }
+  }
+}
