@@ -19,6 +19,8 @@ import operating from '../../../docs/operating.md' with { type: 'text' }
 import performance from '../../../docs/performance.md' with { type: 'text' }
 import policy from '../../../docs/policy.md' with { type: 'text' }
 import index from '../../../docs/README.md' with { type: 'text' }
+import signIn from '../../../docs/sign-in.md' with { type: 'text' }
+import signInContract from '../../../docs/sign-in-contract.md' with { type: 'text' }
 import specification from '../../../docs/specification.md' with { type: 'text' }
 import trust from '../../../docs/trust.md' with { type: 'text' }
 import upgrade from '../../../docs/upgrade.md' with { type: 'text' }
@@ -29,6 +31,7 @@ export const indexDocument: string = index
 /** Markdown by page name. A test checks that the list matches the folder. */
 export const documents: ReadonlyMap<string, string> = new Map([
   ['http-api', httpApi],
+  ['sign-in', signIn],
   ['policy', policy],
   ['mocks', mocks],
   ['fixtures', fixtures],
@@ -46,4 +49,5 @@ export const documents: ReadonlyMap<string, string> = new Map([
   ['specification', specification],
   ['contract', contract],
   ['gateway-contract', gatewayContract],
+  ['sign-in-contract', signInContract],
 ])
