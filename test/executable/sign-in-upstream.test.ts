@@ -1,0 +1,118 @@
+/**
+ * Signing in to a server that oidc-provider guards, through the executable. Where it is not installed (`test/clients`),
+ * the tests are skipped.
+ */
+
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
+import { fieldsOf } from '../support/pages.ts'
+import { sampleKeys } from '../support/sample.ts'
+
+const clients = resolve(import.meta.dir, '../clients')
+const isInstalled = existsSync(join(clients, 'node_modules/oidc-provider'))
+const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+
+/** A browser that follows redirects and keeps cookies, one jar for each origin. */
+function browser() {
+  const jars = new Map<string, Map<string, string>>()
+  return async function visit(url: string, form?: Record<string, string>): Promise<{ url: string; page: string }> {
+    let target = url
+    let body = form === undefined ? undefined : new URLSearchParams(form).toString()
+    for (let hop = 0; hop < 20; hop += 1) {
+      const { origin } = new URL(target)
+      const jar = jars.get(origin) ?? new Map<string, string>()
+      jars.set(origin, jar)
+      const response = await fetch(target, {
+        method: body === undefined ? 'GET' : 'POST',
+        redirect: 'manual',
+        headers: {
+          cookie: [...jar].map((pair) => pair.join('=')).join('; '),
+          ...(body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
+        },
+        ...(body !== undefined && { body }),
+      })
+      for (const cookie of response.headers.getSetCookie()) {
+        const [name = '', value = ''] = (cookie.split(';')[0] ?? '').split(/=(.*)/s)
+        jar.set(name, value)
+      }
+      const location = response.headers.get('location')
+      if (location === null) return { url: target, page: await response.text() }
+      target = new URL(location, target).href
+      body = undefined
+    }
+    throw new Error('too many redirects')
+  }
+}
+
+/** The servers behind, and the executable in front. */
+async function start(place: Workplace, usesOfToken: number, mode: 'register' | 'by-hand') {
+  const server = await startServer(place, [...unlimited, '--allow-upstream', '127.0.0.1'])
+  const child = Bun.spawn(['node', 'authorization-server.mjs', String(usesOfToken), mode], {
+    cwd: clients,
+    env: { PATH: process.env['PATH'] ?? '', REDIRECT_URI: `${server.url}/oauth/callback` },
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  const { value } = await child.stdout.getReader().read()
+  const { issuer, resource } = JSON.parse(Buffer.from(value ?? []).toString()) as { issuer: string; resource: string }
+  return { server, issuer, resource, [Symbol.dispose]: () => child.kill() }
+}
+
+async function signIn(url: string, issuer: string, setupUrl: string): Promise<string> {
+  const visit = browser()
+  const { form = '' } = fieldsOf((await visit(setupUrl)).page)
+  const { page } = await visit(setupUrl, { form })
+  expect(page).toContain(issuer)
+  const href = /id="continue" href="([^"]*)"/.exec(page)?.[1]?.replaceAll('&amp;', '&') ?? url
+  return (await visit(href)).url
+}
+
+describe.skipIf(!isInstalled)('a server that oidc-provider guards', () => {
+  for (const mode of ['register', 'by-hand'] as const) {
+    test(`is signed in to, called, refreshed and signed out of: ${mode}`, async () => {
+      using place = workplace()
+      // The greeting alone takes several.
+      using world = await start(place, 10, mode)
+      const { server, issuer, resource } = world
+      const oauth = { clientId: 'by:hand', clientSecret: 'a secret/with %', scope: 'read' }
+      const write = { mcpUrl: resource, ...(mode === 'by-hand' && { oauth }) }
+      const connection = `${server.url}/connect/ada/guarded`
+      const made = (await (
+        await fetch(connection, { method: 'PUT', headers, body: JSON.stringify(write) })
+      ).json()) as { status: { state: string; setupUrl: string } }
+      expect(made.status.state).toBe('auth_required')
+      expect(await signIn(server.url, issuer, made.status.setupUrl)).toBe(`${server.url}/oauth/done`)
+      const call = async () => {
+        const body = JSON.stringify({
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: { name: 'a', arguments: {} },
+        })
+        const response = await fetch(`${connection}/mcp`, { method: 'POST', headers, body })
+        const answer = (await response.json()) as { result?: { content: [{ text: string }] } }
+        return {
+          status: response.status,
+          said: JSON.parse(answer.result?.content[0].text ?? 'null') as { refreshes: number } | null,
+        }
+      }
+      expect(await call()).toMatchObject({
+        status: 200,
+        said: { user: 'grace', scope: mode === 'by-hand' ? 'read' : 'read write' },
+      })
+      // Until the token was replaced twice, each time at a 401 that nobody sees.
+      for (let replaced = 0; replaced < 2; ) {
+        const { status, said } = await call()
+        expect(status).toBe(200)
+        replaced = said?.refreshes ?? 0
+      }
+      expect((await fetch(connection, { method: 'DELETE', headers })).status).toBe(200)
+      expect(readFileSync(join(place.data, 'audit.jsonl'), 'utf8')).toMatch(
+        /upstream\.signed_in[^]*upstream\.signed_out/,
+      )
+      await server.kill('SIGTERM')
+    }, 30_000)
+  }
+})
