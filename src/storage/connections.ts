@@ -51,6 +51,8 @@ export interface ConnectionPrivate {
   readonly refreshUntil?: number
   /** When a refresh that failed may be tried again, in milliseconds since 1970. */
   readonly refreshAfter?: number
+  /** The scopes that the server wants beyond those of its token, with those: asked for at the next sign-in. */
+  readonly wantedScope?: string
   /** How often somebody has signed in or out. Tickets and attempts of before are void. */
   readonly setups?: number
 }

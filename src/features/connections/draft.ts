@@ -159,7 +159,7 @@ export function draftChange(
  * sign-ins of before are void.
  */
 function signedOut(
-  { oauth, tokens, refreshUntil: _, refreshAfter: __, ...rest }: ConnectionPrivate,
+  { oauth, tokens, refreshUntil: _, refreshAfter: __, wantedScope: ___, ...rest }: ConnectionPrivate,
   keepsClient: boolean,
 ): ConnectionPrivate {
   const client = keepsClient && oauth !== undefined ? { oauth } : {}

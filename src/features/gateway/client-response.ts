@@ -12,6 +12,7 @@ import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parseResponse } from './filter-tools.ts'
 import { once } from './once.ts'
 import { discardBody } from './platform-session.ts'
+import { wantedScope } from './post.ts'
 import { errorsAsMessages, messageEvent, relayStream, streamInPieces } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts'
@@ -51,6 +52,11 @@ export async function clientResponse(
   const { status, body } = response
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
   if (status === 401) throw authorizationRequired(call, options)
+  // With the token of somebody who has signed in: that person must allow more.
+  if (call.credentials !== undefined && (await wantedScope(response)) !== undefined) {
+    discardBody(response)
+    throw authorizationRequired(call, options)
+  }
   if (encoding !== 'identity') {
     throw unusableUpstream('sent a compressed response although none was requested', message)
   }

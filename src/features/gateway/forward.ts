@@ -207,6 +207,7 @@ async function sendUpstream(
     connection,
     connectionHeaders,
     credentials,
+    isScopeWanted: privatePart.wantedScope !== undefined,
     signInUrl: Object.keys(connectionHeaders).some(isAuthorization) ? undefined : deps.links.urlOf(ref),
     isOfSignedInClient: caller.token !== undefined && caller.token.aud !== caller.token.iss,
     sessionOwner: sessionOwnerOf(call),

@@ -38,6 +38,8 @@ export function createPost(upstream: Upstream, timeoutMs: number): Post {
    */
   return async (call, body, more) => {
     const response = await sendWith(call, call.credentials, body, more)
+    const wanted = await wantedScope(response)
+    if (wanted !== undefined) await call.credentials?.wants(wanted)
     if (response.status !== 401) return response
     const renewed = await call.credentials?.renew()
     if (renewed === undefined) return response
@@ -45,4 +47,14 @@ export function createPost(upstream: Upstream, timeoutMs: number): Post {
     if (second.status === 401) await renewed.refused()
     return second
   }
+}
+
+/** The scopes that a 403 asks for (MCP, step-up authorization); undefined for any other response. */
+export async function wantedScope({ status, headers }: UpstreamResponse): Promise<string | undefined> {
+  const { 'www-authenticate': challenge } = headers
+  if (status !== 403 || challenge === undefined) return undefined
+  const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
+  const response = new Response(null, { status, headers: { 'www-authenticate': challenge } })
+  const { error, scope = '' } = extractWWWAuthenticateParams(response)
+  return error === 'insufficient_scope' ? scope : undefined
 }

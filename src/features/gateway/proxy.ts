@@ -109,7 +109,10 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
         const { 'mcp-protocol-version': protocolVersion } = received.headers
         if (protocolVersion !== undefined) response.headers.set('mcp-protocol-version', protocolVersion)
         if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
-        if (call.connection.status.state !== 'connected' && response.ok) onStatus(call.ref, { state: 'connected' })
+        const { isScopeWanted, connection } = call
+        if (connection.status.state !== 'connected' && response.ok && !isScopeWanted) {
+          onStatus(call.ref, { state: 'connected' })
+        }
         return response
       } catch (thrown) {
         throw upstreamFailure(thrown, call, onStatus)

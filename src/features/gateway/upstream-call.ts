@@ -13,6 +13,8 @@ export interface UpstreamCall {
   readonly connection: Connection
   /** The token of somebody who has signed in to the server; undefined if nobody has. */
   readonly credentials: Credentials | undefined
+  /** Whether the server wants more scopes than its token has: then the connection stays `auth_required`. */
+  readonly isScopeWanted: boolean
   /** Where a person signs in to the server; undefined if the connection sends an authorization header of its own. */
   readonly signInUrl: string | undefined
   /** Whether the caller is a client that signed in here, with a token for this connection alone. */

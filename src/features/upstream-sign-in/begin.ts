@@ -90,7 +90,7 @@ export async function beginSignIn(
   if (client === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
   }
-  const scope = given?.scope ?? found.scope
+  const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
   const verifier = generateRandomCodeVerifier()
   const browser = cookieOf(request, cookieName(base)) ?? randomBytes(32).toString('base64url')
   const attempt: Attempt = {

@@ -86,7 +86,7 @@ export function callbackHandlers(deps: CallbackDeps) {
     const { ref, setups } = attempt
     for (;;) {
       const before = await connectionOf(attempt)
-      const { refreshUntil: _, refreshAfter: __, ...rest } = before.privatePart
+      const { refreshUntil: _, refreshAfter: __, wantedScope: ___, ...rest } = before.privatePart
       const after = {
         connection: { ...before.connection, status, ...(serverInfo && { serverInfo }) },
         privatePart: { ...rest, tokens: sealTokens(tokens, ref, signInKey), setups: setups + 1 },

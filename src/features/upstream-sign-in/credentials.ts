@@ -15,6 +15,8 @@ export interface Credentials {
   readonly accessToken: string
   /** Called after a 401: other credentials, or undefined if nobody is signed in any more. Throws `upstream_error`. */
   renew(): Promise<Credentials | undefined>
+  /** Called after a 403 for more scopes: they are asked for when somebody signs in anew. The token stays in use. */
+  wants(scope: string): Promise<void>
   /** Called after another 401: the tokens are dropped, and somebody must sign in. */
   refused(): Promise<void>
 }
@@ -39,6 +41,9 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
       async renew() {
         const next = await refresh(call, accessToken)
         return next && credentials(call, next)
+      },
+      async wants(scope) {
+        await tokensIn.wants(call.ref, accessToken, scope)
       },
       async refused() {
         await tokensIn.drop(call.ref, accessToken, 'the server refuses its token')

@@ -24,9 +24,14 @@ ${content}</form>`
 }
 
 export function setupPage(
-  about: About & { readonly mcpUrl: string; readonly tokens: UpstreamTokens | undefined },
+  about: About & {
+    readonly mcpUrl: string
+    readonly tokens: UpstreamTokens | undefined
+    /** Scopes that the server wants besides those of its token. */
+    readonly wantedScope: string | undefined
+  },
 ): Response {
-  const { mcpUrl, tokens } = about
+  const { mcpUrl, tokens, wantedScope } = about
   const server = row('Server', new URL(mcpUrl).host)
   if (tokens === undefined) {
     return page({
@@ -38,9 +43,14 @@ ${form(about, html`<button class="main">Go on</button>`)}`,
   }
   const since = new Date(tokens.obtainedAt).toISOString()
   return page({
-    title: 'This server is connected',
+    title: wantedScope === undefined ? 'This server is connected' : 'This server wants more access',
     body: html`${rowsOf(about, server, row('Signed in at', tokens.server.issuer), row('Since', since))}
-${form(about, html`<button name="end" value="1">Sign out</button>`)}`,
+${wantedScope !== undefined && html`<p class="warning">A call was refused. The server wants: ${wantedScope}</p>`}
+${form(
+  about,
+  html`<button${wantedScope !== undefined && html` class="main"`}>Sign in again</button>
+<button name="end" value="1">Sign out</button>`,
+)}`,
   })
 }
 

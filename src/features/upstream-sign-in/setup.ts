@@ -63,7 +63,8 @@ export function setupHandlers(deps: SetupDeps) {
       if (!isPossible) return impossiblePage(visit)
       headersOf(deps, visit) // 409
       const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)
-      return setupPage({ ...visit, mcpUrl: visit.stored.connection.mcpUrl ?? '', tokens })
+      const { connection, privatePart } = visit.stored
+      return setupPage({ ...visit, mcpUrl: connection.mcpUrl ?? '', tokens, wantedScope: privatePart.wantedScope })
     },
 
     async startSetup(request: Request): Promise<Response> {

@@ -2,6 +2,7 @@
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
+import { oauthTextCharsMax } from '../../limits.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import {
   type ConnectionPrivate,
@@ -32,6 +33,8 @@ export interface StoredTokens {
   change(ref: ConnectionRef, used: string, make: (privatePart: ConnectionPrivate) => PrivateChange): Promise<boolean>
   /** Drops the tokens: somebody must sign in again. False if they were replaced in the meantime. */
   drop(ref: ConnectionRef, used: string, reason: string): Promise<boolean>
+  /** Notes scopes that the server wants besides those of the token with the access token `used`. */
+  wants(ref: ConnectionRef, used: string, scope: string): Promise<void>
   /** Revokes tokens in the background. */
   revokeLater(tokens: UpstreamTokens): void
 }
@@ -74,10 +77,14 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
   }
 
   async function drop(ref: ConnectionRef, used: string, reason: string): Promise<boolean> {
-    const isDropped = await change(ref, used, ({ tokens: _, refreshUntil: __, refreshAfter: ___, ...rest }) => ({
-      privatePart: { ...rest, setups: (rest.setups ?? 0) + 1 },
-      isOver: true,
-    }))
+    const isDropped = await change(
+      ref,
+      used,
+      ({ tokens: _, refreshUntil: __, refreshAfter: ___, wantedScope: ____, ...rest }) => ({
+        privatePart: { ...rest, setups: (rest.setups ?? 0) + 1 },
+        isOver: true,
+      }),
+    )
     if (isDropped) await deps.audit.record('upstream.signed_out', { ...ref, reason })
     return isDropped
   }
@@ -86,5 +93,14 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
     void revokeTokens(tokens, createOAuthFetch(deps.upstream, 'Revoking the token')).catch(() => {})
   }
 
-  return { of: tokensOf, change, drop, revokeLater }
+  async function wants(ref: ConnectionRef, used: string, scope: string): Promise<void> {
+    await change(ref, used, (privatePart) => {
+      const former = openTokens(privatePart, ref, signInKey)?.scope
+      const all = [former, privatePart.wantedScope, scope].flatMap((scopes) => scopes?.split(' ') ?? [])
+      const wantedScope = [...new Set(all.filter((one) => one !== ''))].join(' ').slice(0, oauthTextCharsMax)
+      return { privatePart: { ...privatePart, wantedScope }, isOver: true }
+    })
+  }
+
+  return { of: tokensOf, change, drop, wants, revokeLater }
 }

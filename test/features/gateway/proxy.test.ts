@@ -123,6 +123,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       connection: connection('one'),
       connectionHeaders: {},
       credentials: undefined,
+      isScopeWanted: false,
       signInUrl: undefined,
       isOfSignedInClient: false,
       sessionOwner: 'one',

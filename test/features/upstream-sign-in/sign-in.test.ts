@@ -626,6 +626,35 @@ describe('a token', () => {
   })
 })
 
+test('a server that wants more scopes has them asked for at the next sign-in; its token stays in use', async () => {
+  await signIn()
+  const challenge = 'Bearer error="insufficient_scope", scope="admin write"'
+  servers.instead[mcpUrl] = () => ({ status: 403, headers: { 'www-authenticate': challenge }, json: { error: 'no' } })
+  const refused = await call()
+  expect([refused.status, refused.text]).toEqual([
+    401,
+    expect.stringContaining(`"authorizationUrl":"${base}${setupPath}"`),
+  ])
+  expect((await read()).status.state).toBe('auth_required')
+  delete servers.instead[mcpUrl]
+  expect((await call()).status).toBe(200)
+  expect((await read()).status.state).toBe('auth_required')
+  const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+  const opened = await (await platform.fetch(setupPath, { headers: { cookie: session } })).text()
+  expect(opened).toContain('The server wants: read write admin')
+  const begun = await begin(setupPath, session)
+  expect(begun.url.searchParams.get('scope')).toBe('read write admin')
+  expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(303)
+  expect((await read()).status.state).toBe('connected')
+})
+
+test('a 403 without that challenge is the server’s own error', async () => {
+  await signIn()
+  servers.instead[mcpUrl] = () => ({ status: 403, json: { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } } })
+  expect(await call()).toMatchObject({ status: 403, text: expect.stringContaining('"message":"no"') })
+  expect((await read()).status.state).toBe('connected')
+})
+
 describe('signing out', () => {
   test('drops and revokes the tokens', async () => {
     await signIn()
