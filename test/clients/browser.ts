@@ -41,6 +41,38 @@ function actionOf(page: string): string {
   return (/action="([^"]*)"/.exec(page)?.[1] ?? '').replaceAll('&amp;', '&')
 }
 
+/** A browser that follows redirects and keeps cookies, one jar for each origin. */
+export function browser() {
+  const jars = new Map<string, Map<string, string>>()
+  return async function visit(url: string, form?: Record<string, string>): Promise<{ url: string; page: string }> {
+    let target = url
+    let body = form === undefined ? undefined : new URLSearchParams(form).toString()
+    for (let hop = 0; hop < 20; hop += 1) {
+      const { origin } = new URL(target)
+      const jar = jars.get(origin) ?? new Map<string, string>()
+      jars.set(origin, jar)
+      const response = await fetch(target, {
+        method: body === undefined ? 'GET' : 'POST',
+        redirect: 'manual',
+        headers: {
+          cookie: [...jar].map((pair) => pair.join('=')).join('; '),
+          ...(body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
+        },
+        ...(body !== undefined && { body }),
+      })
+      for (const cookie of response.headers.getSetCookie()) {
+        const [name = '', value = ''] = (cookie.split(';')[0] ?? '').split(/=(.*)/s)
+        jar.set(name, value)
+      }
+      const location = response.headers.get('location')
+      if (location === null) return { url: target, page: await response.text() }
+      target = new URL(location, target).href
+      body = undefined
+    }
+    throw new Error('too many redirects')
+  }
+}
+
 if (import.meta.main) {
   const [key = '', ...rest] = process.argv.slice(2)
   const url = rest.pop() ?? ''

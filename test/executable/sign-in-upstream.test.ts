@@ -6,6 +6,7 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { browser } from '../clients/browser.ts'
 import { startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
 import { fieldsOf } from '../support/pages.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -13,38 +14,6 @@ import { sampleKeys } from '../support/sample.ts'
 const clients = resolve(import.meta.dir, '../clients')
 const isInstalled = existsSync(join(clients, 'node_modules/oidc-provider'))
 const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
-
-/** A browser that follows redirects and keeps cookies, one jar for each origin. */
-function browser() {
-  const jars = new Map<string, Map<string, string>>()
-  return async function visit(url: string, form?: Record<string, string>): Promise<{ url: string; page: string }> {
-    let target = url
-    let body = form === undefined ? undefined : new URLSearchParams(form).toString()
-    for (let hop = 0; hop < 20; hop += 1) {
-      const { origin } = new URL(target)
-      const jar = jars.get(origin) ?? new Map<string, string>()
-      jars.set(origin, jar)
-      const response = await fetch(target, {
-        method: body === undefined ? 'GET' : 'POST',
-        redirect: 'manual',
-        headers: {
-          cookie: [...jar].map((pair) => pair.join('=')).join('; '),
-          ...(body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
-        },
-        ...(body !== undefined && { body }),
-      })
-      for (const cookie of response.headers.getSetCookie()) {
-        const [name = '', value = ''] = (cookie.split(';')[0] ?? '').split(/=(.*)/s)
-        jar.set(name, value)
-      }
-      const location = response.headers.get('location')
-      if (location === null) return { url: target, page: await response.text() }
-      target = new URL(location, target).href
-      body = undefined
-    }
-    throw new Error('too many redirects')
-  }
-}
 
 /** The servers behind, and the executable in front. */
 async function start(place: Workplace, usesOfToken: number, mode: 'register' | 'by-hand') {

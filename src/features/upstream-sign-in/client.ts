@@ -4,12 +4,10 @@ import { createHash } from 'node:crypto'
 import {
   allowInsecureRequests,
   type ClientAuth,
-  ClientSecretBasic,
   ClientSecretPost,
   customFetch,
   dynamicClientRegistrationRequest,
   None,
-  processDynamicClientRegistrationResponse,
 } from 'oauth4webapi'
 import { openSealed, seal } from '../../auth/secrets.ts'
 import { isLoopback } from '../../http/guard.ts'
@@ -103,24 +101,30 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
   }
   const request = { [customFetch]: fetch as never, [allowInsecureRequests]: true }
   const response = await dynamicClientRegistrationRequest(server, metadata, request)
-  try {
-    const made = await processDynamicClientRegistrationResponse(response)
-    const { client_id: clientId, client_secret: secret, token_endpoint_auth_method: asRegistered } = made
-    if (typeof secret !== 'string' || secret === '') return { clientId, method: 'none', isRegistered: true }
-    const method = isMethod(asRegistered) ? asRegistered : methodOf(server, true)
-    return { clientId, clientSecret: secret, method, isRegistered: true }
-  } catch (error) {
-    throw new SignInProblem('Registering as a client', `${server.issuer} refused it: ${problemOf(error)}`, {
-      cause: error,
-    })
+  const made = (await response.json().catch(() => undefined)) as Registration | undefined
+  // Servers answer 200 too, and leave out when a secret expires: what cannot be used shows at the token endpoint.
+  if (!response.ok || typeof made?.client_id !== 'string') {
+    throw new SignInProblem('Registering as a client', `${server.issuer} refused it: ${problemOf(made ?? {})}`)
   }
+  const { client_id: clientId, client_secret: secret, token_endpoint_auth_method: asRegistered } = made
+  if (typeof secret !== 'string' || secret === '') return { clientId, method: 'none', isRegistered: true }
+  const method = isMethod(asRegistered) ? asRegistered : methodOf(server, true)
+  return { clientId, clientSecret: secret, method, isRegistered: true }
+}
+
+/** What is used of the answer to a registration (RFC 7591, 3.2.1). */
+interface Registration {
+  readonly client_id?: unknown
+  readonly client_secret?: unknown
+  readonly token_endpoint_auth_method?: unknown
 }
 
 /** What an authorization server says about a failed request, shortened; never what we have sent. */
 export function problemOf(error: unknown): string {
   const { error: code, error_description: description } = (error ?? {}) as Record<string, unknown>
   const told = [code, description].filter((text) => typeof text === 'string').join(': ')
-  return (told === '' ? (error as Error).message : told).slice(0, 300)
+  const { message = 'its answer cannot be used' } = error instanceof Error ? error : {}
+  return (told === '' ? message : told).slice(0, 300)
 }
 
 /** The first announced method that we know; basic where none is announced. */
@@ -139,5 +143,19 @@ function isMethod(method: unknown): method is AuthMethod {
 
 export function authenticationOf({ clientSecret, method }: UpstreamClient): ClientAuth {
   if (clientSecret === undefined || method === 'none') return None()
-  return method === 'client_secret_post' ? ClientSecretPost(clientSecret) : ClientSecretBasic(clientSecret)
+  return method === 'client_secret_post' ? ClientSecretPost(clientSecret) : basic(clientSecret)
+}
+
+/**
+ * RFC 6749, 2.3.1: form-encoded, then Basic. The library's own encodes `-` and `_` as well, and servers that forget to
+ * decode take it for another client.
+ */
+function basic(clientSecret: string): ClientAuth {
+  return (_, { client_id }, __, headers) => {
+    headers.set('authorization', `Basic ${btoa(`${formEncoded(client_id)}:${formEncoded(clientSecret)}`)}`)
+  }
+}
+
+function formEncoded(text: string): string {
+  return new URLSearchParams({ '': text }).toString().slice(1)
 }

@@ -405,12 +405,12 @@ describe('the client', () => {
 
   test('that was given with the connection is used, with its secret as the server wants it', async () => {
     servers.metadata['token_endpoint_auth_methods_supported'] = ['client_secret_basic', 'client_secret_post']
-    const oauth = { clientId: 'my:client', clientSecret: 'a b/%', scope: 'only' }
+    const oauth = { clientId: 'my:client-1_2.3', clientSecret: 'a b/%', scope: 'only' }
     const back = await signIn({ mcpUrl, oauth })
     expect(back.status).toBe(303)
     const [{ authorization, form } = { authorization: '', form: new URLSearchParams() }] = servers.forms
     // Form-encoded first (RFC 6749, 2.3.1).
-    expect(authorization).toBe(`Basic ${btoa('my%3Aclient:a+b%2F%25')}`)
+    expect(authorization).toBe(`Basic ${btoa('my%3Aclient-1_2.3:a+b%2F%25')}`)
     expect(form.get('client_secret')).toBe(null)
     expect(servers.registered).toEqual([])
     expect(JSON.stringify(await read())).not.toContain('my:client')
