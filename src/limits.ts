@@ -36,6 +36,8 @@ export const codeSeconds = 60
 export const accessTokenSeconds = 60 * 60
 /** Ours: expired records that one write deletes, more than it adds, so that they never pile up. Past it: the next write deletes them. */
 export const expiredRecordsDeletedMax = 20
+/** Ours: expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone. */
+export const expiredRecordsReadMax = 1000
 /** Ours: bytes of a form; the largest names a few hundred tools. Past it: 400. */
 export const formBytesMax = 64 * kB
 /** Ours: fields of a form. Past it: 400. */

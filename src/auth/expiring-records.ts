@@ -5,8 +5,8 @@
  * a restart.
  */
 
-import { createHmac, randomBytes } from 'node:crypto'
-import { expiredRecordsDeletedMax } from '../limits.ts'
+import { createHmac, randomBytes, randomInt } from 'node:crypto'
+import { expiredRecordsDeletedMax, expiredRecordsReadMax } from '../limits.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { expiringFrom, expiringKey, expiringRecords } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
@@ -69,8 +69,11 @@ export function createExpiringRecords({ store, signInKey, now }: ExpiringRecords
     },
     changed: (purpose, { key }, value) => ({ key, value: sealed(purpose, key, value) }),
     async expired() {
-      const range = { gte: expiringRecords, lt: expiringFrom(nowSeconds()), limit: expiredRecordsDeletedMax }
-      return [...(await store.keys(range)).keys]
+      const range = { gte: expiringRecords, lt: expiringFrom(nowSeconds()), limit: expiredRecordsReadMax }
+      const { keys } = await store.keys(range)
+      // At a random place, so that writes at the same time do not all delete the same ones.
+      const start = randomInt(Math.max(1, keys.length - expiredRecordsDeletedMax + 1))
+      return keys.slice(start, start + expiredRecordsDeletedMax)
     },
   }
 }

@@ -115,6 +115,16 @@ describe('a session', () => {
     expect(keys).toHaveLength(4)
   })
 
+  test('does not leave records behind, however many come at once', async () => {
+    const many = () => Promise.all(Array.from({ length: 200 }, () => cookieOfAda()))
+    for (let round = 0; round < 4; round += 1) {
+      await many()
+      platform.now += browserSessionSeconds * 1000 + 1000
+    }
+    const { keys } = await platform.store.keys({ ...prefixRange(expiringRecords), limit: 1000 })
+    expect(keys.length).toBeLessThan(300)
+  })
+
   test('ends with its key', async () => {
     const cookie = await cookieOfAda()
     await revokeApiKey(platform.store, await keyIdOf(platform, 'ada'), new Date(0))
