@@ -1,13 +1,13 @@
 /**
  * A browser for real clients: opens the URL that a client wants its user to visit, signs in with an API key, consents,
- * and follows the redirect back to the client.
+ * and, run as a program, follows the redirect back to the client.
  *
  *   bun test/clients/browser.ts KEY [FIELD=VALUE]... URL
  */
 
 import { cookieIn, fieldsOf } from '../support/pages.ts'
 
-/** Resolves with the URL that the client was called back at. `fields`: what is chosen on the consent page. */
+/** Resolves with the URL at which the client waits to be called back. `fields`: what is chosen on the consent page. */
 export async function signInAndConsent(
   url: string,
   key: string,
@@ -22,9 +22,7 @@ export async function signInAndConsent(
   const { form = '' } = fieldsOf(consent)
   const chosen = fields.length > 0 ? fields : ([['access', 'all']] as const)
   const back = await send(actionOf(consent), [['form', form], ['days', '30'], ['decision', 'allow'], ...chosen], cookie)
-  const callback = back.headers.get('location') ?? ''
-  await (await fetch(callback)).text()
-  return callback
+  return back.headers.get('location') ?? ''
 }
 
 const visit = (url: string, cookie = '') => fetch(url, { redirect: 'manual', headers: { cookie } })
@@ -77,5 +75,5 @@ if (import.meta.main) {
   const [key = '', ...rest] = process.argv.slice(2)
   const url = rest.pop() ?? ''
   const fields = rest.map((pair) => pair.split('=', 2) as [string, string])
-  console.log(await signInAndConsent(url, key, fields))
+  await (await fetch(await signInAndConsent(url, key, fields))).text()
 }

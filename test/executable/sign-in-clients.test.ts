@@ -71,10 +71,11 @@ describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
     const url = /http\S+\/oauth\/authorize\S+/.exec(await told((line) => line.includes('/oauth/authorize')))?.[0] ?? ''
     // Before that nobody listens for the browser to come back.
     await told((line) => line.includes('Waiting for authorization'))
-    await signInAndConsent(url, sampleKeys.ada, [
+    const callback = await signInAndConsent(url, sampleKeys.ada, [
       ['access', 'some'],
       ['tool', 'list_low_stock'],
     ])
+    await (await fetch(callback)).text()
     expect(await greeted).toMatchObject({ result: { serverInfo: { name: 'northwind/inventory' } } })
     const call = (id: number, name: string) => ask(id, 'tools/call', { name, arguments: { warehouse: 'reno' } })
     expect(await call(2, 'list_low_stock')).toHaveProperty('result')
@@ -124,6 +125,63 @@ describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude C
     expect(await grants()).toContain('Claude Code')
   }, 90_000)
 })
+
+const packages = {
+  '@modelcontextprotocol/sdk': async () => ({
+    ...(await import('@modelcontextprotocol/sdk/client/index.js')),
+    ...(await import('@modelcontextprotocol/sdk/client/streamableHttp.js')),
+  }),
+  '@modelcontextprotocol/client': () => import('@modelcontextprotocol/client'),
+}
+for (const [name, load] of Object.entries(packages)) {
+  test(`${name} signs in, calls a tool, and refreshes its token`, async () => {
+    const { Client, StreamableHTTPClientTransport } = (await load()) as typeof import('@modelcontextprotocol/client')
+    const kept: Record<string, unknown> = {}
+    let away: URL | undefined
+    const authProvider = {
+      redirectUrl: 'http://localhost:1/callback',
+      clientMetadata: {
+        client_name: name,
+        redirect_uris: ['http://localhost:1/callback'],
+        grant_types: ['authorization_code', 'refresh_token'],
+        token_endpoint_auth_method: 'none',
+      },
+      state: () => 'state',
+      clientInformation: () => kept['client'],
+      saveClientInformation: (client: unknown) => Object.assign(kept, { client }),
+      tokens: () => kept['tokens'],
+      saveTokens: (tokens: unknown) => Object.assign(kept, { tokens }),
+      saveCodeVerifier: (verifier: string) => Object.assign(kept, { verifier }),
+      codeVerifier: () => kept['verifier'],
+      redirectToAuthorization(url: URL) {
+        away = url
+      },
+    } as never
+    const transport = () => new StreamableHTTPClientTransport(new URL(endpoint), { authProvider })
+    const client = () => new Client({ name: 'test', version: '1' })
+    const first = transport()
+    await expect(client().connect(first)).rejects.toThrow()
+    const callback = new URL(await signInAndConsent(away?.href ?? '', sampleKeys.ada))
+    expect(callback.searchParams.get('state')).toBe('state')
+    // The newer package checks the issuer too, and wants the whole query for it.
+    const finish = first.finishAuth as (given: unknown) => Promise<void>
+    const code = callback.searchParams.get('code')
+    await finish.call(first, code).catch(() => finish.call(first, callback.searchParams))
+    const call = async () => {
+      const connected = client()
+      await connected.connect(transport())
+      const result = await connected.callTool({ name: 'list_low_stock', arguments: { warehouse: 'reno' } })
+      await connected.close()
+      return result
+    }
+    expect(await call()).toHaveProperty('content')
+    // As if it had expired: the next call refreshes it.
+    const before = kept['tokens'] as { access_token: string; refresh_token: string }
+    kept['tokens'] = { ...before, access_token: 'expired' }
+    expect(await call()).toHaveProperty('content')
+    expect((kept['tokens'] as typeof before).refresh_token).not.toBe(before.refresh_token)
+  }, 30_000)
+}
 
 test('the commands for grants say what there is not', async () => {
   const none = await run(place, ['grants', 'revoke', 'grant_none', '--data', place.data])

@@ -41,7 +41,7 @@ ${
 <form method="post" action="${action}">
 <input type="hidden" name="form" value="${formToken}">
 <fieldset><legend>What it may do</legend>
-<label><input type="radio" name="access" value="all"${tools === undefined || tools.length === 0 ? html` checked` : undefined}> Use all tools</label>
+<label><input type="radio" name="access" value="all" required${tools === undefined || tools.length === 0 ? html` checked` : undefined}> Use all tools</label>
 <label><input type="radio" name="access" value="some"> Use only these tools:</label>
 ${
   tools === undefined || tools.length === 0
@@ -56,7 +56,7 @@ ${grantDays.map(
 )}
 </fieldset>
 <button class="main" name="decision" value="allow">Allow</button>
-<button name="decision" value="deny">Deny</button>
+<button name="decision" value="deny" formnovalidate>Deny</button>
 </form>`,
     formTargets: [formTarget(redirectUri)],
   })
