@@ -37,8 +37,9 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
   const passed = new Set<string>()
 
   function isSelf(hostHeader: string): boolean {
-    const name = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(hostHeader)?.[1]?.toLowerCase()
-    return name !== undefined && (names.has(bareHost(name)) || isLoopback(bareHost(name)))
+    const [, host, port = '0'] = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(\d{1,5}))?$/i.exec(hostHeader) ?? []
+    const name = host?.toLowerCase()
+    return name !== undefined && Number(port) <= 65_535 && (names.has(bareHost(name)) || isLoopback(bareHost(name)))
   }
 
   return {

@@ -7,6 +7,7 @@ import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Audit } from '../../ops/audit-log.ts'
+import { findConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import { endGrant, type Grant, type GrantEnd, refreshTokenOf } from './grants.ts'
 import { type Endpoints, resourceOf, scope } from './metadata.ts'
@@ -28,8 +29,13 @@ export interface AccessDeps {
 
 /** The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or no longer reaches the namespace. */
 export async function callerOf(
-  { registry, authenticator }: AccessDeps,
-  { keyId, namespace }: Pick<Grant, 'keyId' | 'namespace'>,
+  { registry, authenticator, store }: AccessDeps,
+  {
+    keyId,
+    namespace,
+    connectionId,
+    connectionMade,
+  }: Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'connectionMade'>,
 ): Promise<Caller> {
   const snapshot = await registry.current()
   const key = await authenticator.liveKey(keyId)
@@ -37,6 +43,10 @@ export async function callerOf(
   const caller = key === undefined ? undefined : callerOfKey(key)
   if (caller === undefined || found === undefined || !(await canReachNamespace(caller, found, snapshot))) {
     throw new OAuthError('invalid_grant', 'the user no longer has access')
+  }
+  const connection = await findConnection(store, namespace, connectionId)
+  if (connection?.connection.createdAt !== connectionMade) {
+    throw new OAuthError('invalid_grant', 'the connection that was allowed is gone')
   }
   return caller
 }

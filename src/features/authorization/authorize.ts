@@ -32,6 +32,8 @@ export interface CodeRecord {
   readonly keyId: string
   readonly tools?: readonly string[]
   readonly days: number
+  /** When the connection was made: another one of the same name is not the one that was allowed. */
+  readonly connectionMade: string
   /** The grant that was made with the code, once it was used. */
   readonly grantId?: string
 }
@@ -95,7 +97,7 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
       requireFormToken(form.one('form'), session.formToken(formOf(request))) // 403
       const asked = await readRequest(deps, request) // 400
       const context = { caller: session.caller, registry: session.registry, request }
-      await authorizer.requireConnection(context, 'execute', asked) // 404
+      const { stored } = await authorizer.requireConnection(context, 'execute', asked) // 404
       const decision = readDecision(form) // 400
       const answer = (parameters: Record<string, string | undefined>) =>
         redirect(withParameters(asked.redirectUri, { ...parameters, state: asked.state, iss: endpoints.issuer }))
@@ -110,6 +112,7 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
         connectionId,
         userId: session.caller.userId,
         keyId: session.caller.keyId,
+        connectionMade: stored.connection.createdAt,
         ...decision,
       }
       const { secret, entry } = records.create('code', record, codeSeconds)
@@ -188,8 +191,10 @@ function readDecision(form: Form): 'deny' | { readonly days: number; readonly to
   const access = form.one('access')
   if (access === 'all') return { days }
   if (access !== 'some') throw invalidRequest('access: must be all or some')
-  // Typed names are separated by commas or spaces; those of boxes have neither.
-  const tools = form.all('tool').flatMap((text) => text.split(/[\s,]+/).filter((name) => name !== ''))
+  // Typed names are separated by commas or spaces. That of a box is taken as it is: a server may choose any.
+  const given = form.all('tool')
+  const names = form.one('typed') === undefined ? given : given.flatMap((text) => text.split(/[\s,]+/))
+  const tools = names.filter((name) => name !== '')
   if (tools.length === 0) throw invalidRequest('tool: choose at least one tool, or allow all of them')
   if (tools.length > grantToolsMax) throw invalidRequest(`tool: at most ${grantToolsMax} can be chosen`)
   return { days, tools }

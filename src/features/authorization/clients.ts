@@ -41,6 +41,8 @@ export interface Clients {
   register(body: unknown): Promise<Client>
   /** The client of this id. Throws OAuthError `invalid_client` with a text for the user. */
   find(clientId: string): Promise<Client>
+  /** Throws OAuthError for a registered client that does not exist. Fetches nothing. */
+  requireKnown(clientId: string): Promise<void>
   /** What a commit that makes a grant for the client also writes: it is in use from now on. */
   use(client: Client): { readonly puts: readonly Entry[]; readonly deletes: readonly Key[] }
 }
@@ -96,11 +98,10 @@ export function createClients({ store, upstream, schemes, now }: ClientsOptions)
 
   async function findRegistered(clientId: string): Promise<Client> {
     const issued = Number.parseInt(registeredShape.exec(clientId)?.[1] ?? '', 36)
+    if (Number.isNaN(issued)) throw unknownClient()
     const [used, unused] = await store.getMany([oauthClientKey(clientId), unusedClientKey(clientId)])
     const bytes = used ?? (issued + unusedClientSeconds > nowSeconds() ? unused : undefined)
-    if (Number.isNaN(issued) || bytes === undefined) {
-      throw new OAuthError('invalid_client', 'This client is not registered here, or no longer: let it register again')
-    }
+    if (bytes === undefined) throw unknownClient()
     const { name, redirectUris, refreshes } = JSON.parse(asBuffer(bytes).toString()) as StoredClient
     return { clientId, name, redirectUris, refreshes, host: undefined }
   }
@@ -129,6 +130,9 @@ export function createClients({ store, upstream, schemes, now }: ClientsOptions)
         host: undefined,
       }
     },
+    async requireKnown(clientId) {
+      if (!isDocumentUrl(clientId)) await findRegistered(clientId)
+    },
     find: async (clientId) => (isDocumentUrl(clientId) ? findDocument(clientId) : findRegistered(clientId)),
     use({ clientId, name, redirectUris, refreshes, host }) {
       if (host !== undefined) return { puts: [], deletes: [] }
@@ -142,6 +146,10 @@ export function createClients({ store, upstream, schemes, now }: ClientsOptions)
       return { puts: [entry], deletes: [unusedClientKey(clientId)] }
     },
   }
+}
+
+function unknownClient(): OAuthError {
+  return new OAuthError('invalid_client', 'This client is not registered here, or no longer: let it register again')
 }
 
 function timeText(seconds: number): string {
@@ -159,7 +167,11 @@ function readMetadata(body: unknown, schemes: readonly string[]): StoredClient {
     const problem = redirectUriProblem(uri, schemes)
     if (problem !== undefined) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}] ${problem}`)
   }
-  const name = body.client_name?.trim().slice(0, clientNameCharsMax)
+  // Without what would hide or turn around the words beside it.
+  const name = body.client_name
+    ?.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
+    .trim()
+    .slice(0, clientNameCharsMax)
   return {
     ...(name !== undefined && name !== '' && { name }),
     redirectUris: body.redirect_uris,

@@ -45,7 +45,8 @@ ${
 <label><input type="radio" name="access" value="some"> Use only these tools:</label>
 ${
   tools === undefined || tools.length === 0
-    ? html`<label class="field">Names of tools, separated by spaces<input type="text" name="tool"></label>`
+    ? html`<label class="field">Names of tools, separated by spaces<input type="text" name="tool"></label>
+<input type="hidden" name="typed" value="1">`
     : tools.map((tool) => html`<label><input type="checkbox" name="tool" value="${tool}"> ${tool}</label>`)
 }
 </fieldset>

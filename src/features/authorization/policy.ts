@@ -6,6 +6,8 @@ import type { Constraint } from '../../model/constraint.ts'
 import { readConstraint } from '../../policy/block.ts'
 import type { Grant } from './grants.ts'
 
+const methods = '^(?:initialize|ping|server/discover|tools/list|tools/call|notifications/.*)$'
+
 /** Throws `invalid_request` if the names of the tools do not fit a pattern. */
 export function policyOf({
   namespace,
@@ -17,7 +19,8 @@ export function policyOf({
     resources: 'connections',
     operations: 'execute',
     metadata: { connectionId },
-    ...(tools !== undefined && { rpcReqMatch: { 'params.name': patternOf(tools) } }),
+    // Prompts have names too, and others may carry one: with some tools allowed, only tools are.
+    ...(tools !== undefined && { rpcReqMatch: { method: methods, 'params.name': patternOf(tools) } }),
   }
   if ('problem' in readConstraint(constraint)) throw tooMany()
   return [constraint]

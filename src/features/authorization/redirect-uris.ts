@@ -1,6 +1,5 @@
 /** Which redirect URIs a client may have, and whether a request's is one of them (sign-in contract, 3.4). */
 
-import { isLoopback } from '../../http/guard.ts'
 import { clientUrlCharsMax } from '../../limits.ts'
 
 /** Schemes of well-known clients whose redirect URIs have no domain in them. */
@@ -10,14 +9,24 @@ const knownSchemes = ['cursor', 'vscode', 'vscode-insiders']
 export function redirectUriProblem(uri: string, schemes: readonly string[]): string | undefined {
   if (uri.length > clientUrlCharsMax) return `has more than ${clientUrlCharsMax} characters`
   // A browser would remove or rewrite these, and so go elsewhere than the text says.
-  if (/[\s\\\p{Cc}]/u.test(uri) || !URL.canParse(uri)) return 'is not a URL'
-  const { protocol, username, password, hostname } = new URL(uri)
+  if (!/^[\x21-\x7e]+$/.test(uri) || uri.includes('\\') || !URL.canParse(uri)) return 'is not a URL of ASCII characters'
+  const { protocol, username, password, hostname, searchParams } = new URL(uri)
   if (uri.includes('#')) return 'must have no fragment'
   if (username !== '' || password !== '' || /^[a-z+.-]+:\/\/[^/?]*@/i.test(uri)) return 'must have no user'
+  for (const name of ['code', 'state', 'iss', 'error']) {
+    if (searchParams.has(name)) return `must have no parameter ${name} of its own`
+  }
   const scheme = protocol.slice(0, -1)
+  // Written out: browsers also accept forms without slashes, and resolve them elsewhere.
+  const isWeb = scheme === 'https' || scheme === 'http'
+  if (isWeb && !/^https?:\/\/(?:[A-Za-z0-9.-]+|\[::1\])(?::\d{1,5})?(?:[/?]|$)/.test(uri))
+    return 'has a host that is not one'
   if (scheme === 'https') return undefined
   if (scheme === 'http') {
-    return isLoopbackHost(hostname) ? undefined : 'must be https, except on 127.0.0.1, [::1] and localhost'
+    // As written: `127.1` is the same address, and not what people read.
+    return isLoopbackHost(hostname) && uri.toLowerCase().startsWith(`http://${hostname}`)
+      ? undefined
+      : 'must be https, except on 127.0.0.1, [::1] and localhost'
   }
   if (scheme.includes('.') || knownSchemes.includes(scheme) || schemes.includes(scheme)) return undefined
   return `has the scheme ${scheme}, which is not allowed here; the operator can allow it with --redirect-scheme`
@@ -25,6 +34,7 @@ export function redirectUriProblem(uri: string, schemes: readonly string[]): str
 
 /** Equal to the letter; for loopback addresses the port may differ (RFC 8252, 7.3). */
 export function isRegistered(uri: string, registered: readonly string[]): boolean {
+  if (!URL.canParse(uri)) return false
   return registered.some((one) => one === uri || (isLoopbackUri(one) && withoutPort(one) === withoutPort(uri)))
 }
 
@@ -36,7 +46,7 @@ export function isLoopbackUri(uri: string): boolean {
 }
 
 function isLoopbackHost(hostname: string): boolean {
-  return isLoopback(hostname.replace(/^\[|\]$/g, ''))
+  return hostname === '127.0.0.1' || hostname === '[::1]' || hostname === 'localhost'
 }
 
 /** The text without the port, so that the rest is still compared to the letter. */

@@ -25,8 +25,9 @@ export function tokenHandlers(deps: TokenDeps) {
       if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
         throw new OAuthError('unsupported_grant_type', 'grant_type: must be authorization_code or refresh_token')
       }
-      const client = await deps.clients.find(required(form, 'client_id')) // 401
-      return grantType === 'authorization_code' ? redeemCode(deps, form, client) : refresh(deps, form, client)
+      const clientId = required(form, 'client_id')
+      await deps.clients.requireKnown(clientId) // 401
+      return grantType === 'authorization_code' ? redeemCode(deps, form, clientId) : refresh(deps, form, clientId)
     },
 
     /** Always 200: a token that is not valid any more is what the client wants (RFC 7009, 2.2). */
@@ -41,7 +42,7 @@ export function tokenHandlers(deps: TokenDeps) {
 }
 
 /** A code becomes a grant, once. A code that comes again was stolen, or its client is broken: what it gave ends. */
-async function redeemCode(deps: TokenDeps, form: Form, client: Client): Promise<Response> {
+async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
   const { records } = deps
   const sent = required(form, 'code')
   const found = await records.find<CodeRecord>('code', sent)
@@ -52,12 +53,14 @@ async function redeemCode(deps: TokenDeps, form: Form, client: Client): Promise<
     return invalidGrant('the code was used before')
   }
   if (code.grantId !== undefined) throw await usedBefore(code.grantId)
-  if (code.clientId !== client.clientId) throw invalidGrant('the code was given to another client')
+  if (code.clientId !== clientId) throw invalidGrant('the code was given to another client')
   if (code.redirectUri !== required(form, 'redirect_uri'))
     throw invalidGrant('redirect_uri: is not the one of the code')
   if (!isVerifier(required(form, 'code_verifier'), code.challenge)) throw invalidGrant('code_verifier: does not match')
   requireResource(deps.endpoints, form, code)
   const caller = await callerOf(deps, code)
+  // Only now: a client document is fetched for nobody who has no code.
+  const client = await deps.clients.find(clientId)
   const grant = grantOf(code, client, deps.now())
   const response = await accessResponse(deps, grant, caller)
   if (!(await makeGrant(deps, found, grant, client))) {
@@ -78,6 +81,7 @@ function grantOf(code: CodeRecord, client: Client, now: number): Grant {
     client: client.host ?? client.name ?? client.clientId,
     namespace: code.namespace,
     connectionId: code.connectionId,
+    connectionMade: code.connectionMade,
     ...(code.tools !== undefined && { tools: code.tools }),
     createdAt: new Date(now).toISOString(),
     expires: Math.floor(now / 1000) + code.days * 24 * 60 * 60,
@@ -103,11 +107,11 @@ async function makeGrant(
 }
 
 /** A refresh token becomes the next one. One that comes again ends the grant, and with it what the thief may have. */
-async function refresh(deps: TokenDeps, form: Form, client: Client): Promise<Response> {
+async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
   const { store, signInKey, now } = deps
   const token = readRefreshToken(signInKey, required(form, 'refresh_token'))
   const stored = token && (await findGrant(store, token.grantId, Math.floor(now() / 1000)))
-  if (stored === undefined || stored.grant.clientId !== client.clientId) {
+  if (stored === undefined || stored.grant.clientId !== clientId) {
     throw invalidGrant('the refresh token is unknown, has expired, or was revoked')
   }
   const { grant, bytes } = stored

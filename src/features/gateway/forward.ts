@@ -6,11 +6,12 @@ import type { AuthorizedConnection, Authorizer, RequestContext } from '../../aut
 import type { Denials } from '../../auth/denials.ts'
 import { openHeaders } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
-import { constraintOf, PlatformError } from '../../errors.ts'
+import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import type { Holder, Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
 import { authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
+import type { ServiceTokenClaims } from '../../model/token.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
@@ -62,6 +63,7 @@ export interface AuthorizedCall {
 export async function authorizeCall(deps: GatewayDeps, request: Request, isRepeated = false): Promise<AuthorizedCall> {
   const context = await deps.authorizer.authenticate(request, isRepeated)
   const connection = await deps.authorizer.requireConnection(context, 'execute')
+  if (isOlderThan(context.caller.token, connection)) throw unauthorized()
   return { context, connection, at: deps.monotonic(), renew: () => authorizeCall(deps, request, true) }
 }
 
@@ -221,6 +223,15 @@ async function sendUpstream(
     watchAccess: (end) => deps.streams.watch(call.renew, (why) => end(endOfStream(why))),
     restoreIdleTimeout,
   })
+}
+
+/**
+ * A client’s user has allowed it a connection, and not another one that is later made under the same name. Tokens know
+ * the time to the second.
+ */
+function isOlderThan(token: ServiceTokenClaims | undefined, { stored }: AuthorizedConnection): boolean {
+  if (token === undefined || token.aud === token.iss) return false
+  return (token.iat + 1) * 1000 <= Date.parse(stored.connection.createdAt)
 }
 
 /** A connection with such a header of its own is not for anybody to sign in. */

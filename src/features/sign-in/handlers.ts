@@ -87,11 +87,12 @@ export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 
   }
 }
 
-const nextShape = /^\/(?:connect\/[^/?#\\]+\/[^/?#\\]+\/setup|oauth\/authorize)(?:\?[^#\\]*)?$/
+const nextShape =
+  /^\/(?:connect\/[a-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9._-]*\/setup|oauth\/authorize)(?:\?[\x21-\x7e]*)?$/
 
 /** The path below the base URL to go on with. Only the pages that need a session: anything else goes to `/signin`. */
 function pathAfterSignIn(next: string | undefined): string {
-  return next !== undefined && nextShape.test(next) && !/[\p{Cc}\s]/u.test(next) ? next : '/signin'
+  return next !== undefined && nextShape.test(next) && !/[#\\]/.test(next) ? next : '/signin'
 }
 
 function keyPage(action: string, next: string | undefined, status = 200): Response {

@@ -9,11 +9,12 @@ import { openHeaders } from '../../auth/sealed-headers.ts'
 import { conflict } from '../../errors.ts'
 import { attemptSeconds } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
-import type { StoredConnection } from '../../storage/connections.ts'
+import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
 import { type Discovered, discover, type ServerMetadata } from './discovery.ts'
+import { sealGivenClient } from './given-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
 
@@ -79,6 +80,7 @@ export async function beginSignIn(
   visit: Visit,
   request: Request,
   given: GivenClient | undefined,
+  typed?: Pick<GivenClient, 'clientId' | 'clientSecret'>,
 ): Promise<Response> {
   const { store, records, base } = deps
   const { ref, stored } = visit
@@ -86,8 +88,17 @@ export async function beginSignIn(
   const mcpUrl = connection.mcpUrl ?? ''
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
   const found = await discover({ fetch, mcpUrl, headers: headersOf(deps, visit), issuer: given?.issuer }) // 502
-  const client = await clientFor(deps, found, given)
-  if (client === undefined) {
+  const { issuer } = found.server
+  const known = typed === undefined ? given : { ...typed, issuer }
+  const client = await clientFor(deps, found, typed === undefined ? given : undefined)
+  if (typed !== undefined && client !== undefined)
+    throw conflict('This server needs no client of yours: open the page again')
+  if (typed !== undefined || (given !== undefined && given.issuer === undefined)) {
+    // Bound to the first issuer that is met, before anything is sent there: its secret is for nobody else.
+    await keepGivenClient(deps, visit, { ...(known as GivenClient), issuer })
+  }
+  const used = client ?? (typed && givenClientFor(found.server, { ...typed, issuer }))
+  if (used === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
   }
   const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
@@ -100,7 +111,7 @@ export async function beginSignIn(
     browser: hashOf(browser),
     verifier,
     server: found.server,
-    client,
+    client: used,
     resource: found.resource,
     ...(scope !== undefined && { scope }),
     ...visit.by,
@@ -110,7 +121,7 @@ export async function beginSignIn(
   const url = new URL(found.server.authorization_endpoint)
   for (const [name, value] of Object.entries({
     response_type: 'code',
-    client_id: client.clientId,
+    client_id: used.clientId,
     redirect_uri: redirectUriOf(base),
     code_challenge: await calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
@@ -142,9 +153,25 @@ async function clientFor(
       `the connection’s client is for ${given.issuer}, not ${server.issuer}`,
     )
   }
-  const { clientId, clientSecret } = given
+  return givenClientFor(server, given)
+}
+
+function givenClientFor(server: ServerMetadata, { clientId, clientSecret }: GivenClient): UpstreamClient {
   const method = methodOf(server, clientSecret !== undefined)
   return { clientId, ...(clientSecret !== undefined && { clientSecret }), method }
+}
+
+/** Throws `conflict` if the connection was changed in the meantime. */
+async function keepGivenClient(
+  { store, signInKey }: BeginDeps,
+  { ref, stored }: Visit,
+  given: GivenClient,
+): Promise<void> {
+  const { namespace, connectionId } = ref
+  const oauth = sealGivenClient(given, ref, signInKey)
+  const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
+  if ((await store.commit(connectionChange(namespace, connectionId, stored, after))).ok) return
+  throw conflict('The connection was changed in the meantime: open the page again')
 }
 
 export function cookieName(base: string): string {

@@ -17,17 +17,15 @@ import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, cookieName, hashOf } from './begin.ts'
-import { redirectUriOf } from './client.ts'
+import { type ClientOptions, forgetClient, redirectUriOf } from './client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { exchangeCode, sealTokens, type UpstreamTokens } from './tokens.ts'
 
-export interface CallbackDeps {
+export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly store: Store
   readonly upstream: Upstream
   readonly records: ExpiringRecords
-  readonly signInKey: Buffer
   readonly headersKey: Buffer
-  readonly base: string
   readonly audit: Audit
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -70,7 +68,8 @@ export function callbackHandlers(deps: CallbackDeps) {
     const url = stored.connection.mcpUrl ?? ''
     try {
       const greeted = await probeServer(upstream, url, headers, { holder: nobody, via: undefined })
-      if (greeted.status.state !== 'auth_required') return greeted
+      if (greeted.status.state === 'connected') return greeted
+      if (greeted.status.state === 'error') throw new SignInProblem('Greeting the server', greeted.status.message)
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error
       throw new SignInProblem('Greeting the server', error.message, { cause: error })
@@ -97,14 +96,20 @@ export function callbackHandlers(deps: CallbackDeps) {
 
   return {
     async oauthCallback(request: Request): Promise<Response> {
-      const parameters = new URL(request.url, 'http://localhost').searchParams
+      const parameters = new URLSearchParams(request.url.slice(request.url.indexOf('?') + 1))
       const attempt = await attemptOf(request, parameters) // 400
       const error = parameters.get('error')
       if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'))
       const stored = await connectionOf(attempt) // 400
       const fetch = createOAuthFetch(upstream, 'Exchanging the code')
       const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
-      const tokens = await exchangeCode(exchange, parameters, fetch, now()) // 502
+      const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
+        const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
+        // The next sign-in registers again.
+        if (code === 'invalid_client' && attempt.client.isRegistered === true)
+          await forgetClient(deps, attempt.server.issuer)
+        throw thrown
+      }) // 502
       await keep(attempt, tokens, await greet(attempt, stored, tokens)) // 502, 400
       const { ref, server, userId, keyId } = attempt
       await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, userId, keyId })

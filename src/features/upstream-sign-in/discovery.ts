@@ -150,7 +150,9 @@ function checkServer(document: unknown, issuer: string, url: string): ServerMeta
   for (const endpoint of [authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint]) {
     if (endpoint !== undefined) requireSecure(endpoint, step)
   }
-  return document as ServerMetadata
+  // Only what is used: it is kept with each sign-in that begins.
+  const used = Object.entries(document).filter(([name]) => Object.hasOwn(ServerMetadata.properties, name))
+  return Object.fromEntries(used) as unknown as ServerMetadata
 }
 
 /** Undefined for a 4xx: there is no such document. Throws SignInProblem for anything else that is not JSON. */

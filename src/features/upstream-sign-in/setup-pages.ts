@@ -91,8 +91,7 @@ export function clientPage(
 what it gives you.</p>
 ${form(
   about,
-  html`<input type="hidden" name="issuer" value="${issuer}">
-<label class="field">Client ID<input type="text" name="client_id" required autocomplete="off"></label>
+  html`<label class="field">Client ID<input type="text" name="client_id" required autocomplete="off"></label>
 <label class="field">Client secret, if there is one<input type="password" name="client_secret" autocomplete="off"></label>
 <button class="main">Go on</button>`,
 )}`,

@@ -14,10 +14,10 @@ import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
-import { connectionChange, findConnection } from '../../storage/connections.ts'
+import { findConnection } from '../../storage/connections.ts'
 import { type BeginDeps, beginSignIn, headersOf, type Visit } from './begin.ts'
 import type { UpstreamCredentials } from './credentials.ts'
-import { openGivenClient, sealGivenClient } from './given-client.ts'
+import { openGivenClient } from './given-client.ts'
 import { impossiblePage, setupPage, signedOutPage } from './setup-pages.ts'
 import { openTokens } from './tokens.ts'
 
@@ -81,25 +81,19 @@ export function setupHandlers(deps: SetupDeps) {
       const clientId = form.one('client_id')
       if (clientId === undefined)
         return beginSignIn(deps, visit, request, openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey))
-      const given = readGivenClient(clientId, form.one('client_secret'), form.one('issuer')) // 400
-      await keepGivenClient(visit, given)
-      return beginSignIn(deps, visit, request, given)
+      const { oauth, tokens } = visit.stored.privatePart
+      // A ticket lets nobody replace what was given with the connection.
+      if (oauth !== undefined || tokens !== undefined) {
+        throw conflict('This connection has a client already: change it with "oauth", or sign out first') // 409
+      }
+      return beginSignIn(deps, visit, request, undefined, readTypedClient(clientId, form.one('client_secret'))) // 400
     },
-  }
-
-  /** Throws `conflict` if the connection was changed in the meantime. */
-  async function keepGivenClient({ ref, stored }: Visit, given: GivenClient): Promise<void> {
-    const { namespace, connectionId } = ref
-    const oauth = sealGivenClient(given, ref, deps.signInKey)
-    const after = { connection: stored.connection, privatePart: { ...stored.privatePart, oauth } }
-    if ((await store.commit(connectionChange(namespace, connectionId, stored, after))).ok) return
-    throw conflict('The connection was changed in the meantime: open the page again')
   }
 }
 
 /** Throws `invalid_request`. */
-function readGivenClient(clientId: string, clientSecret = '', issuer = ''): GivenClient {
+function readTypedClient(clientId: string, clientSecret = ''): Pick<GivenClient, 'clientId' | 'clientSecret'> {
   if (!/^[\x20-\x7e]{1,500}$/.test(clientId)) throw invalidRequest('client_id: must have 1 to 500 characters')
   if (!/^[\x20-\x7e]{0,1000}$/.test(clientSecret)) throw invalidRequest('client_secret: has more than 1000 characters')
-  return { clientId, ...(clientSecret !== '' && { clientSecret }), ...(issuer !== '' && { issuer }) }
+  return { clientId, ...(clientSecret !== '' && { clientSecret }) }
 }

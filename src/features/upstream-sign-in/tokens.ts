@@ -65,17 +65,15 @@ export async function exchangeCode(
 ): Promise<UpstreamTokens> {
   const step = 'Exchanging the code'
   const as = { client_id: client.clientId }
-  const checked = validateAuthResponse(server, as, parameters, parameters.get('state') ?? '')
-  const response = await authorizationCodeGrantRequest(
-    server,
-    as,
-    authenticationOf(client),
-    checked,
-    redirectUri,
-    verifier,
-    { [customFetch]: fetch as never, [allowInsecureRequests]: true, additionalParameters: { resource } },
-  )
-  const answer = await readTokens(server, client, response).catch((error) => {
+  const request = async () => {
+    const checked = validateAuthResponse(server, as, parameters, parameters.get('state') ?? '')
+    const options = { [customFetch]: fetch as never, [allowInsecureRequests]: true, additionalParameters: { resource } }
+    const auth = authenticationOf(client)
+    const response = await authorizationCodeGrantRequest(server, as, auth, checked, redirectUri, verifier, options)
+    return readTokens(server, client, response)
+  }
+  const answer = await request().catch((error) => {
+    if (error instanceof SignInProblem) throw error
     throw new SignInProblem(step, `${server.issuer} refused it: ${problemOf(error)}`, { cause: error })
   })
   return { ...answer, ...timesOf(answer, now), client, server, resource, ...(scope !== undefined && { scope }) }
@@ -137,6 +135,8 @@ async function readTokens(server: ServerMetadata, client: UpstreamClient, respon
     { client_id: client.clientId },
     await withoutIdToken(response),
   )
+  // What a header can carry (RFC 6750, 2.1).
+  if (!/^[\x21-\x7e]+$/.test(answer.access_token)) throw new Error('its token has characters that no token has')
   if (answer.token_type !== 'bearer') throw new Error(`its token is of the type ${answer.token_type}, not Bearer`)
   return {
     accessToken: answer.access_token,

@@ -161,6 +161,14 @@ describe('registration', () => {
     'a scheme that nobody allowed': [['myapp://cb'], 'invalid_redirect_uri'],
     'a backslash': [['https://a.example\\@evil.example/cb'], 'invalid_redirect_uri'],
     'no text': [[5], 'invalid_redirect_uri'],
+    'no slashes': [['https:evil.example/cb'], 'invalid_redirect_uri'],
+    'one slash': [['https:/evil.example/cb'], 'invalid_redirect_uri'],
+    'a host that is a pattern': [['https://*/cb'], 'invalid_redirect_uri'],
+    'a host that ends a directive': [['https://x;sandbox/cb'], 'invalid_redirect_uri'],
+    'another loopback address': [['http://127.9.9.9/cb'], 'invalid_redirect_uri'],
+    'a short form of the loopback address': [['http://127.1/cb'], 'invalid_redirect_uri'],
+    'a code of its own': [['https://a.example/cb?code=1'], 'invalid_redirect_uri'],
+    'letters that are not ASCII': [['https://例え.jp/cb'], 'invalid_redirect_uri'],
   }
   for (const [what, [redirect_uris, error]] of Object.entries(refused)) {
     test(`is refused: ${what}`, async () => {
@@ -204,6 +212,8 @@ describe('a request that is wrong is a page, and no redirect', () => {
     'no redirect URI': [{ redirect_uri: undefined }, 400],
     'another redirect URI': [{ redirect_uri: 'http://127.0.0.1:4444/other' }, 400],
     'a redirect URI with more behind it': [{ redirect_uri: `${redirectUri}/../x` }, 400],
+    'a port that is none': [{ redirect_uri: 'http://127.0.0.1:99999/callback' }, 400],
+    'a client id without end': [{ client_id: 'a'.repeat(5000) }, 400],
     'a redirect URI of another host': [{ redirect_uri: 'http://127.0.0.1:4444@evil.example/callback' }, 400],
     'no challenge': [{ code_challenge: undefined }, 400],
     'a plain challenge': [{ code_challenge_method: 'plain' }, 400],
@@ -286,6 +296,11 @@ describe('the consent page', () => {
     expect(response.headers.get('content-security-policy')).toContain("form-action 'self' http://127.0.0.1:4444")
   })
 
+  test('shows a name without what would turn the words around it', async () => {
+    const { response } = await opened({}, { client_name: 'Good\u202e\u0000\nName' })
+    expect(await response.text()).toContain('GoodName (not verified)')
+  })
+
   test('shows a name as text', async () => {
     const { response } = await opened({}, { client_name: '<script>alert(1)</script>' })
     const page = await response.text()
@@ -358,6 +373,7 @@ describe('a code', () => {
     'another resource': [{ resource: `${issuer}/connect/northwind/inventory-eu/mcp` }, 'invalid_target'],
     'another code': [{ code: 'x' }, 'invalid_grant'],
     'an unknown client': [{ client_id: 'mcp_x' }, 'invalid_client', 401],
+    'a client id without end': [{ client_id: 'a'.repeat(5000) }, 'invalid_client', 401],
     'another grant type': [{ grant_type: 'password' }, 'unsupported_grant_type'],
   }
   for (const [what, [change, error, status = 400]] of Object.entries(wrong)) {
@@ -445,6 +461,55 @@ describe('an access token', () => {
     })
     const names = [...(await list.text()).matchAll(/"name":"(\w+)"/g)].map(([, name]) => name)
     expect(names).toEqual(['find_product', 'list_low_stock'])
+  })
+
+  test('for some tools is good for nothing else that has a name', async () => {
+    const { answer } = await signInClient(platform, { access: 'some', tool: ['find_product'] })
+    const send = async (method: string, params: object) => {
+      const response = await platform.fetch(mcpPath, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${answer.access_token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      })
+      return response.status
+    }
+    expect(await send('initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} })).toBe(200)
+    for (const method of ['prompts/get', 'resources/read', 'logging/setLevel', 'completion/complete']) {
+      expect({ method, status: await send(method, { name: 'find_product', uri: 'x' }) }).toEqual({
+        method,
+        status: 403,
+      })
+    }
+  })
+
+  test('for a tool whose name has spaces is good for that tool and not for its words', async () => {
+    const one = await signInClient(platform, { access: 'some', tool: ['x find_product', 'list_low_stock'] })
+    expect((await callTool(platform, one.answer.access_token, 'find_product')).status).toBe(403)
+    const typed = await signInClient(platform, { access: 'some', tool: ['find_product, list_low_stock'], typed: '1' })
+    for (const name of ['find_product', 'list_low_stock'])
+      expect((await callTool(platform, typed.answer.access_token, name)).status).toBe(200)
+  })
+
+  test('is for the connection that was allowed, and not for a later one of the same name', async () => {
+    const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const made = () =>
+      platform.fetch('/connect/ada/again', {
+        method: 'PUT',
+        headers,
+        body: JSON.stringify({ server: 'northwind/inventory', mock: { enabled: true } }),
+      })
+    await made()
+    const allowed = `${issuer}/connect/ada/again/mcp`
+    const { clientId, answer } = await signInClient(platform, {}, 'ada', { resource: allowed })
+    const status = async () =>
+      (await callTool(platform, answer.access_token, 'find_product', '/connect/ada/again/mcp')).status
+    expect(await status()).toBe(200)
+    await platform.fetch('/connect/ada/again', { method: 'DELETE', headers })
+    expect((await refresh(platform, clientId, answer.refresh_token)).error).toBe('invalid_grant')
+    platform.now += 1000
+    await made()
+    expect(await status()).toBe(401)
+    expect((await refresh(platform, clientId, answer.refresh_token)).error).toBe('invalid_grant')
   })
 
   test('expires after an hour, and dies with its key and with its grant', async () => {
@@ -547,6 +612,24 @@ describe('revocation', () => {
     expect((await callTool(platform, answer.access_token, 'find_product')).status).toBe(200)
     expect((await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${service}` } })).status).toBe(200)
   })
+})
+
+test('a client document is fetched for nobody who has no code and no grant', async () => {
+  const fetched: string[] = []
+  const upstream = {
+    send: async ({ url }: { url: string }) => {
+      fetched.push(url)
+      return { status: 404, headers: {}, body: undefined }
+    },
+  }
+  platform = await createTestPlatform({ upstream })
+  const client_id = 'https://evil.example/client.json'
+  for (const grant of [
+    { grant_type: 'refresh_token', refresh_token: 'x' },
+    { grant_type: 'authorization_code', code: 'x', redirect_uri: redirectUri, code_verifier: newVerifier() },
+  ])
+    expect(await exchange(platform, { ...grant, client_id })).toMatchObject({ status: 400, error: 'invalid_grant' })
+  expect(fetched).toEqual([])
 })
 
 test('grants and clients that are over are swept, and those in use stay', async () => {

@@ -84,6 +84,10 @@ describe('next', () => {
     '/oauth/authorize/x',
     '/oauth/authorize?a=\\x',
     '/oauth/authorize\n',
+    '/oauth/authorize?x=💥',
+    '/oauth/authorize?x=é',
+    '/connect/../../setup',
+    '/connect/%2e%2e/%2e%2e/setup',
     '/docs',
     '',
   ]

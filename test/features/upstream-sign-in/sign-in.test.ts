@@ -338,6 +338,30 @@ describe('what the other side does wrong is 502, and says at which step', () => 
     })
   }
 
+  for (const access_token of ['at\r\nx: y', 'at💥', 'a b', '']) {
+    test(`for the code: the token ${JSON.stringify(access_token)}`, async () => {
+      servers.instead[`${issuer}/token`] = () => ({ json: { access_token, token_type: 'Bearer' } })
+      expect((await signIn()).status).toBe(502)
+    })
+  }
+
+  test('a server that does not answer the greeting is not connected, and its token is dropped', async () => {
+    const made = await put()
+    const begun = await begin(pathIn(made.status.setupUrl))
+    servers.instead[mcpUrl] = () => ({ status: 500 })
+    expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(502)
+    expect((await read()).status.state).toBe('auth_required')
+  })
+
+  for (const more of ['code=', 'response=x', 'id_token=x', 'token=x', '']) {
+    test(`a callback without a usable code: ${more}`, async () => {
+      const begun = await begin(pathIn((await put()).status.setupUrl))
+      const query = servers.authorize(begun.url)
+      if (!/^(?:response|id_token|token)/.test(more)) query.delete('code')
+      expect((await comeBack(`${query}&${more}`, begun.cookie)).status).toBe(502)
+    })
+  }
+
   test('a token that the server refuses is dropped', async () => {
     servers.good.has = () => false
     const back = await signIn()
@@ -422,6 +446,36 @@ describe('the client', () => {
       json: { ...servers.metadata, issuer: 'https://other.example.com/x' },
     })
     expect((await begin(pathIn((await put({ mcpUrl, oauth })).status.setupUrl))).status).toBe(502)
+  })
+
+  test('that was given without an issuer is bound to the first one that is met', async () => {
+    const oauth = { clientId: 'mine', clientSecret: 'for the first alone' }
+    await signIn({ mcpUrl, oauth })
+    const other = 'https://other.example.com'
+    servers.resource['authorization_servers'] = [other]
+    servers.instead[`${other}/.well-known/oauth-authorization-server`] = () => ({
+      json: { ...servers.metadata, issuer: other, token_endpoint: `${other}/token` },
+    })
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    const begun = await begin(setupPath, session)
+    expect(begun.url.origin).toBe(issuer)
+    expect(servers.seen.filter((one) => one.includes(other))).toEqual([])
+  })
+
+  test('that was given is replaced by nobody with a ticket, and a typed one only where it is asked for', async () => {
+    const mine = pathIn((await put({ mcpUrl, oauth: { clientId: 'mine' } })).status.setupUrl)
+    expect((await begin(mine, '', { client_id: 'theirs', issuer: 'https://evil.example' })).status).toBe(409)
+    const free = await platform.fetch('/connect/ada/free', { method: 'PUT', headers, body: JSON.stringify({ mcpUrl }) })
+    const { status } = (await free.json()) as Answered
+    expect((await begin(pathIn(status.setupUrl), '', { client_id: 'typed' })).status).toBe(409)
+  })
+
+  test('is registered again after the server did not know it at the exchange', async () => {
+    servers.instead[`${issuer}/token`] = () => ({ status: 401, json: { error: 'invalid_client' } })
+    expect((await signIn()).status).toBe(502)
+    delete servers.instead[`${issuer}/token`]
+    expect((await signIn({ mcpUrl, headers: {} })).status).toBe(303)
+    expect(servers.registered).toHaveLength(2)
   })
 
   test('is asked for where none can be had, kept, and used', async () => {
