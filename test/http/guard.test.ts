@@ -31,6 +31,8 @@ describe('Host', () => {
     ['127.0.0.1', '127.0.0.1.evil.example', false],
     ['127.0.0.1', '127.0.0.1@evil.example', false],
     ['127.0.0.1', 'localhost:80:80', false],
+    ['127.0.0.1', 'localhost:65535', true],
+    ['127.0.0.1', 'localhost:65536', false],
     ['127.0.0.1', 'localhost, evil.example', false],
     ['127.0.0.1', 'localhost/x', false],
     ['127.0.0.1', '', false],

