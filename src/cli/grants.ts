@@ -1,5 +1,6 @@
 /** `postern grants list | revoke`: what users have allowed clients that signed in. The server may be running. */
 
+import { listApiKeys } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import { endGrant, listGrants } from '../features/authorization/grants.ts'
 import { openExistingDataFolder } from '../maintenance/data-folder.ts'
@@ -14,16 +15,22 @@ export async function listGrantsCommand(
   { stdout, stderr }: Terminal,
 ): Promise<void> {
   const { store } = await openExistingDataFolder(data, stderr)
-  const grants = await listGrants(store, now.getTime() / 1000)
+  const live = new Set(
+    (await listApiKeys(store)).flatMap(({ keyId, revokedAt }) => (revokedAt === null ? [keyId] : [])),
+  )
+  const all = await listGrants(store, now.getTime() / 1000)
   await store.close()
-  const rows = grants.map(({ grantId, userId, client, namespace, connectionId, tools, expires }) => [
-    grantId,
-    userId,
-    client,
-    `${namespace}/${connectionId}`,
-    tools === undefined ? 'all' : tools.join(','),
-    new Date(expires * 1000).toISOString(),
-  ])
+  // A grant ends with the key of whoever allowed it.
+  const rows = all
+    .filter(({ keyId }) => live.has(keyId))
+    .map(({ grantId, userId, client, namespace, connectionId, tools, expires }) => [
+      grantId,
+      userId,
+      client,
+      `${namespace}/${connectionId}`,
+      tools === undefined ? 'all' : tools.join(','),
+      new Date(expires * 1000).toISOString(),
+    ])
   stdout(table([['ID', 'USER', 'CLIENT', 'CONNECTION', 'TOOLS', 'EXPIRES'], ...rows]))
 }
 

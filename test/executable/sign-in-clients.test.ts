@@ -7,15 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { signInAndConsent } from '../clients/browser.ts'
-import {
-  executable,
-  run,
-  type Server,
-  startServer,
-  unlimited,
-  type Workplace,
-  workplace,
-} from '../support/executable.ts'
+import { run, type Server, startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
 
 const clients = resolve(import.meta.dir, '../clients')
@@ -183,10 +175,14 @@ for (const [name, load] of Object.entries(packages)) {
   }, 30_000)
 }
 
-test('the commands for grants say what there is not', async () => {
+test('the commands for grants say what there is not, and list none of a revoked key', async () => {
   const none = await run(place, ['grants', 'revoke', 'grant_none', '--data', place.data])
   expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('see `postern grants list`')])
-  expect(existsSync(executable)).toBe(true)
+  const keys = (await run(place, ['keys', 'list', '--data', place.data])).stdout.split('\n')
+  const ofAda = /^(key_\S+) +ada /.exec(keys.find((line) => line.includes(' ada ')) ?? '')?.[1] ?? ''
+  expect(await grants()).toContain(' ada ')
+  expect((await run(place, ['keys', 'revoke', ofAda, '--data', place.data])).code).toBe(0)
+  expect(await grants()).not.toContain(' ada ')
 })
 
 /** A folder with a program in place of the browser of this machine. */
