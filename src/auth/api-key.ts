@@ -3,7 +3,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../limits.ts'
 import type { ApiKey } from '../model/registry.ts'
-import { apiKeyKey, apiKeys, prefixRange, registryVersionKey } from '../storage/keys.ts'
+import { everyEntry } from '../storage/every-entry.ts'
+import { apiKeyKey, apiKeys, registryVersionKey } from '../storage/keys.ts'
 import { apiKeyEntries, apiKeyEntry, readApiKey } from '../storage/registry-records.ts'
 import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -58,14 +59,7 @@ export async function createApiKey(
 /** All keys, revoked ones included, oldest first. */
 export async function listApiKeys(store: Store): Promise<ApiKey[]> {
   const records: ApiKey[] = []
-  let { gte, lt } = prefixRange(apiKeys)
-  for (let more = true; more; ) {
-    const page = await store.range({ gte, lt, limit: apiKeysPerRead })
-    for (const { value } of page.entries) records.push(readApiKey(value))
-    const last = page.entries.at(-1)
-    if (last !== undefined) gte = Buffer.concat([last.key, Buffer.of(0)])
-    more = page.more
-  }
+  for await (const { value } of everyEntry(store, apiKeys, apiKeysPerRead)) records.push(readApiKey(value))
   return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 

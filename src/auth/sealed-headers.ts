@@ -1,11 +1,16 @@
 /** A connection's own headers, sealed with its namespace and id: copied to another connection, they do not open. */
 
 import type { ConnectionPrivate } from '../storage/connections.ts'
-import { openSealed, seal } from './secrets.ts'
+import { openJson, sealJson } from './secrets.ts'
 
 export interface SealedFor {
   readonly namespace: string
   readonly connectionId: string
+}
+
+/** A connection that sends its own authorization header is not for anybody to sign in. */
+export function hasAuthorization(headers: Readonly<Record<string, string>>): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')
 }
 
 const textOf = ({ namespace, connectionId }: SealedFor) => `${namespace}/${connectionId}`
@@ -17,7 +22,7 @@ export function sealHeaders(
   key: Buffer,
 ): ConnectionPrivate {
   if (Object.keys(headers).length === 0) return {}
-  return { headers: seal(key, JSON.stringify(headers), textOf(associatedData)).toString('base64url') }
+  return { headers: sealJson(key, headers, textOf(associatedData)) }
 }
 
 /** The headers in the clear. Throws Error if they were sealed with another secret or for another connection. */
@@ -26,8 +31,5 @@ export function openHeaders(
   associatedData: SealedFor,
   key: Buffer,
 ): Record<string, string> {
-  if (headers === undefined) return {}
-  const text = openSealed(key, Buffer.from(headers, 'base64url'), textOf(associatedData))
-  if (text === undefined) throw new Error('the headers of a connection were sealed with another secret')
-  return JSON.parse(text) as Record<string, string>
+  return openJson(key, headers, textOf(associatedData), 'headers') ?? {}
 }

@@ -89,6 +89,17 @@ function bareHost(host: string): string {
   return host.replace(/^\[|\]$/g, '').toLowerCase()
 }
 
+/** Whether nobody can listen in on the way to a URL: https, or this machine. */
+export function isSecureUrl(url: string): boolean {
+  const { protocol } = new URL(url)
+  return protocol === 'https:' || (protocol === 'http:' && isLocalUrl(url))
+}
+
+/** Whether a URL leads to this machine. */
+export function isLocalUrl(url: string): boolean {
+  return isLoopback(bareHost(new URL(url).hostname))
+}
+
 /** `name`: without brackets. */
 export function isLoopback(name: string): boolean {
   return name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)

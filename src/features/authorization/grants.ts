@@ -6,7 +6,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { accessTokenSeconds, grantsPerRead, usedClientSeconds } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
-import { grantKey, grants, oauthClients, prefixRange, registryVersionKey } from '../../storage/keys.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
+import { grantKey, grants, oauthClients, registryVersionKey } from '../../storage/keys.ts'
 import { revocationEntry } from '../../storage/registry-records.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
@@ -77,31 +78,20 @@ export async function endGrant(store: Store, grantId: string, nowSeconds: number
 /** All grants that have not expired, oldest first. */
 export async function listGrants(store: Store, nowSeconds: number): Promise<Grant[]> {
   const found: Grant[] = []
-  for await (const { value } of entriesOf(store, grants)) found.push(readGrant(value))
+  for await (const { value } of everyEntry(store, grants, grantsPerRead)) found.push(readGrant(value))
   return found.filter(({ expires }) => expires > nowSeconds).sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 
 /** Deletes expired grants, and clients that have not been used for `usedClientSeconds`. */
 export async function sweepGrants(store: Store, nowSeconds: number): Promise<void> {
   const gone: Key[] = []
-  for await (const { key, value } of entriesOf(store, grants))
+  for await (const { key, value } of everyEntry(store, grants, grantsPerRead))
     if (readGrant(value).expires <= nowSeconds) gone.push(key)
-  for await (const { key, value } of entriesOf(store, oauthClients)) {
+  for await (const { key, value } of everyEntry(store, oauthClients, grantsPerRead)) {
     const { usedAt = 0 } = JSON.parse(asBuffer(value).toString()) as { usedAt?: number }
     if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
   }
   while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: true })
-}
-
-async function* entriesOf(store: Store, prefix: Key): AsyncGenerator<Entry> {
-  let { gte, lt } = prefixRange(prefix)
-  for (let more = true; more; ) {
-    const page = await store.range({ gte, lt, limit: grantsPerRead })
-    yield* page.entries
-    const last = page.entries.at(-1)
-    if (last !== undefined) gte = Buffer.concat([last.key, Buffer.of(0)])
-    more = page.more
-  }
 }
 
 function readGrant(bytes: Uint8Array): Grant {

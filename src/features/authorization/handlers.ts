@@ -3,7 +3,7 @@
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
 import { notFound, PlatformError, rateLimited } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
-import { isLoopback } from '../../http/guard.ts'
+import { isSecureUrl } from '../../http/guard.ts'
 import { nameAfter, namesInPath, pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import type { RateLimit } from '../../http/rate-limit.ts'
@@ -54,8 +54,7 @@ export type AuthorizationOperations =
 
 /** Whether clients can sign in here: never over plain HTTP, except on this machine. */
 export function isSignInPossible(issuer: string, { isOn }: Pick<AuthorizationSettings, 'isOn'>): boolean {
-  const { protocol, hostname } = new URL(issuer)
-  return isOn && (protocol === 'https:' || isLoopback(hostname.replace(/^\[|\]$/g, '')))
+  return isOn && isSecureUrl(issuer)
 }
 
 export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, AuthorizationOperations> {

@@ -4,7 +4,7 @@
  */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
-import { openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
+import { hasAuthorization, openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
 import { connectionBytesMax } from '../../limits.ts'
 import { type Connection, ConnectionWrite, urlProblem } from '../../model/connection.ts'
@@ -165,11 +165,6 @@ function signedOut(
   const client = keepsClient && oauth !== undefined ? { oauth } : {}
   if (tokens === undefined && keepsClient) return { ...rest, ...client }
   return { ...rest, ...client, setups: (rest.setups ?? 0) + 1 }
-}
-
-/** A connection that sends its own authorization header is not for anybody to sign in. */
-export function hasAuthorization(headers: Readonly<Record<string, string>>): boolean {
-  return Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')
 }
 
 /** Equal but for query and fragment. */

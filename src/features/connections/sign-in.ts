@@ -1,11 +1,12 @@
 /** What a connection whose server wants a sign-in has to do with it when it is written (sign-in contract, 1.1). */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
+import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import type { Connection } from '../../model/connection.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
-import { type Draft, hasAuthorization } from './draft.ts'
+import type { Draft } from './draft.ts'
 
 /** Adds the links to sign in; not for a connection that sends an authorization header of its own. */
 export function withLinks(

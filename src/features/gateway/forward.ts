@@ -4,7 +4,7 @@
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
-import { openHeaders } from '../../auth/sealed-headers.ts'
+import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
@@ -210,7 +210,7 @@ async function sendUpstream(
     connectionHeaders,
     credentials,
     isScopeWanted: privatePart.wantedScope !== undefined,
-    signInUrl: Object.keys(connectionHeaders).some(isAuthorization) ? undefined : deps.links.urlOf(ref),
+    signInUrl: hasAuthorization(connectionHeaders) ? undefined : deps.links.urlOf(ref),
     isOfSignedInClient: caller.token !== undefined && caller.token.aud !== caller.token.iss,
     sessionOwner: sessionOwnerOf(call),
     holder: caller,
@@ -232,11 +232,6 @@ async function sendUpstream(
 function isOlderThan(token: ServiceTokenClaims | undefined, { stored }: AuthorizedConnection): boolean {
   if (token === undefined || token.aud === token.iss) return false
   return (token.iat + 1) * 1000 <= Date.parse(stored.connection.createdAt)
-}
-
-/** A connection with such a header of its own is not for anybody to sign in. */
-function isAuthorization(name: string): boolean {
-  return name.toLowerCase() === 'authorization'
 }
 
 /**

@@ -5,7 +5,7 @@ import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4we
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import { cookieOf } from '../../auth/browser-sessions.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
-import { openHeaders } from '../../auth/sealed-headers.ts'
+import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
 import { conflict } from '../../errors.ts'
 import { attemptSeconds } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
@@ -13,7 +13,7 @@ import { connectionChange, type StoredConnection } from '../../storage/connectio
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
-import { type Discovered, discover, type ServerMetadata } from './discovery.ts'
+import { discover, type ServerMetadata } from './discovery.ts'
 import { sealGivenClient } from './given-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
@@ -65,7 +65,7 @@ export function headersOf(
     throw conflict('This connection has no server to sign in to')
   }
   const headers = openHeaders(privatePart, ref, headersKey)
-  if (Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) {
+  if (hasAuthorization(headers)) {
     throw conflict('This connection sends an authorization header of its own: remove it to sign in here')
   }
   return headers
@@ -88,17 +88,8 @@ export async function beginSignIn(
   const mcpUrl = connection.mcpUrl ?? ''
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
   const found = await discover({ fetch, mcpUrl, headers: headersOf(deps, visit), issuer: given?.issuer }) // 502
-  const { issuer } = found.server
-  const known = typed === undefined ? given : { ...typed, issuer }
-  const client = await clientFor(deps, found, typed === undefined ? given : undefined)
-  if (typed !== undefined && client !== undefined)
-    throw conflict('This server needs no client of yours: open the page again')
-  if (typed !== undefined || (given !== undefined && given.issuer === undefined)) {
-    // Bound to the first issuer that is met, before anything is sent there: its secret is for nobody else.
-    await keepGivenClient(deps, visit, { ...(known as GivenClient), issuer })
-  }
-  const used = client ?? (typed && givenClientFor(found.server, { ...typed, issuer }))
-  if (used === undefined) {
+  const client = await chooseClient(deps, visit, found.server, given, typed)
+  if (client === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
   }
   const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
@@ -111,7 +102,7 @@ export async function beginSignIn(
     browser: hashOf(browser),
     verifier,
     server: found.server,
-    client: used,
+    client,
     resource: found.resource,
     ...(scope !== undefined && { scope }),
     ...visit.by,
@@ -121,7 +112,7 @@ export async function beginSignIn(
   const url = new URL(found.server.authorization_endpoint)
   for (const [name, value] of Object.entries({
     response_type: 'code',
-    client_id: used.clientId,
+    client_id: client.clientId,
     redirect_uri: redirectUriOf(base),
     code_challenge: await calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
@@ -138,22 +129,31 @@ export async function beginSignIn(
   )
 }
 
-async function clientFor(
+/**
+ * The client to ask as; undefined if a person must give one. `given`: with the connection. `typed`: on the page, where
+ * none can be had otherwise. Either is bound to the issuer before anything is sent there: its secret is for nobody
+ * else.
+ */
+async function chooseClient(
   deps: BeginDeps,
-  { server }: Discovered,
+  visit: Visit,
+  server: ServerMetadata,
   given: GivenClient | undefined,
+  typed: Pick<GivenClient, 'clientId' | 'clientSecret'> | undefined,
 ): Promise<UpstreamClient | undefined> {
-  if (given === undefined) {
-    const fetch = createOAuthFetch(deps.upstream, 'Registering as a client')
-    return findClient(deps, server, fetch) // 502
+  const { issuer } = server
+  if (given !== undefined) {
+    if (given.issuer === undefined) await keepGivenClient(deps, visit, { ...given, issuer })
+    else if (given.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
+      throw new SignInProblem('Choosing the client', `the connection’s client is for ${given.issuer}, not ${issuer}`)
+    }
+    return givenClientFor(server, given)
   }
-  if (given.issuer !== undefined && given.issuer.replace(/\/$/, '') !== server.issuer.replace(/\/$/, '')) {
-    throw new SignInProblem(
-      'Choosing the client',
-      `the connection’s client is for ${given.issuer}, not ${server.issuer}`,
-    )
-  }
-  return givenClientFor(server, given)
+  const client = await findClient(deps, server, createOAuthFetch(deps.upstream, 'Registering as a client')) // 502
+  if (typed === undefined) return client
+  if (client !== undefined) throw conflict('This server needs no client of yours: open the page again')
+  await keepGivenClient(deps, visit, { ...typed, issuer })
+  return givenClientFor(server, typed)
 }
 
 function givenClientFor(server: ServerMetadata, { clientId, clientSecret }: GivenClient): UpstreamClient {

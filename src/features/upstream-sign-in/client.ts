@@ -10,7 +10,7 @@ import {
   None,
 } from 'oauth4webapi'
 import { openSealed, seal } from '../../auth/secrets.ts'
-import { isLoopback } from '../../http/guard.ts'
+import { isLocalUrl } from '../../http/guard.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { upstreamClientKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
@@ -89,14 +89,13 @@ function keyOf({ base }: ClientOptions, issuer: string) {
 }
 
 async function register(base: string, server: ServerMetadata, fetch: OAuthFetch): Promise<UpstreamClient> {
-  const isLocal = isLoopback(new URL(base).hostname.replace(/^\[|\]$/g, ''))
   const metadata = {
     client_name: 'postern',
     client_uri: base,
     redirect_uris: [redirectUriOf(base)],
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
-    application_type: isLocal ? 'native' : 'web',
+    application_type: isLocalUrl(base) ? 'native' : 'web',
     token_endpoint_auth_method: methodOf(server, false),
   }
   const request = { [customFetch]: fetch as never, [allowInsecureRequests]: true }

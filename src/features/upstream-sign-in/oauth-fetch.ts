@@ -4,7 +4,7 @@
  */
 
 import { PlatformError } from '../../errors.ts'
-import { isLoopback } from '../../http/guard.ts'
+import { isSecureUrl } from '../../http/guard.ts'
 import type { Holder } from '../../http/shares.ts'
 import { oauthFetchTimeoutMs, oauthResponseBytesMax } from '../../limits.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
@@ -47,9 +47,8 @@ export function createOAuthFetch(upstream: Upstream, step: string, holder?: Hold
 /** Throws SignInProblem for a URL that is neither https nor http on this machine. */
 export function requireSecure(url: string, step: string): void {
   if (URL.canParse(url)) {
-    const { protocol, hostname, username, password } = new URL(url)
-    const isSecure = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replace(/^\[|\]$/g, '')))
-    if (isSecure && username + password === '') return
+    const { username, password } = new URL(url)
+    if (isSecureUrl(url) && username + password === '') return
   }
   throw new SignInProblem(step, 'a URL of the authorization server is not https')
 }

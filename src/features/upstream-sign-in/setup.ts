@@ -8,7 +8,7 @@ import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { conflict, invalidRequest, notFound } from '../../errors.ts'
 import { readForm } from '../../http/form.ts'
-import { isLoopback } from '../../http/guard.ts'
+import { isSecureUrl } from '../../http/guard.ts'
 import { redirect } from '../../http/page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
@@ -30,7 +30,7 @@ export interface SetupDeps extends BeginDeps {
 
 export function setupHandlers(deps: SetupDeps) {
   const { store, authorizer, sessions, links, base } = deps
-  const isPossible = base.startsWith('https:') || isLoopback(new URL(base).hostname.replace(/^\[|\]$/g, ''))
+  const isPossible = isSecureUrl(base)
 
   /** The visit, or the redirect to sign in first. Throws 404 and 403. */
   async function visitOf(request: Request): Promise<Visit | Response> {

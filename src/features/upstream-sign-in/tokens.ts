@@ -10,7 +10,7 @@ import {
   validateAuthResponse,
 } from 'oauth4webapi'
 import type { ConnectionRef } from '../../auth/authorize.ts'
-import { openSealed, seal } from '../../auth/secrets.ts'
+import { openJson, sealJson } from '../../auth/secrets.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 import { authenticationOf, problemOf, type UpstreamClient } from './client.ts'
 import type { ServerMetadata } from './discovery.ts'
@@ -31,7 +31,7 @@ export interface UpstreamTokens {
 const placeOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId} tokens`
 
 export function sealTokens(tokens: UpstreamTokens, ref: ConnectionRef, key: Buffer): string {
-  return seal(key, JSON.stringify(tokens), placeOf(ref)).toString('base64url')
+  return sealJson(key, tokens, placeOf(ref))
 }
 
 /** Undefined if nobody has signed in. Throws Error for tokens that were sealed elsewhere. */
@@ -40,10 +40,7 @@ export function openTokens(
   ref: ConnectionRef,
   key: Buffer,
 ): UpstreamTokens | undefined {
-  if (tokens === undefined) return undefined
-  const text = openSealed(key, Buffer.from(tokens, 'base64url'), placeOf(ref))
-  if (text === undefined) throw new Error('the tokens of a connection were sealed with another secret')
-  return JSON.parse(text) as UpstreamTokens
+  return openJson(key, tokens, placeOf(ref), 'tokens')
 }
 
 /** What a code is exchanged with. */
