@@ -175,8 +175,6 @@ describe('what is long has a reason', () => {
   const longFiles: Readonly<Record<string, string>> = { 'limits.ts': 'every bound, each with its reason' }
   const longFunctions: Readonly<Record<string, string>> = {
     'app.ts:createApp': 'puts the application together, one part after the other',
-    'cli/config.ts:readServeConfig': 'every setting with what it must be, one after the other',
-    'cli/serve-options.ts:withServeOptions': 'every flag with its help, one after the other',
     'cli/serve.ts:start': 'puts the server together, in the order in which it comes apart again',
   }
 

@@ -1,4 +1,9 @@
-/** `postern completions SHELL`: prints a completion script, generated from the commands and flags themselves. */
+/**
+ * `postern completions SHELL`: prints a completion script, generated from the commands and flags themselves.
+ *
+ * The scripts are static. They do not start the executable at each press of a key, so they know no ids of keys or
+ * grants; all that they need to know is how far the line has come, which they follow word by word.
+ */
 
 import type { Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
@@ -42,6 +47,7 @@ function placesOf(command: Command, path: string): Place[] {
   return [here, ...commands.flatMap((one) => placesOf(one, `${path} ${one.name()}`))]
 }
 
+/** A flag without a long form does not occur: the house names each flag. */
 function flagOf({ long, short, description, required, optional }: Option): Flag {
   return { name: long ?? '', short, description, takesValue: required || optional }
 }
@@ -57,6 +63,7 @@ const valueFlags = (places: readonly Place[]) => [
   ...new Set(places.flatMap(({ flags }) => flags.filter(({ takesValue }) => takesValue).map(({ name }) => name))),
 ]
 
+/** Words alone: bash shows no descriptions. */
 function bash(places: readonly Place[]): string {
   const words = ({ path, commands, flags }: Place) =>
     `    "${path}") commands="${commands.map(({ name }) => name).join(' ')}" flags="${flags.map(({ name }) => name).join(' ')}" ;;`
@@ -81,6 +88,7 @@ complete -o default -F _postern postern
 `
 }
 
+/** Zsh shows descriptions. A colon ends the name in its lists, so those of descriptions are escaped. */
 function zsh(places: readonly Place[]): string {
   const items = (all: readonly Named[]) =>
     all.map(({ name, description }) => quote(`${name}:${description.replaceAll(':', '\\:')}`)).join(' ')
@@ -106,6 +114,7 @@ if [[ $funcstack[1] == _postern ]]; then _postern "$@"; else compdef _postern po
 `
 }
 
+/** Fish wants one `complete` for each word, with a condition that says where it applies. */
 function fish(places: readonly Place[]): string {
   const lines = places.flatMap(({ path, commands, flags }) => {
     const here = `complete -c postern -n '__postern_at ${path}'`

@@ -10,6 +10,7 @@ import { readTtl } from '../policy/duration.ts'
 import { didYouMean } from '../schema/near-name.ts'
 import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
 import { type ClientName, clientNames } from '../upstream/client-names.ts'
+import { variableOf } from './serve-options.ts'
 
 /** The flags as Commander returns them, unchecked. */
 export interface ServeFlags {
@@ -77,114 +78,139 @@ export interface ServeConfig {
   readonly operatorKey: string | undefined
 }
 
+/** Notes that the value of a flag is wrong, and why. Reading goes on, so that an operator sees all mistakes at once. */
+type Complain = (flag: string, value: string | undefined, problem: string) => void
+
 /** Checks all settings. Throws CommandError 2 (wrong usage) with all complaints at once, one a line. */
 export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, string | undefined>>): ServeConfig {
   const complaints: string[] = []
-  /** The flag or the environment variable that gave this value, for a complaint. */
-  const given = (flag: string, value: string | undefined) => {
-    const variable = `POSTERN_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`
-    return `${env[variable] === value ? variable : flag} ${value}`
+  const complain: Complain = (flag, value, problem) => {
+    // Name what the operator wrote: the variable if the value came from there.
+    const variable = variableOf(flag)
+    complaints.push(`${env[variable] === value ? variable : flag} ${value}: ${problem}`)
   }
+  // An empty variable is none: that is how container files unset one.
+  const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
+  const config: ServeConfig = {
+    ...readListening(flags, complain),
+    ...readBounds(flags, complain),
+    upstream: readUpstream(flags, complain),
+    signIn: readSignIn(flags, complain),
+    fixtures: flags.fixtures,
+    areSampleKeysAllowed: flags.allowSampleKeys ?? false,
+    operatorKey,
+  }
+  // Without the value: it is a secret.
+  const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
+  if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
+  if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
+  return config
+}
+
+/** Where to listen, for whom, and under which URL. */
+function readListening(flags: ServeFlags, complain: Complain) {
+  // Brackets belong to a URL; the socket wants the address alone.
   const host = flags.host.replace(/^\[(.*)\]$/, '$1')
+  if (!/^[A-Za-z0-9.:_-]+$/.test(host)) complain('--host', flags.host, 'must be an address or a name')
   const port = /^\d{1,5}$/.test(flags.port) ? Number(flags.port) : Number.NaN
-  if (!(port <= 65_535)) complaints.push(`${given('--port', flags.port)}: must be a number from 0 to 65535`)
-  if (!/^[A-Za-z0-9.:_-]+$/.test(host)) complaints.push(`${given('--host', flags.host)}: must be an address or a name`)
+  if (!(port <= 65_535)) complain('--port', flags.port, 'must be a number from 0 to 65535')
   const baseUrl = flags.baseUrl?.replace(/\/+$/, '')
   if (baseUrl !== undefined && !isPlainUrl(baseUrl)) {
-    complaints.push(
-      `${given('--base-url', flags.baseUrl)}: must be an http or https URL without user, query or fragment`,
-    )
+    complain('--base-url', flags.baseUrl, 'must be an http or https URL without user, query or fragment')
   }
   for (const origin of flags.corsOrigin) {
+    // Browsers send the origin in this form alone. Any other, such as one with a slash, would never match.
     if (!isPlainUrl(origin) || new URL(origin).origin !== origin) {
-      complaints.push(`--cors-origin ${origin}: must be an origin like https://app.example.com`)
+      complain('--cors-origin', origin, 'must be an origin like https://app.example.com')
     }
   }
   const metrics = flags.metricsListen === undefined ? undefined : readListen(flags.metricsListen)
   if (metrics === undefined && flags.metricsListen !== undefined) {
-    complaints.push(`${given('--metrics-listen', flags.metricsListen)}: must be HOST:PORT, like 127.0.0.1:9464`)
+    complain('--metrics-listen', flags.metricsListen, 'must be HOST:PORT, like 127.0.0.1:9464')
   }
+  const trustedProxies = readAll('--trusted-proxy', flags.trustedProxy, complain, (text) => {
+    return readNetwork(text) ?? 'must be an address or a CIDR like 10.0.0.0/8'
+  })
+  return { host, port, baseUrl, corsOrigins: flags.corsOrigin, metrics, trustedProxies }
+}
+
+/** What a key, an address and a namespace may take. */
+function readBounds(flags: ServeFlags, complain: Complain) {
   const rate = (flag: string, text: string) => {
-    const read = /^\d+(?:\.\d+)?$/.test(text) && Number(text) <= 10_000
-    if (!read) complaints.push(`${given(flag, text)}: must be a number from 0 to 10000`)
+    const isRate = /^\d+(?:\.\d+)?$/.test(text) && Number(text) <= 10_000
+    if (!isRate) complain(flag, text, 'must be a number from 0 to 10000')
     return Number(text)
   }
-  const rates = {
-    mints: rate('--mint-rate', flags.mintRate),
-    failures: rate('--failure-rate', flags.failureRate),
-    writes: rate('--write-rate', flags.writeRate),
-  }
   const most = (flag: string, text: string) => {
-    if (!/^\d{1,15}$/.test(text)) complaints.push(`${given(flag, text)}: must be a whole number; 0 for no limit`)
+    // Fifteen digits, so that each number is exact.
+    if (!/^\d{1,15}$/.test(text)) complain(flag, text, 'must be a whole number; 0 for no limit')
     return Number(text) === 0 ? Number.POSITIVE_INFINITY : Number(text)
   }
-  const quota = {
-    connections: most('--namespace-connections', flags.namespaceConnections),
-    bytes: most('--namespace-bytes', flags.namespaceBytes),
+  return {
+    rates: {
+      mints: rate('--mint-rate', flags.mintRate),
+      failures: rate('--failure-rate', flags.failureRate),
+      writes: rate('--write-rate', flags.writeRate),
+    },
+    quota: {
+      connections: most('--namespace-connections', flags.namespaceConnections),
+      bytes: most('--namespace-bytes', flags.namespaceBytes),
+    },
   }
-  const trustedProxies: Network[] = []
-  for (const text of flags.trustedProxy.flatMap((given) => given.split(','))) {
-    const network = readNetwork(text.trim())
-    if (network === undefined) complaints.push(`--trusted-proxy ${text}: must be an address or a CIDR like 10.0.0.0/8`)
-    else trustedProxies.push(network)
-  }
-  const allowed: AllowedUpstream[] = []
-  for (const text of flags.allowUpstream.flatMap((given) => given.split(','))) {
-    const one = readAllowedUpstream(text.trim())
-    if (one === undefined)
-      complaints.push(`--allow-upstream ${text}: must be a host, HOST:PORT or a CIDR like 10.0.0.0/8`)
-    else allowed.push(one)
-  }
-  const timeoutMs = /^\d{1,6}[smh]$/.test(flags.upstreamTimeout) ? readTtl(flags.upstreamTimeout) : { seconds: 0 }
-  const timeoutSeconds = 'seconds' in timeoutMs ? timeoutMs.seconds : 0
+}
+
+/** Which MCP servers connections may reach, and how. */
+function readUpstream(flags: ServeFlags, complain: Complain): ServeConfig['upstream'] {
+  const allowed = readAll('--allow-upstream', flags.allowUpstream, complain, (text) => {
+    return readAllowedUpstream(text) ?? 'must be a host, HOST:PORT or a CIDR like 10.0.0.0/8'
+  })
+  // Durations are read as a policy's `ttl` is, without its days.
+  const timeout = /^\d{1,6}[smh]$/.test(flags.upstreamTimeout) ? readTtl(flags.upstreamTimeout) : { seconds: 0 }
+  const timeoutSeconds = 'seconds' in timeout ? timeout.seconds : 0
   if (timeoutSeconds < 1 || timeoutSeconds > upstreamTimeoutMaxSeconds) {
-    complaints.push(
-      `${given('--upstream-timeout', flags.upstreamTimeout)}: must be a duration from 1s to 10m, like 60s`,
-    )
+    complain('--upstream-timeout', flags.upstreamTimeout, 'must be a duration from 1s to 10m, like 60s')
   }
-  const authorities: string[] = []
-  for (const file of flags.upstreamCa.flatMap((given) => given.split(','))) {
-    const read = readCertificates(file.trim())
-    if (typeof read === 'string') complaints.push(`--upstream-ca ${file}: ${read}`)
-    else authorities.push(...read)
-  }
+  const authorities = readAll('--upstream-ca', flags.upstreamCa, complain, readCertificates).flat()
   const client = clientNames.find((name) => name === flags.upstreamClient)
   if (client === undefined) {
-    complaints.push(`${given('--upstream-client', flags.upstreamClient)}: must be ${clientNames.join(' or ')}`)
+    complain('--upstream-client', flags.upstreamClient, `must be ${clientNames.join(' or ')}`)
   }
-  const upstream = {
+  return {
     allowed,
     isPublicAllowed: flags.publicUpstream,
     timeoutMs: timeoutSeconds * 1000,
     authorities,
     client: client ?? 'parser',
   }
-  const redirectSchemes = flags.redirectScheme.flatMap((given) => given.split(',')).map((name) => name.trim())
-  for (const name of redirectSchemes) {
-    if (!/^[a-z][a-z0-9+.-]*$/.test(name) || unsafeSchemes.includes(name)) {
-      complaints.push(`--redirect-scheme ${name}: must be the scheme of an application, like myapp`)
-    }
-  }
-  const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
-  const keyProblem = operatorKey === undefined ? undefined : chosenKeyProblem(operatorKey)
-  if (keyProblem !== undefined) complaints.push(`POSTERN_API_KEY: ${keyProblem}`)
-  if (complaints.length > 0) throw new CommandError(complaints.join('\n'), 2)
-  const { fixtures, corsOrigin: corsOrigins, allowSampleKeys: areSampleKeysAllowed = false } = flags
-  return {
-    host,
-    port,
-    fixtures,
-    baseUrl,
-    corsOrigins,
-    metrics,
-    rates,
-    quota,
-    trustedProxies,
-    upstream,
-    signIn: { isOn: flags.signIn, redirectSchemes, hasClientDocument: flags.clientDocument },
-    areSampleKeysAllowed,
-    operatorKey,
-  }
+}
+
+/** Whether and where clients may sign in, and how postern itself does. */
+function readSignIn(flags: ServeFlags, complain: Complain): ServeConfig['signIn'] {
+  const redirectSchemes = readAll('--redirect-scheme', flags.redirectScheme, complain, (name) => {
+    const isScheme = /^[a-z][a-z0-9+.-]*$/.test(name) && !unsafeSchemes.includes(name)
+    return isScheme ? { name } : 'must be the scheme of an application, like myapp'
+  }).map(({ name }) => name)
+  return { isOn: flags.signIn, redirectSchemes, hasClientDocument: flags.clientDocument }
+}
+
+/**
+ * The values of a repeatable flag, split at commas: an environment variable can only be set once. `read` returns what a
+ * value means, or a text that says what is wrong with it.
+ */
+function readAll<T extends object>(
+  flag: string,
+  values: readonly string[],
+  complain: Complain,
+  read: (text: string) => T | string,
+): T[] {
+  return values
+    .flatMap((value) => value.split(','))
+    .flatMap((text) => {
+      const one = read(text.trim())
+      if (typeof one === 'object') return [one]
+      complain(flag, text, one)
+      return []
+    })
 }
 
 /** Schemes that a browser handles itself; a redirect to one of them would run or show what a client sends. */

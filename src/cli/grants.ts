@@ -8,7 +8,10 @@ import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Prints all grants that have not expired, as a table. */
+/**
+ * Prints all grants that have not expired, as a table: for whom, which client, and what it may reach. Tokens are not
+ * in it, as the store holds none: a refresh token is computed from its grant and from how often it was replaced.
+ */
 export async function listGrantsCommand(
   { data }: { readonly data: string },
   now: Date,
@@ -34,7 +37,9 @@ export async function listGrantsCommand(
   stdout(table([['ID', 'USER', 'CLIENT', 'CONNECTION', 'TOOLS', 'EXPIRES'], ...rows]))
 }
 
-/** Ends a grant with all its tokens. Throws CommandError for an unknown id. */
+/**
+ * Ends a grant with all its tokens: access tokens are refused by every replica from its next request on, and the
+ * refresh token at its next use. The user may allow the same client again. Throws CommandError for an unknown id. */
 export async function revokeGrantCommand(
   grantId: string,
   { data }: { readonly data: string },

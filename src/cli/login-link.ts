@@ -1,4 +1,9 @@
-/** `postern login-link`: a link that signs somebody in to the pages as the user of an API key, once. */
+/**
+ * `postern login-link`: a link that signs somebody in to the pages as the user of an API key, once.
+ *
+ * It is for people who should not have to paste a key into a browser, and for those who have none. The key itself is
+ * not in the link: the store holds a hash of the link's secret, and the key's id with it.
+ */
 
 import { createExpiringRecords } from '../auth/expiring-records.ts'
 import { CommandError } from '../errors.ts'
@@ -23,11 +28,13 @@ export async function loginLink(
     const key = stored === undefined ? undefined : readApiKey(stored)
     if (key === undefined) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
     if (key.revokedAt !== null) throw new CommandError(`${keyId} is revoked: create a key, or name another one`)
+    // The command has no flags of the server: it uses the URL under which the last start served.
     const baseUrl = await store.get(baseUrlKey)
     if (baseUrl === undefined) throw new CommandError(`no server has used ${data} yet: run \`postern serve\` first`)
     const records = createExpiringRecords({ store, signInKey: secrets.signInKey, now: () => now.getTime() })
     const link = await createLoginLink({ store, records, baseUrl: asBuffer(baseUrl).toString() }, keyId)
     await auditCommand(data, 'signin.link_created', { keyId, userId: key.userId })
+    // The link alone on stdout, for `| pbcopy` and scripts. The sentence goes to stderr.
     stdout(`${link}\n`)
     stderr(`It signs in as ${key.userId}, once, within ten minutes.\n`)
   } finally {

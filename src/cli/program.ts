@@ -1,6 +1,9 @@
 /**
  * The commands: their names, arguments, flags and help. A command's own code is imported when it runs, so that each
  * start loads only what it needs.
+ *
+ * A command that reads or changes the data folder works whether or not the server runs, because LMDB lets several
+ * processes share a store. Those that change something write a line into the audit log themselves.
  */
 
 import { Command, CommanderError, Option } from 'commander'
@@ -45,6 +48,7 @@ export function createProgram(context: Context): Command {
   addDataCommands(postern, context)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
+  // Last: it visits each command that was added.
   pointToHelp(postern, 'postern')
   return postern
 }
@@ -68,6 +72,7 @@ function group(postern: Command, name: string): Command {
   return postern.command(name).helpCommand('help [command]', 'print the help of a command')
 }
 
+/** `serve` and `dev`, the two that stay: they resolve with an exit code once a signal has stopped them. */
 function addServeCommands(postern: Command, { terminal, exit }: Context): void {
   withServeOptions(postern.command('serve').description('serve the platform from a data folder'))
     .addOption(dataOption())
@@ -98,11 +103,13 @@ function addServeCommands(postern: Command, { terminal, exit }: Context): void {
   })
 }
 
+/** `keys`. `create` alone may make a data folder, so that a key can be made before the first start. */
 function addKeyCommands(postern: Command, { terminal }: Context): void {
   const keys = group(postern, 'keys').description('create, list and revoke API keys, whether or not the server runs')
   keys
     .command('create')
     .description('create a key and print it, once, on stdout')
+    // Required: a key without a user could not be told from others in the audit log, nor ended with its owner.
     .requiredOption('--user <id>', 'the user it belongs to')
     .option('--name <name>', 'what it is for')
     .option('--operator', 'may reach everything and mint for any organization')
@@ -124,6 +131,7 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
     .action(async (id: string, flags) => (await import('./keys.ts')).revokeKey(id, flags, terminal))
 }
 
+/** `login-link` and `grants`: sign-in from the operator's side. Users see their own grants nowhere else yet. */
 function addSignInCommands(postern: Command, { terminal }: Context): void {
   postern
     .command('login-link')
@@ -151,15 +159,18 @@ function addSignInCommands(postern: Command, { terminal }: Context): void {
     )
 }
 
+/** `check`, which needs no data folder: it runs in a pipeline, before anything is deployed. */
 function addCheckCommand(postern: Command, { terminal }: Context): void {
   postern
     .command('check')
     .argument('<dir...>', 'folders of fixtures, checked as one set')
     .description('check fixtures and print every problem as "file: path: message"')
+    // Without it only errors fail a pipeline. A warning is of something that works and probably was not meant.
     .option('--strict', 'treat warnings as errors')
     .action(async (folders: string[], flags) => (await import('./check.ts')).check(folders, flags, terminal))
 }
 
+/** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */
 function addTokenCommands(postern: Command, { terminal, exit }: Context): void {
   const token = group(postern, 'token').description('explain and revoke service tokens')
   token
@@ -186,6 +197,7 @@ function addTokenCommands(postern: Command, { terminal, exit }: Context): void {
     )
 }
 
+/** `audit verify`. It takes files in place of the data folder, because old ones are usually kept elsewhere. */
 function addAuditCommand(postern: Command, { terminal }: Context): void {
   group(postern, 'audit')
     .description('check the audit log')
@@ -198,6 +210,10 @@ function addAuditCommand(postern: Command, { terminal }: Context): void {
     .action(async (files: string[], flags) => (await import('./audit.ts')).verifyAudit(files, flags, terminal))
 }
 
+/**
+ * `backup`, `restore`, `export`, `import` and `verify`. A backup is the whole folder, secrets included; an export is
+ * the records alone, for another version or another system.
+ */
 function addDataCommands(postern: Command, { terminal }: Context): void {
   postern
     .command('backup')
@@ -205,6 +221,7 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
     .description('write the whole data folder to one file, whether or not the server runs')
     .addOption(dataOption('data folder'))
     .action(async (file: string, flags) => {
+      // A backup is checked as a whole before it is handed out, so stdout gets it from a private temporary file.
       if (file === '-') await (await import('./streamed-files.ts')).backUpToStdout(flags, terminal)
       else await (await import('./backup.ts')).backUpCommand(file, flags, terminal)
     })
@@ -250,6 +267,7 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
     .action(async (flags) => (await import('./verify.ts')).verify(flags, terminal))
 }
 
+/** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */
 function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
   const signingKey = group(postern, 'signing-key').description(
     'list, rotate and revoke the keys that sign tokens, whether or not the server runs',
@@ -277,6 +295,7 @@ function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
     )
 }
 
+/** `version`, `completions` and `help`, which know the commands added before them. */
 function addHelpCommands(postern: Command, { terminal }: Context): void {
   postern
     .command('version')

@@ -1,4 +1,7 @@
-/** The flags of `serve` and `dev`, each with its environment variable and default. */
+/**
+ * The flags of `serve` and `dev`. Each is also an environment variable, whose name is the flag's in capitals:
+ * `--mint-rate` is `POSTERN_MINT_RATE`. A flag wins over its variable.
+ */
 
 import { type Command, Option } from 'commander'
 import {
@@ -13,122 +16,97 @@ import { collect } from './options.ts'
 
 /** Adds the flags. Values stay text here; `config.ts` checks them, so that all complaints are reported together. */
 export function withServeOptions(command: Command): Command {
+  for (const option of [...listening(), ...bounds(), ...upstreams(), ...signIn()]) command.addOption(option)
   return command
-    .addOption(new Option('--host <address>', 'address to listen on').env('POSTERN_HOST').default('127.0.0.1'))
-    .addOption(
-      new Option('--port <number>', 'port to listen on; 0 picks a free one').env('POSTERN_PORT').default('8787'),
-    )
-    .addOption(
-      new Option('--fixtures <dir>', 'folder of fixtures to load; repeatable')
-        .env('POSTERN_FIXTURES')
-        .argParser(collect)
-        .default([], 'none'),
-    )
-    .addOption(
-      new Option('--base-url <url>', 'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)').env(
-        'POSTERN_BASE_URL',
-      ),
-    )
-    .addOption(
-      new Option('--cors-origin <origin>', 'allowed CORS origin (repeatable)').argParser(collect).default([], 'none'),
-    )
-    .addOption(
-      new Option('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)').env(
-        'POSTERN_METRICS_LISTEN',
-      ),
-    )
-    .addOption(
-      new Option('--mint-rate <number>', 'tokens per second that one API key may mint; 0 for no limit')
-        .env('POSTERN_MINT_RATE')
-        .default(String(mintsPerSecondDefault)),
-    )
-    .addOption(
-      new Option('--failure-rate <number>', 'invalid credentials per second from one address; 0 for no limit')
-        .env('POSTERN_FAILURE_RATE')
-        .default(String(failuresPerSecondDefault)),
-    )
-    .addOption(
-      new Option('--write-rate <number>', 'connections per second that one API key may write or delete; 0 for no limit')
-        .env('POSTERN_WRITE_RATE')
-        .default(String(writesPerSecondDefault)),
-    )
-    .addOption(
-      new Option('--namespace-connections <number>', 'connections that a namespace may hold; 0 for no limit')
-        .env('POSTERN_NAMESPACE_CONNECTIONS')
-        .default(String(namespaceConnectionsDefault)),
-    )
-    .addOption(
-      new Option('--namespace-bytes <number>', 'bytes of connections that a namespace may hold; 0 for no limit')
-        .env('POSTERN_NAMESPACE_BYTES')
-        .default(String(namespaceBytesDefault)),
-    )
-    .addOption(
-      new Option(
-        '--trusted-proxy <cidr>',
-        'address or network of a reverse proxy whose X-Forwarded-For or Forwarded is trusted; repeatable',
-      )
-        .env('POSTERN_TRUSTED_PROXY')
-        .argParser(collect)
-        .default([], 'none'),
-    )
-    .addOption(
-      new Option(
-        '--allow-upstream <where>',
-        'host, HOST:PORT or CIDR on the LAN or this machine that connections may reach; repeatable',
-      )
-        .env('POSTERN_ALLOW_UPSTREAM')
-        .argParser(collect)
-        .default([], 'none'),
-    )
-    .addOption(
-      new Option('--no-public-upstream', 'allow only the upstreams listed in --allow-upstream').env(
-        'POSTERN_NO_PUBLIC_UPSTREAM',
-      ),
-    )
-    .addOption(
-      new Option(
-        '--upstream-ca <file>',
-        'PEM file of a private certificate authority to trust for MCP servers; repeatable',
-      )
-        .env('POSTERN_UPSTREAM_CA')
-        .argParser(collect)
-        .default([], 'none'),
-    )
-    .addOption(
-      new Option('--upstream-timeout <duration>', 'time limit for the first byte of an MCP server’s response')
-        .env('POSTERN_UPSTREAM_TIMEOUT')
-        .default(`${upstreamTimeoutDefaultSeconds}s`),
-    )
-    .addOption(
-      new Option(
-        '--upstream-client <name>',
-        'HTTP client for MCP servers: parser (faster), or node (only documented APIs of the runtime)',
-      )
-        .env('POSTERN_UPSTREAM_CLIENT')
-        .default('parser'),
-    )
-    .addOption(
-      new Option('--no-sign-in', 'do not let clients sign in with nothing but a URL (OAuth)').env('POSTERN_NO_SIGN_IN'),
-    )
-    .addOption(
-      new Option(
-        '--no-client-document',
-        'register with authorization servers of MCP servers instead of pointing them to a document of this server',
-      ).env('POSTERN_NO_CLIENT_DOCUMENT'),
-    )
-    .addOption(
-      new Option(
-        '--redirect-scheme <name>',
-        'scheme of an application, such as myapp, that clients may be sent back to after signing in; repeatable',
-      )
-        .env('POSTERN_REDIRECT_SCHEME')
-        .argParser(collect)
-        .default([], 'none'),
-    )
-    .addOption(
-      new Option(
-        '--allow-sample-keys',
-        'accept the publicly known keys of the sample fixtures on an address other than loopback',
-      ).env('POSTERN_ALLOW_SAMPLE_KEYS'),
-    )
+}
+
+/** Where clients reach this server, what it serves, and whose word it takes for a client's address. */
+const listening = () => [
+  setting('--host <address>', 'address to listen on').default('127.0.0.1'),
+  setting('--port <number>', 'port to listen on; 0 picks a free one').default('8787'),
+  list('--fixtures <dir>', 'folder of fixtures to load; repeatable'),
+  // Its default is known once the port is bound.
+  setting('--base-url <url>', 'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)'),
+  // The contract gives this one no variable.
+  new Option('--cors-origin <origin>', 'allowed CORS origin (repeatable)').argParser(collect).default([], 'none'),
+  // A listener of its own, so that metrics are never reachable where clients are.
+  setting('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)'),
+  list(
+    '--trusted-proxy <cidr>',
+    'address or network of a reverse proxy whose X-Forwarded-For or Forwarded is trusted; repeatable',
+  ),
+  // The sample's keys are published with the source. On an address that others reach, they are everybody's keys.
+  setting(
+    '--allow-sample-keys',
+    'accept the publicly known keys of the sample fixtures on an address other than loopback',
+  ),
+]
+
+/** What one key, address or namespace may take. Numbers are text here, as everything that an operator types. */
+const bounds = () => [
+  setting('--mint-rate <number>', 'tokens per second that one API key may mint; 0 for no limit').default(
+    String(mintsPerSecondDefault),
+  ),
+  setting('--failure-rate <number>', 'invalid credentials per second from one address; 0 for no limit').default(
+    String(failuresPerSecondDefault),
+  ),
+  setting(
+    '--write-rate <number>',
+    'connections per second that one API key may write or delete; 0 for no limit',
+  ).default(String(writesPerSecondDefault)),
+  setting('--namespace-connections <number>', 'connections that a namespace may hold; 0 for no limit').default(
+    String(namespaceConnectionsDefault),
+  ),
+  setting('--namespace-bytes <number>', 'bytes of connections that a namespace may hold; 0 for no limit').default(
+    String(namespaceBytesDefault),
+  ),
+]
+
+/** Which MCP servers connections may reach, and how. Private addresses are closed unless they are listed. */
+const upstreams = () => [
+  list(
+    '--allow-upstream <where>',
+    'host, HOST:PORT or CIDR on the LAN or this machine that connections may reach; repeatable',
+  ),
+  setting('--no-public-upstream', 'allow only the upstreams listed in --allow-upstream'),
+  list('--upstream-ca <file>', 'PEM file of a private certificate authority to trust for MCP servers; repeatable'),
+  setting('--upstream-timeout <duration>', 'time limit for the first byte of an MCP server’s response').default(
+    `${upstreamTimeoutDefaultSeconds}s`,
+  ),
+  // The parser is a module of the runtime that is not documented. An update may take it away.
+  setting(
+    '--upstream-client <name>',
+    'HTTP client for MCP servers: parser (faster), or node (only documented APIs of the runtime)',
+  ).default('parser'),
+]
+
+/** How people sign clients in, and how postern presents itself where it signs in to MCP servers. */
+const signIn = () => [
+  setting('--no-sign-in', 'do not let clients sign in with nothing but a URL (OAuth)'),
+  // Authorization servers fetch that document, which they cannot where this server is not reachable for them.
+  setting(
+    '--no-client-document',
+    'register with authorization servers of MCP servers instead of pointing them to a document of this server',
+  ),
+  // Any application of the user's device may claim a scheme, so each one that is accepted is listed.
+  list(
+    '--redirect-scheme <name>',
+    'scheme of an application, such as myapp, that clients may be sent back to after signing in; repeatable',
+  ),
+]
+
+/** A flag with its environment variable. */
+function setting(flags: string, description: string): Option {
+  const option = new Option(flags, description)
+  return option.env(variableOf(option.long ?? flags))
+}
+
+/** A repeatable flag. Its variable has one value, so `config.ts` also splits at commas where values have none. */
+function list(flags: string, description: string): Option {
+  return setting(flags, description).argParser(collect).default([], 'none')
+}
+
+/** The environment variable of a flag: `POSTERN_MINT_RATE` of `--mint-rate`. */
+export function variableOf(flag: string): string {
+  return `POSTERN_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`
 }

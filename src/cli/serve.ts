@@ -58,6 +58,7 @@ export interface Running {
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
   const log = createLog({ write: terminal.stderr, now: () => new Date() })
   using cleanup = new DisposableStack()
+  // First: two servers on one folder would each believe that they alone load fixtures and write the audit log.
   cleanup.use(lockForServing(dataPath))
   const folder = await openDataFolder(dataPath, (from, to, upgrade) => {
     if (upgrade()) log.info('the store was upgraded', { from, to })
@@ -172,6 +173,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   }
 }
 
+/** What the metrics listener shows beside what it counts itself. */
 interface MetricsContext {
   readonly url: string
   readonly localAddresses: readonly string[]
@@ -189,6 +191,7 @@ async function openMetrics({ metrics }: ServeConfig, { url, localAddresses, fold
   return listener
 }
 
+/** The client that was asked for, or the documented one with a warning: a runtime update must not strand users. */
 function chooseUpstreamClient({ upstream: { client } }: ServeConfig, log: Log) {
   return chooseClient(client, () =>
     log.warn('this runtime lacks the HTTP parser that postern uses, so --upstream-client node is used instead'),
@@ -265,6 +268,7 @@ async function sampleGreeting({ url, folder: { store, secrets } }: Running): Pro
   return greeting('The sample company is loaded.', url, readFixtures(sampleSources()).fixtures, undefined)
 }
 
+/** On stdout and not in the log: logs are kept and shipped, and this key reaches everything. */
 function operatorKeyBlock(key: string): string {
   const line = '─'.repeat(72)
   return `${line}\n  Operator key, shown this once. It reaches everything: keep it safe.\n\n  ${key}\n${line}\n`

@@ -1,4 +1,9 @@
-/** `postern token explain`: prints a token's blocks in words, and what each says about one described request. */
+/**
+ * `postern token explain`: prints a token's blocks in words, and what each says about one described request.
+ *
+ * It decides with the code that the server decides with (`policy/decide.ts`), so it cannot disagree. What it cannot
+ * know is what only a server knows: whether the connection exists, and whether the user still reaches the namespace.
+ */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,6 +49,7 @@ export async function explainToken(
 ): Promise<0 | 1> {
   if (given === '-' && flags.rpc === '-') throw new CommandError('only one of the token and --rpc can be -, stdin', 2)
   const token = readToken(given)
+  // Unverified, because an expired or foreign token is what people ask about. The lines below say what is wrong.
   const claims = unverifiedClaims(token)
   if (claims === undefined)
     throw new CommandError('this is not a service token of postern: pass the whole `token` that POST /tokens returned')
@@ -89,7 +95,7 @@ function reasonItIsOver(claims: ServiceTokenClaims, known: Known | undefined, no
   return isForeign(claims, known) ? 'is of another base URL' : undefined
 }
 
-/** The token's claims: who, from whom, until when. */
+/** The token's claims: who, from whom, until when. Times in UTC, as in the audit log. */
 function tokenLines(claims: ServiceTokenClaims, signatureLines: readonly string[], now: Date): string[] {
   const { sub, key, org, jti, par = [], iat, exp } = claims
   const time = (seconds: number) => new Date(seconds * 1000).toISOString()
@@ -113,7 +119,10 @@ interface Known {
   readonly baseUrl: string | undefined
 }
 
-/** Reads the data folder. Undefined if it does not exist; it is never created. */
+/**
+ * What the data folder says of the token, as a server would look it up. Undefined if there is no such folder: it is
+ * never created.
+ */
 async function lookUp(
   { jti, par = [], key }: ServiceTokenClaims,
   data: string,
@@ -162,7 +171,7 @@ function isForeign({ iss }: ServiceTokenClaims, known: Known | undefined): boole
   return known?.baseUrl !== undefined && known.baseUrl !== iss
 }
 
-/** One block in words. */
+/** One block in words. Values of one field are alternatives (`or`); fields, and facts of one set, add up (`and`). */
 function blockLines(block: Block, index: number): string[] {
   const words: string[] = []
   if (block.namespaces) words.push(`namespaces: ${block.namespaces.join(' or ')}`)
@@ -232,12 +241,15 @@ function isExpired(claims: ServiceTokenClaims, now: Date): boolean {
   return clockRefusal(claims, Math.floor(now.getTime() / 1000)) === 'expired'
 }
 
-/** The described request. Throws CommandError 2 for an invalid flag. */
+/**
+ * The described request, with the defaults of the API: without `--operation`, a request with `--rpc` calls a tool and
+ * any other reads. Throws CommandError 2 for an invalid flag. */
 function readAccess({ namespace = '', resource = 'connections', operation, metadata, rpc }: ExplainFlags): Access {
   const resourceType = resourceTypes.find((type) => type === resource)
   const operationKind = operationKinds.find((kind) => kind === (operation ?? (rpc === undefined ? 'read' : 'execute')))
   if (resourceType === undefined) throw new CommandError(`--resource: must be one of ${resourceTypes.join(', ')}`, 2)
   if (operationKind === undefined) throw new CommandError(`--operation: must be one of ${operationKinds.join(', ')}`, 2)
+  // A list is allowed and then filtered. Without --metadata, the list is meant; with it, one connection in it.
   const list = resourceType === 'connections' && operationKind === 'read' ? 'narrowed' : 'none'
   return {
     namespace,

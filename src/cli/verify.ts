@@ -57,7 +57,10 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
 /** Tells the child that it is the child. */
 const verifyChildVariable = 'POSTERN_VERIFY_HERE'
 
-/** The check itself, in the child. */
+/**
+ * The check itself, in the child. Without `--repair` and `--remove-leftovers` it only reads, so it may run beside a
+ * server.
+ */
 async function verifyHere({ data, repair = false, removeLeftovers = false }: Flags, terminal: Terminal): Promise<void> {
   // The store creates a lock file, which must be private.
   process.umask(0o077)
@@ -80,6 +83,7 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
     terminal.stdout(`the index of ${findings.connections} connections was rebuilt\n`)
   }
   const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
+  // What this run repairs or removes is no problem any more.
   const left = [...problems, ...(removeLeftovers ? [] : missing), ...(repair ? [] : indexProblems)]
   if (left.length > 0) {
     const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []
@@ -119,6 +123,7 @@ async function remove(data: string, namespaces: readonly string[], { stdout, std
   }
 }
 
+/** A note rather than a failure: leftovers are what a fixture that was taken out leaves on purpose. */
 function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
   const lines = [...leftovers].map(([namespace, count]) => `${connectionsOf(namespace, count)}\n`)
   return `${lines.join('')}They are unreachable and harmless, and available again if the namespace comes back. To remove them: \`postern verify --remove-leftovers\`\n`

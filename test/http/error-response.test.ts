@@ -34,6 +34,19 @@ test('an error about a server says no more than that it is not there, or why', a
   expect(await answered('invalid_request', 'server')).toEqual([400, { error: 'why' }, {}])
 })
 
+test('an error of a page is a page, whose title says whether there is one', async () => {
+  for (const [code, status, title] of [
+    ['not_found', 404, 'There is no such page'],
+    ['invalid_request', 400, 'This did not work'],
+  ] as const) {
+    const response = errorResponse(new PlatformError(code, 'why <b>'), 'page')
+    expect([response.status, response.headers.get('content-type')]).toEqual([status, 'text/html; charset=utf-8'])
+    const text = await response.text()
+    expect(text).toContain(`<h1>${title}</h1>`)
+    expect(text).toContain('why &lt;b&gt;')
+  }
+})
+
 test('an error of a message is JSON-RPC, unless it is ours', async () => {
   expect(await answered('not_found', 'rpc', { id: 5 })).toEqual([
     404,

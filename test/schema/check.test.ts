@@ -95,6 +95,16 @@ test('without such a field, that variant is meant which the fewest fields are mi
     expect(said({ b: 'x', more: 1 })).toEqual(['has the unknown field "more"; known are b'])
     expect(said({ c: 'x' })).toEqual(['d: is missing'])
   }
+  // A value of the wrong type is no field that is missing or unknown.
+  const Three = Type.Object({ a: Type.Number(), b: Type.Number(), c: Type.Number() }, closed)
+  const Empty = Type.Object({}, closed)
+  for (const variants of [
+    [Three, Empty],
+    [Empty, Three],
+  ]) {
+    const either = validatorOf(Type.Union(variants))
+    expect(either.problems({ a: 'x', b: 'x', c: 'x' }).map(problemText)[0]).toBe('a: must be a number')
+  }
 })
 
 test('no more problems are said than were asked for', () => {

@@ -201,6 +201,9 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       expect(await store.get(key)).toBeUndefined()
       const stale = { checks: [{ key: bytes('last'), value: null }], counts: [{ key, add: [1] }] }
       expect(await store.commit(stale)).toEqual({ ok: false, conflicts: [bytes('last')], full: [] })
+      // Nothing is counted for a write whose check failed, so it says nothing of bounds.
+      const both = { ...stale, counts: [{ key, add: [2], most: [1] }] }
+      expect(await store.commit(both)).toEqual({ ok: false, conflicts: [bytes('last')], full: [] })
       expect(await store.get(key)).toBeUndefined()
     })
 

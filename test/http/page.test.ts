@@ -1,0 +1,36 @@
+/** Pages: what each has, whoever asks for it. */
+
+import { expect, test } from 'bun:test'
+import { html } from '../../src/http/html.ts'
+import { page } from '../../src/http/page.ts'
+
+test('a page is 200, is never kept or framed, runs no script, and sends its forms here alone', async () => {
+  const response = page({ title: 'A & B', body: html`<p>${'<i>'}</p>` })
+  expect(response.status).toBe(200)
+  const { 'content-security-policy': policy, ...headers } = Object.fromEntries(response.headers)
+  expect(headers).toEqual({
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'same-origin',
+  })
+  expect(policy?.split('; ')).toEqual([
+    "default-src 'none'",
+    expect.stringMatching(/^style-src 'sha256-[\w+/=]{44}'$/),
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "form-action 'self'",
+  ])
+  const text = await response.text()
+  expect(text).toContain('<h1>A &amp; B</h1>')
+  expect(text).toContain('<p>&lt;i&gt;</p>')
+  expect(text).not.toContain('<script')
+})
+
+test('a status, targets of forms and headers are those given', () => {
+  const headers = { 'set-cookie': 'a=b' }
+  const response = page({ title: '', body: html``, status: 429, formTargets: ['https://app.example'], headers })
+  expect([response.status, response.headers.get('set-cookie')]).toEqual([429, 'a=b'])
+  expect(response.headers.get('content-security-policy')).toEndWith("; form-action 'self' https://app.example")
+})
