@@ -244,7 +244,7 @@ export function createApp(deps: AppDeps): App {
         audit,
         baseUrl: issuer,
       }),
-      ...setupHandlers({ ...upstreamSignIn, credentials }),
+      ...setupHandlers({ ...upstreamSignIn, registry, credentials }),
       ...callbackHandlers(upstreamSignIn),
       clientDocument: () =>
         jsonResponse(JSON.stringify(clientDocument(base)), { 'cache-control': 'public, max-age=300' }),

@@ -156,6 +156,8 @@ export const namespaceBytesDefault = 1024 * MB
 export const connectionHeadersMax = 32
 /** Ours: long enough for any kind of credential. Past it: 400. */
 export const headerValueCharsMax = 4096
+/** Ours: values that a person enters for a connection's server. Past it: 400, when the connection is made. */
+export const inputFieldsMax = 32
 /** Ours: each pair is an index entry to write and store. Past it: a problem of the fixtures. */
 export const connectionMetadataPairsMax = 64
 

@@ -117,16 +117,19 @@ export const Connection = Type.Object(
 )
 export type Connection = Static<typeof Connection>
 
-/** Header names and values in HTTP's syntax. `features/connections/draft.ts` decides which names are refused. */
-const HttpHeaders = Type.Record(
-  Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }),
-  Type.String({
-    pattern: '^[\\t\\x20-\\x7e\\x80-\\xff]*$',
-    maxLength: headerValueCharsMax,
-    errorMessage: `must be a header value: at most ${headerValueCharsMax} characters of Latin-1, no line breaks`,
-  }),
-  { additionalProperties: false, maxProperties: connectionHeadersMax, keyMessage: 'is not a header name' },
-)
+/** A value in HTTP's syntax. */
+export const HeaderValue = Type.String({
+  pattern: '^[\\t\\x20-\\x7e\\x80-\\xff]*$',
+  maxLength: headerValueCharsMax,
+  errorMessage: `must be a header value: at most ${headerValueCharsMax} characters of Latin-1, no line breaks`,
+})
+
+/** Header names and values in HTTP's syntax; `isRefusedHeader` says which names are refused besides. */
+const HttpHeaders = Type.Record(Type.String({ pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$" }), HeaderValue, {
+  additionalProperties: false,
+  maxProperties: connectionHeadersMax,
+  keyMessage: 'is not a header name',
+})
 
 /** A client that was registered by hand at the authorization server of an MCP server. Never returned. */
 const GivenClient = Type.Object(
@@ -157,6 +160,20 @@ export const ConnectionWrite = Type.Object(
   closed,
 )
 export type ConnectionWrite = Static<typeof ConnectionWrite>
+
+/**
+ * Headers that the HTTP client sets: connection-specific ones (RFC 9110, 7.6.1), `Via`, `Host` and `Content-Length`.
+ */
+const refusedHeaders = new Set(
+  'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade via host content-length'.split(
+    ' ',
+  ),
+)
+
+/** Whether no connection may set this header, whatever its case. */
+export function isRefusedHeader(name: string): boolean {
+  return refusedHeaders.has(name.toLowerCase())
+}
 
 /** Body of the response to a deletion. */
 export const Deleted = Type.Object({ success: Type.Literal(true) }, closed)

@@ -4,7 +4,7 @@
  */
 
 import { rpcPathPartsMax, rpcValueCharsMax } from '../limits.ts'
-import { costToAsk, matches } from './patterns.ts'
+import { costToAsk, matches } from '../schema/patterns.ts'
 
 /** One entry of `rpcReqMatch`. */
 export interface RpcRule {

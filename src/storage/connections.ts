@@ -43,6 +43,8 @@ export interface ConnectionPrivate {
   readonly server?: string
   /** Headers to send upstream, sealed, in base64url. */
   readonly headers?: string
+  /** What a person entered for the server, sealed, in base64url (`auth/connection-input.ts`). */
+  readonly input?: string
   /** The OAuth client that was given with the connection, sealed, in base64url. */
   readonly oauth?: string
   /** The tokens of somebody who has signed in, sealed, in base64url (`features/upstream-sign-in`). */

@@ -196,7 +196,7 @@ describe('examples', () => {
       'docs/mocks.md': { run: 2, notRun: 0 },
       'docs/operating.md': { run: 10, notRun: 0 },
       'docs/policy.md': { run: 4, notRun: 0 },
-      'docs/sign-in.md': { run: 3, notRun: 2 },
+      'docs/sign-in.md': { run: 4, notRun: 2 },
     })
   })
 

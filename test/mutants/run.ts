@@ -3,7 +3,7 @@
  *
  *   bun test/mutants/run.ts [COUNT] [--seed N] [--at FILE[:LINE[:COLUMN]]]...
  *
- * COUNT changes (300), spread over the files by their size and chosen by the seed; or all those at these places. Prints
+ * COUNT changes (300), chosen by the seed; or all those at these places. Prints
  * those that no test noticed. Exits with 1 when fewer than nine in ten were noticed, not counting those that
  * `equal.json` says are no change at all.
  */
@@ -11,7 +11,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { random } from '../support/random.ts'
 import equal from './equal.json' with { type: 'json' }
 import { type Mutant, mutantsOf, sample } from './sites.ts'
 import { openSuites } from './suites.ts'
@@ -43,6 +42,8 @@ const { values, positionals } = parseArgs({
 })
 const count = Number(positionals[0] ?? 300)
 const seed = values.seed === undefined ? Date.now() % 1e6 : Number(values.seed)
+/** The same wherever in its file it stands. */
+const nameOf = ({ file, before, after }: Mutant) => `${file} ${before} ${after}`
 const placeOf = ({ file, line, column }: Mutant) => `${file}:${line}:${column}`
 const equals: readonly { file: string; before: string; after: string }[] = equal
 const isSame = (one: (typeof equals)[number], { file, before, after }: Mutant) =>
@@ -72,7 +73,7 @@ async function main(): Promise<number> {
   const { at: places } = values
   const isAt = (mutant: Mutant) =>
     places?.some((place) => mutant.file === place || `${placeOf(mutant)}:`.startsWith(`${place}:`))
-  const chosen = places === undefined ? sample(all, count, random(seed).int) : all.filter(isAt)
+  const chosen = places === undefined ? sample(all, count, seed, nameOf) : all.filter(isAt)
   if (chosen.length === 0) throw new Error(`nothing can be changed at ${places?.join(', ')}`)
   for (const one of equals) {
     if (!all.some((mutant) => isSame(one, mutant)))

@@ -4,7 +4,6 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { random } from '../support/random.ts'
 import { mutantsOf, sample } from './sites.ts'
 
 async function changesOf(text: string): Promise<string[]> {
@@ -38,11 +37,13 @@ const rows: readonly (readonly [what: string, text: string, changes: readonly st
 ]
 for (const [what, text, changes] of rows) test(what, async () => expect(await changesOf(text)).toEqual([...changes]))
 
-test('a sample is the same for the same seed, and every stretch of the whole has its share', () => {
-  const all = Array.from({ length: 1000 }, (_, index) => index)
-  const taken = sample(all, 100, random(1).int)
-  expect(sample(all, 100, random(1).int)).toEqual(taken)
-  expect(sample(all, 100, random(2).int)).not.toEqual(taken)
-  expect(taken.map((one) => Math.floor(one / 10))).toEqual(Array.from({ length: 100 }, (_, index) => index))
-  expect(sample(all, 5000, random(1).int)).toEqual(all)
+test('a sample is the same for the same seed, has some of all, and changes little with the whole', () => {
+  const all = Array.from({ length: 1000 }, (_, index) => `one ${index}`)
+  const taken = sample(all, 100, 1, String)
+  expect(taken).toHaveLength(100)
+  expect(sample(all, 100, 1, String)).toEqual(taken)
+  expect(sample(all, 100, 2, String)).not.toEqual(taken)
+  expect(new Set(taken.map((one) => Math.floor(Number(one.slice(4)) / 100))).size).toBe(10)
+  expect(sample(all.slice(1), 100, 1, String).filter((one) => taken.includes(one)).length).toBeGreaterThan(98)
+  expect(sample(all, 5000, 1, String)).toEqual(all)
 })

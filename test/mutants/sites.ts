@@ -158,12 +158,13 @@ function inSingleSpaces(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim()
 }
 
-/** One of each of `count` stretches of equal length, so every file has its share; the same for the same numbers. */
-export function sample<T>(all: readonly T[], count: number, int: (below: number) => number): T[] {
-  if (count >= all.length) return [...all]
-  return Array.from({ length: count }, (_, index) => {
-    const from = Math.floor((index * all.length) / count)
-    const to = Math.floor(((index + 1) * all.length) / count)
-    return all[from + int(to - from)] as T
-  })
+/**
+ * `count` of them, those whose hash is lowest, in their order. The choice depends on each one alone: a change of the
+ * source elsewhere leaves it nearly as it was.
+ */
+export function sample<T>(all: readonly T[], count: number, seed: number, nameOf: (one: T) => string): T[] {
+  const hashes = new Map(all.map((one, index) => [index, Bun.hash(`${seed} ${nameOf(one)}`)]))
+  const lowest = [...hashes].sort(([, a], [, b]) => (a < b ? -1 : 1)).slice(0, count)
+  const chosen = new Set(lowest.map(([index]) => index))
+  return all.filter((_, index) => chosen.has(index))
 }

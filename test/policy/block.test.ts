@@ -20,6 +20,14 @@ describe('readPolicy()', () => {
     })
   })
 
+  test('says what is wrong with the policy itself, or with a part of it', () => {
+    expect(readPolicy(5)).toEqual({ problem: { place: 'policy', message: 'must be a list' } })
+    expect(readPolicy([5])).toEqual({ problem: { place: 'policy[0]', message: 'must be an object' } })
+    expect(readPolicy([{ ttl: '1h' }, { ttl: '48h' }])).toEqual({
+      problem: { place: 'policy[1].ttl', message: 'at most 24 hours' },
+    })
+  })
+
   test('keeps a key called __proto__ as a key', () => {
     const read = readPolicy(JSON.parse('[{"metadata":{"__proto__":"x"}}]'))
     expect(read).toEqual({ blocks: [{ metadata: [[['__proto__', 'x']]] }] })

@@ -5,8 +5,8 @@ import {
   rpcProgramSizeMax,
   rpcUnicodeClassesMax,
 } from '../../src/limits.ts'
-import { costToAsk, patternProblem, patternsProblem } from '../../src/policy/patterns.ts'
 import { ruleMatches } from '../../src/policy/rpc-match.ts'
+import { costToAsk, patternProblem, patternsProblem } from '../../src/schema/patterns.ts'
 
 const body = JSON.parse(`{
   "jsonrpc": "2.0", "id": 7, "method": "tools/call", "empty": "", "yes": true, "no": null, "big": 12345678901234567890,

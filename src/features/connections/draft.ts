@@ -4,30 +4,31 @@
  */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
+import { openInput, sealInput } from '../../auth/connection-input.ts'
 import { hasAuthorization, openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
 import { connectionBytesMax } from '../../limits.ts'
-import { type Connection, ConnectionWrite, urlProblem } from '../../model/connection.ts'
+import { type Connection, ConnectionWrite, isRefusedHeader, urlProblem } from '../../model/connection.ts'
+import {
+  defaultsFor,
+  type InputField,
+  type InputRequired,
+  inputRequired,
+  type UpstreamTarget,
+  withInput,
+} from '../../model/input-fields.ts'
 import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
 import { sealGivenClient } from '../upstream-sign-in/given-client.ts'
+import { readConfig } from '../upstream-sign-in/input.ts'
 
 const writeShape = validatorOf(ConnectionWrite)
 
 /** Facts of the connection itself that policies can test; metadata must not imitate them. */
 const reservedKeys = ['connectionId', 'namespace']
-
-/**
- * Headers that the HTTP client sets: connection-specific ones (RFC 9110, 7.6.1), `Via`, `Host` and `Content-Length`.
- */
-const refusedHeaders = new Set(
-  'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade via host content-length'.split(
-    ' ',
-  ),
-)
 
 /** Checks everything that needs no registry. Throws `invalid_request`. */
 export function readWrite(body: unknown): ConnectionWrite {
@@ -49,7 +50,7 @@ export function readWrite(body: unknown): ConnectionWrite {
   const seen = new Set<string>()
   for (const name of Object.keys(headers ?? {})) {
     const lower = name.toLowerCase()
-    if (refusedHeaders.has(lower)) throw invalidRequest(`headers[${JSON.stringify(name)}]: cannot be set here`)
+    if (isRefusedHeader(name)) throw invalidRequest(`headers[${JSON.stringify(name)}]: cannot be set here`)
     if (seen.has(lower)) throw invalidRequest(`headers[${JSON.stringify(name)}]: is given twice`)
     seen.add(lower)
   }
@@ -72,8 +73,10 @@ export async function readServer({ caller, registry }: RequestContext, name: str
 export interface Draft {
   readonly connection: Omit<Connection, 'status' | 'serverInfo'>
   readonly privatePart: ConnectionPrivate
-  /** The connection's own headers in the clear, for the probe. */
-  readonly headers: Readonly<Record<string, string>>
+  /** For the probe: with the connection's own headers and what was entered, in the clear. */
+  readonly target: UpstreamTarget
+  /** Set if the server cannot be probed yet: values are missing. */
+  readonly inputRequired: InputRequired | undefined
 }
 
 /** The connection to write, and the keys that seal its private part. */
@@ -94,8 +97,12 @@ export async function draftNew(
   const { name = connectionId, metadata = null, mock, headers } = write
   const server = write.server === undefined ? undefined : await readServer(context, write.server)
   if (mock?.enabled === true && server === undefined) throw invalidRequest('mock: requires server')
-  const mcpUrl = write.mcpUrl ?? urlOf(server, mock?.enabled === true)
+  const isMocked = mock?.enabled === true
+  const mcpUrl = write.mcpUrl ?? urlOf(server, isMocked)
   if (mcpUrl === undefined) throw invalidRequest('mcpUrl: is missing; send mcpUrl or server')
+  const fields = server === undefined || isMocked ? [] : fieldsOf(server)
+  const defaults = defaultsFor(fields, { url: mcpUrl ?? '', headers: headers ?? {} })
+  const target = withInput(mcpUrl, headers ?? {}, defaults)
   return {
     connection: {
       connectionId,
@@ -110,10 +117,19 @@ export async function draftNew(
     privatePart: {
       ...(write.server !== undefined && { server: write.server }),
       ...sealHeaders(headers ?? {}, ref, headersKey),
+      ...sealInput(defaults, ref, headersKey),
       ...(write.oauth && { oauth: sealGivenClient(write.oauth, ref, signInKey) }),
     },
-    headers: headers ?? {},
+    target,
+    inputRequired: inputRequired(fields, target),
   }
+}
+
+/** Throws `invalid_request` for a server that no form can configure. */
+function fieldsOf(server: ServerDetail): readonly InputField[] {
+  const read = readConfig(server)
+  if ('problem' in read) throw invalidRequest(`server: ${read.problem}`)
+  return read.fields
 }
 
 /** Undefined without a server; null for a mock of a server that offers no HTTP connection. */
@@ -127,11 +143,13 @@ function urlOf(server: ServerDetail | undefined, isMocked: boolean): string | nu
 /**
  * The existing connection with the fields of the write; `server` and `mock` cannot be changed and are ignored. Throws
  * `conflict` if the URL differs. One exception: while the connection requires input, the URL's query may change.
+ *
+ * `fields`: what the connection's server must be told, of which headers or a query may be a part.
  */
 export function draftChange(
   write: ConnectionWrite,
   before: StoredConnection,
-  { ref, headersKey, signInKey }: WriteTarget,
+  { ref, headersKey, signInKey, fields }: WriteTarget & { readonly fields: readonly InputField[] },
 ): Draft {
   const { status, serverInfo: _, ...connection } = before.connection
   const { name = connection.name, metadata = connection.metadata } = write
@@ -144,13 +162,16 @@ export function draftChange(
     write.headers === undefined
       ? before.privatePart
       : { ...privatePart, ...sealHeaders(write.headers ?? {}, ref, headersKey) }
-  const headers = write.headers ?? openHeaders(before.privatePart, ref, headersKey)
-  const isSignedOut = write.oauth !== undefined || hasAuthorization(headers)
+  const ownHeaders =
+    write.headers === undefined ? openHeaders(before.privatePart, ref, headersKey) : (write.headers ?? {})
+  const target = withInput(mcpUrl, ownHeaders, openInput(before.privatePart, ref, headersKey))
+  const isSignedOut = write.oauth !== undefined || hasAuthorization(target.headers)
   const withClient = write.oauth ? { oauth: sealGivenClient(write.oauth, ref, signInKey) } : {}
   return {
     connection: { ...connection, name, metadata, mcpUrl },
     privatePart: isSignedOut ? { ...signedOut(withHeaders, write.oauth === undefined), ...withClient } : withHeaders,
-    headers,
+    target,
+    inputRequired: inputRequired(fields, target),
   }
 }
 

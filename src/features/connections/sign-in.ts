@@ -1,23 +1,34 @@
-/** What a connection whose server wants a sign-in has to do with it when it is written (sign-in contract, 1.1). */
+/**
+ * What is done with a connection whose server wants a sign-in, or input, when it is written (sign-in contract, 1.1,
+ * 1.10).
+ */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
-import type { Connection } from '../../model/connection.ts'
+import type { Connection, ConnectionStatus } from '../../model/connection.ts'
 import type { StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { Draft } from './draft.ts'
 
-/** Adds the links to sign in; not for a connection that sends an authorization header of its own. */
+/**
+ * Adds the link to set the connection up. Nobody is to sign in to a connection that sends an authorization header of
+ * its own.
+ */
 export function withLinks(
   links: SetupLinks,
   connection: Connection,
   ref: ConnectionRef,
-  { headers }: Draft,
+  { target }: Draft,
 ): Connection {
-  if (connection.status.state !== 'auth_required' || hasAuthorization(headers)) return connection
-  const url = links.urlOf(ref)
-  return { ...connection, status: { state: 'auth_required', setupUrl: url, authorizationUrl: url } }
+  const { status } = connection
+  if (status.state === 'auth_required' && hasAuthorization(target.headers)) return connection
+  return { ...connection, status: withSetupUrl(status, links.urlOf(ref)) }
+}
+
+function withSetupUrl(status: ConnectionStatus, url: string): ConnectionStatus {
+  if (status.state === 'input_required') return { ...status, setupUrl: url }
+  return status.state === 'auth_required' ? { ...status, setupUrl: url, authorizationUrl: url } : status
 }
 
 /** For the answer alone: who writes a connection may set it up, or let somebody else do so, without a key. */
@@ -28,9 +39,9 @@ export function withTicket(
   { privatePart }: Draft,
 ): Connection {
   const { status, createdAt } = connection
-  if (status.state !== 'auth_required' || status.setupUrl !== links.urlOf(ref)) return connection
-  const url = links.urlWithTicket({ ref, createdAt, privatePart })
-  return { ...connection, status: { state: 'auth_required', setupUrl: url, authorizationUrl: url } }
+  const canBeSetUp = status.state === 'auth_required' || status.state === 'input_required'
+  if (!canBeSetUp || status.setupUrl !== links.urlOf(ref)) return connection
+  return { ...connection, status: withSetupUrl(status, links.urlWithTicket({ ref, createdAt, privatePart })) }
 }
 
 /** The draft with the token of somebody who has signed in, for the probe. */
@@ -47,5 +58,6 @@ export async function signedIn(
   const { caller: holder, request } = context
   const current = await credentials.of({ ref, stored, holder, request })
   if (current === undefined) return draft
-  return { ...draft, headers: { ...draft.headers, authorization: `Bearer ${current.accessToken}` } }
+  const { url, headers } = draft.target
+  return { ...draft, target: { url, headers: { ...headers, authorization: `Bearer ${current.accessToken}` } } }
 }

@@ -14,6 +14,7 @@ import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
+import { configOf } from '../upstream-sign-in/input.ts'
 import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
 import { signedIn, withLinks, withTicket } from './sign-in.ts'
 
@@ -113,7 +114,8 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
       if (!sees(context, ref, before)) await draftWritable(write, ref, context)
       authorizer.requireAccess(context, ref, before, 'write')
-      const draft = draftChange(write, before, { ref, headersKey, signInKey })
+      const { fields } = await configOf(context.registry, before)
+      const draft = draftChange(write, before, { ref, headersKey, signInKey, fields })
       const { status, serverInfo } = before.connection
       const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
       requireWritable(context, ref, unchanged)
@@ -140,20 +142,21 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
 }
 
 /**
- * Adds the status and server info from probing the server. A mock is not probed. Throws `invalid_request` if the
- * address must not be reached; any other failure becomes the connection's status.
+ * Adds the status and server info from probing the server. A mock is not probed, nor what lacks input. Throws
+ * `invalid_request` if the address must not be reached; any other failure becomes the connection's status.
  */
 async function withProbe(
   upstream: Upstream,
-  { connection, headers }: Draft,
+  { connection, target, inputRequired }: Draft,
   { caller, request }: RequestContext,
 ): Promise<Connection> {
   if (connection.mock?.enabled === true || connection.mcpUrl === null) {
     return { ...connection, status: { state: 'connected' } }
   }
+  if (inputRequired !== undefined) return { ...connection, status: inputRequired }
   const via = request.headers.get('via') ?? undefined
   try {
-    return { ...connection, ...(await probeServer(upstream, connection.mcpUrl, headers, { holder: caller, via })) }
+    return { ...connection, ...(await probeServer(upstream, target.url, target.headers, { holder: caller, via })) }
   } catch (error) {
     if (error instanceof UpstreamError) throw invalidRequest(`mcpUrl: ${error.message}`)
     throw error

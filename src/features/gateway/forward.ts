@@ -3,8 +3,9 @@
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
+import { targetOf } from '../../auth/connection-input.ts'
 import type { Denials } from '../../auth/denials.ts'
-import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
+import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
@@ -200,13 +201,14 @@ async function sendUpstream(
     throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })
   }
   const ref = { namespace, connectionId }
-  const connectionHeaders = openHeaders(privatePart, ref, deps.headersKey)
+  const { url, headers: connectionHeaders } = targetOf(stored, ref, deps.headersKey)
   const credentials = await deps.credentials.of({ ref, stored, holder: caller, request })
   // The proxy restores it once only the client is waited for.
   const restoreIdleTimeout = deps.disableIdleTimeout(request)
   return deps.proxy.send({
     ref,
     connection,
+    url,
     connectionHeaders,
     credentials,
     isScopeWanted: privatePart.wantedScope !== undefined,
@@ -235,8 +237,8 @@ function isOlderThan(token: ServiceTokenClaims | undefined, { stored }: Authoriz
 }
 
 /**
- * Identifies the owner of a session: the connection in its present form (creation time, URL and headers) and the token,
- * or the API key used directly. Changing any of them ends the session.
+ * Identifies the owner of a session: the connection in its present form (creation time, URL, headers, what was entered)
+ * and the token, or the API key used directly. Changing any of them ends the session.
  */
 function sessionOwnerOf({
   context: { caller },
@@ -249,6 +251,7 @@ function sessionOwnerOf({
     connection.createdAt,
     connection.mcpUrl,
     privatePart.headers ?? '',
+    privatePart.input ?? '',
   ].join('\0')
 }
 

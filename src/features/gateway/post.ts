@@ -18,11 +18,11 @@ type HeadersToAdd = Parameters<Post>[2]
 /** `timeoutMs`: until the response head must have arrived. */
 export function createPost(upstream: Upstream, timeoutMs: number): Post {
   function sendWith(call: UpstreamCall, credentials: Credentials | undefined, body: Body, more: HeadersToAdd) {
-    const { connection, holder, signal, via } = call
+    const { url, holder, signal, via } = call
     const headers = forwardedHeaders(call, more)
     if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
     return upstream.send({
-      url: connection.mcpUrl ?? '',
+      url,
       headers,
       body,
       timeoutMs,

@@ -11,6 +11,8 @@ import type { Rewrite } from './stream.ts'
 export interface UpstreamCall {
   readonly ref: ConnectionRef
   readonly connection: Connection
+  /** The connection's URL, with what a person entered for its query. */
+  readonly url: string
   /** The token of somebody who has signed in to the server; undefined if nobody has. */
   readonly credentials: Credentials | undefined
   /** Whether the server wants more scopes than its token has: then the connection stays `auth_required`. */

@@ -7,7 +7,7 @@
 import { rpcCodes } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import type { Check, JsonSchema } from './argument-schema.ts'
+import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 
 export type Tool = NonNullable<ServerDetail['tools']>[number]
 export type Arguments = Readonly<Record<string, unknown>>
@@ -40,7 +40,7 @@ export function canonical(value: unknown): string {
 
 /** Arguments that violate the input schema yield a result with `isError`. Problems of the fixture yield an `error`. */
 export async function chooseAnswer({ server, scenario, tool, given, recorded }: MockedToolCall): Promise<MockAnswer> {
-  const { knownCheckOf } = await import('./argument-schema.ts')
+  const { knownCheckOf } = await import('../../schema/json-schema.ts')
   let check: Check
   try {
     check = knownCheckOf(tool.inputSchema, 'arguments')

@@ -1,7 +1,7 @@
 /** Texts that suit a field's name: a city for `city`, a phrase from the scenario for `summary`. */
 
 import type { Faker } from '@faker-js/faker'
-import { type JsonSchema, patternOf } from './argument-schema.ts'
+import { type JsonSchema, patternOf } from '../../schema/json-schema.ts'
 
 /** The sources for texts. */
 export interface Likeness {

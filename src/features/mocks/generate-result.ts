@@ -6,7 +6,7 @@
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
 import { madeUpDepthMax, madeUpSizeMax, madeUpTriesMax } from '../../limits.ts'
-import type { Check, JsonSchema } from './argument-schema.ts'
+import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
 /** What to generate. */

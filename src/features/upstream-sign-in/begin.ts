@@ -4,11 +4,13 @@ import { createHash, randomBytes } from 'node:crypto'
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import { cookieOf } from '../../auth/browser-sessions.ts'
+import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
-import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
+import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import { conflict } from '../../errors.ts'
 import { attemptSeconds } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
+import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
@@ -55,20 +57,17 @@ export interface Visit {
 
 const browserCookie = 'postern-signin'
 
-/** The connection's own headers. Throws `conflict` for one that nobody can sign in. */
-export function headersOf(
-  { headersKey }: Pick<BeginDeps, 'headersKey'>,
-  { ref, stored }: Visit,
-): Record<string, string> {
-  const { connection, privatePart } = stored
+/** The server to ask. Throws `conflict` for a connection that nobody can sign in. */
+export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { ref, stored }: Visit): UpstreamTarget {
+  const { connection } = stored
   if (connection.mock?.enabled === true || connection.mcpUrl === null) {
     throw conflict('This connection has no server to sign in to')
   }
-  const headers = openHeaders(privatePart, ref, headersKey)
-  if (hasAuthorization(headers)) {
+  const target = targetOf(stored, ref, headersKey)
+  if (hasAuthorization(target.headers)) {
     throw conflict('This connection sends an authorization header of its own: remove it to sign in here')
   }
-  return headers
+  return target
 }
 
 /**
@@ -87,7 +86,7 @@ export async function beginSignIn(
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
-  const found = await discover({ fetch, mcpUrl, headers: headersOf(deps, visit), issuer: given?.issuer }) // 502
+  const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: given?.issuer }) // 502
   const client = await chooseClient(deps, visit, found.server, given, typed)
   if (client === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })

@@ -5,8 +5,8 @@
 
 import type { RequestContext } from '../../auth/authorize.ts'
 import { cookieOf } from '../../auth/browser-sessions.ts'
+import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
-import { openHeaders } from '../../auth/sealed-headers.ts'
 import { invalidRequest } from '../../errors.ts'
 import { html } from '../../http/html.ts'
 import { page, redirect } from '../../http/page.ts'
@@ -64,10 +64,10 @@ export function callbackHandlers(deps: CallbackDeps) {
 
   /** Asks the server with the token. Throws SignInProblem if it does not take it. */
   async function greet({ ref }: Attempt, stored: StoredConnection, { accessToken }: UpstreamTokens) {
-    const headers = { ...openHeaders(stored.privatePart, ref, deps.headersKey), authorization: `Bearer ${accessToken}` }
-    const url = stored.connection.mcpUrl ?? ''
+    const { url, headers } = targetOf(stored, ref, deps.headersKey)
+    const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
     try {
-      const greeted = await probeServer(upstream, url, headers, { holder: nobody, via: undefined })
+      const greeted = await probeServer(upstream, url, withToken, { holder: nobody, via: undefined })
       if (greeted.status.state === 'connected') return greeted
       if (greeted.status.state === 'error') throw new SignInProblem('Greeting the server', greeted.status.message)
     } catch (error) {

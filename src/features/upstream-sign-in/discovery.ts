@@ -3,6 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
 import { oauthUrlCharsMax } from '../../limits.ts'
+import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { version } from '../../version.ts'
 import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
@@ -45,15 +46,15 @@ const step = 'Finding the authorization server'
 export interface DiscoveryOptions {
   readonly fetch: OAuthFetch
   readonly mcpUrl: string
-  /** The connection's own headers, for the first request. */
-  readonly headers: Readonly<Record<string, string>>
+  /** Where the first request goes, with the connection's own headers and what was entered for it. */
+  readonly target: UpstreamTarget
   /** The issuer that the connection was given by hand. */
   readonly issuer: string | undefined
 }
 
 /** Throws SignInProblem. */
-export async function discover({ fetch, mcpUrl, headers, issuer }: DiscoveryOptions): Promise<Discovered> {
-  const { metadataUrl, scope } = await challengeOf(fetch, mcpUrl, headers)
+export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions): Promise<Discovered> {
+  const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
   const chosen = issuer ?? resource?.authorization_servers?.[0] ?? new URL(mcpUrl).origin
   const server = await findServer(fetch, chosen)
@@ -66,14 +67,14 @@ export async function discover({ fetch, mcpUrl, headers, issuer }: DiscoveryOpti
 }
 
 /** The challenge of an `initialize` without a token. */
-async function challengeOf(fetch: OAuthFetch, mcpUrl: string, headers: Readonly<Record<string, string>>) {
+async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) {
   const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
   const params = {
     protocolVersion: '2025-11-25',
     capabilities: {},
     clientInfo: { name: 'postern', version },
   }
-  const response = await fetch(mcpUrl, {
+  const response = await fetch(url, {
     method: 'POST',
     headers: {
       ...headers,

@@ -3,6 +3,8 @@
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import { type Html, html } from '../../http/html.ts'
 import { page } from '../../http/page.ts'
+import { formTokenField, type InputField, type Scalar } from '../../model/input-fields.ts'
+import type { StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamTokens } from './tokens.ts'
 
 interface About {
@@ -19,7 +21,7 @@ function rowsOf({ ref }: Pick<About, 'ref'>, ...more: readonly Html[]): Html {
 }
 
 function form({ action, formToken }: About, content: Html): Html {
-  return html`<form method="post" action="${action}"><input type="hidden" name="form" value="${formToken}">
+  return html`<form method="post" action="${action}"><input type="hidden" name="${formTokenField}" value="${formToken}">
 ${content}</form>`
 }
 
@@ -51,6 +53,69 @@ ${form(
   html`<button${wantedScope !== undefined && html` class="main"`}>Sign in again</button>
 <button name="end" value="1">Sign out</button>`,
 )}`,
+  })
+}
+
+/** The form for what the server must be told. `values`: what was entered before, by property. */
+export function inputPage(
+  about: About & {
+    readonly stored: Pick<StoredConnection, 'connection'>
+    readonly fields: readonly InputField[]
+    readonly values: ReadonlyMap<string, Scalar>
+    readonly problem?: string
+    readonly status?: number
+  },
+): Response {
+  const { stored, fields, values, problem, status = 200 } = about
+  return page({
+    title: 'Set this server up',
+    status,
+    body: html`${rowsOf(about, row('Server', new URL(stored.connection.mcpUrl ?? '').host))}
+${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
+${form(
+  about,
+  html`${fields.map((field) => inputOf(field, values.get(field.property) ?? field.default))}
+<p>What you enter is kept sealed, is sent to this server alone, and is not shown again.</p>
+<button class="main">Save and try</button>`,
+)}`,
+  })
+}
+
+/** One field. What is secret is asked for anew each time, and never in the page. */
+function inputOf({ name, label, description, kind, isRequired, isSecret, options }: InputField, value?: Scalar): Html {
+  const note = description !== undefined && html`<small>${description}</small>`
+  const required = isRequired && html` required`
+  if (kind === 'checkbox') {
+    const ticked = value === true && html` checked`
+    return html`<label><input type="checkbox" name="${name}" value="true"${ticked}> ${label}${note}</label>\n`
+  }
+  if (kind === 'select') {
+    const choices = options.map(
+      (option) =>
+        html`<option value="${String(option)}"${option === value && html` selected`}>${String(option)}</option>`,
+    )
+    return html`<label class="field">${label}${note}<select name="${name}"${required}>
+<option value="">Choose</option>${choices}</select></label>\n`
+  }
+  const type = isSecret ? 'password' : kind
+  const shown = value !== undefined && !isSecret && html` value="${String(value)}"`
+  const step = type === 'number' && html` step="any"`
+  return html`<label class="field">${label}${note}
+<input type="${type}" name="${name}"${step}${shown}${required} autocomplete="off"></label>\n`
+}
+
+export function enteredPage(about: About, wantsSignIn: boolean): Response {
+  if (!wantsSignIn) {
+    return page({
+      title: 'Connected',
+      body: html`${rowsOf(about)}<p>The server is connected. You can close this page.</p>`,
+    })
+  }
+  return page({
+    title: 'Now sign in',
+    body: html`${rowsOf(about)}
+<p>What you entered is kept. The server also wants somebody to sign in.</p>
+${form(about, html`<button class="main">Go on</button>`)}`,
   })
 }
 

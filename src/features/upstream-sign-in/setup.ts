@@ -1,10 +1,11 @@
 /**
- * `/connect/NAMESPACE/ID/setup`: a person signs in to the server behind a connection, or out (sign-in contract, 1.3,
- * 1.4). Opening the page contacts nobody; its form does.
+ * `/connect/NAMESPACE/ID/setup`: a person signs in to the server behind a connection, or out, or enters what the server
+ * must be told (sign-in contract, 1.3, 1.4, 1.10). Opening the page contacts nobody; its form does.
  */
 
 import type { Authorizer } from '../../auth/authorize.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { Registry } from '../../auth/registry.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { conflict, invalidRequest, notFound } from '../../errors.ts'
 import { readForm } from '../../http/form.ts'
@@ -13,15 +14,18 @@ import { redirect } from '../../http/page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import type { GivenClient } from '../../model/connection.ts'
+import { formTokenField } from '../../model/input-fields.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import { findConnection } from '../../storage/connections.ts'
-import { type BeginDeps, beginSignIn, headersOf, type Visit } from './begin.ts'
+import { type BeginDeps, beginSignIn, signInTarget, type Visit } from './begin.ts'
 import type { UpstreamCredentials } from './credentials.ts'
 import { openGivenClient } from './given-client.ts'
-import { impossiblePage, setupPage, signedOutPage } from './setup-pages.ts'
+import { configOf, enterInput, type InputDeps, isInputDue } from './input.ts'
+import { impossiblePage, inputPage, setupPage, signedOutPage } from './setup-pages.ts'
 import { openTokens } from './tokens.ts'
 
-export interface SetupDeps extends BeginDeps {
+export interface SetupDeps extends BeginDeps, InputDeps {
+  readonly registry: Registry
   readonly authorizer: Pick<Authorizer, 'requireConnection'>
   readonly sessions: BrowserSessions
   readonly links: SetupLinks
@@ -29,7 +33,7 @@ export interface SetupDeps extends BeginDeps {
 }
 
 export function setupHandlers(deps: SetupDeps) {
-  const { store, authorizer, sessions, links, base } = deps
+  const { store, authorizer, sessions, links, base, registry } = deps
   const isPossible = isSecureUrl(base)
 
   /** The visit, or the redirect to sign in first. Throws 404 and 403. */
@@ -49,9 +53,8 @@ export function setupHandlers(deps: SetupDeps) {
     // The same for every name: who has not signed in learns nothing of what exists.
     if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
     if (!isName) throw notFound()
-    const { caller, registry } = session
-    const { stored } = await authorizer.requireConnection({ caller, registry, request }, 'write', ref)
-    const { userId, keyId } = caller
+    const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
+    const { userId, keyId } = session.caller
     const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
     return { ref, stored, action: links.urlOf(ref), formToken, by: { userId, keyId } }
   }
@@ -61,7 +64,9 @@ export function setupHandlers(deps: SetupDeps) {
       const visit = await visitOf(request) // 400, 404, 403
       if (visit instanceof Response) return visit // 303
       if (!isPossible) return impossiblePage(visit)
-      headersOf(deps, visit) // 409
+      const config = await configOf(await registry.current(), visit.stored)
+      if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
+      signInTarget(deps, visit) // 409
       const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)
       const { connection, privatePart } = visit.stored
       return setupPage({ ...visit, mcpUrl: connection.mcpUrl ?? '', tokens, wantedScope: privatePart.wantedScope })
@@ -72,8 +77,10 @@ export function setupHandlers(deps: SetupDeps) {
       if (visit instanceof Response) return visit // 303
       if (!isPossible) return impossiblePage(visit)
       const form = await readForm(request) // 400
-      requireFormToken(form.one('form'), visit.formToken) // 403
-      headersOf(deps, visit) // 409
+      requireFormToken(form.one(formTokenField), visit.formToken) // 403
+      const config = await configOf(await registry.current(), visit.stored)
+      if (isInputDue(visit, config, deps.headersKey)) return enterInput(deps, visit, config, form) // 400, 409
+      signInTarget(deps, visit) // 409
       if (form.one('end') !== undefined) {
         await deps.credentials.signOut(visit.ref, 'by a person')
         return signedOutPage(visit)

@@ -52,7 +52,7 @@ describe('a new connection', () => {
     const {
       connection: made,
       privatePart,
-      headers,
+      target: { headers },
     } = await draft({
       mcpUrl: url,
       mock: { enabled: false },
@@ -83,7 +83,8 @@ describe('a connection that is there', () => {
     const privatePart = { server: 'acme/tools', ...sealHeaders({ 'X-Old': '1' }, ref, headersKey) }
     return { connection: one, privatePart, bytes: connectionBytes(one), privateBytes: undefined }
   }
-  const change = (write: object, before = stored({ state: 'connected' })) => draftChange(write, before, target)
+  const change = (write: object, before = stored({ state: 'connected' })) =>
+    draftChange(write, before, { ...target, fields: [] })
 
   test('keeps its URL; while it waits for input, the query may change', () => {
     const other = `${url}?key=1`
@@ -99,7 +100,7 @@ describe('a connection that is there', () => {
   })
 
   test('keeps its headers and its server, unless others are given', () => {
-    const open = ({ privatePart, headers }: ReturnType<typeof change>) => [
+    const open = ({ privatePart, target: { headers } }: ReturnType<typeof change>) => [
       privatePart.server,
       openHeaders(privatePart, ref, headersKey),
       headers,

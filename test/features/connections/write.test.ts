@@ -1,12 +1,13 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { connectionBytesMax } from '../../../src/limits.ts'
-import { bytesOf, findConnection } from '../../../src/storage/connections.ts'
+import { bytesOf, connectionBytes, connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { usageKey } from '../../../src/storage/keys.ts'
 import { createAddresses } from '../../../src/upstream/addresses.ts'
 import { createUpstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, source, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { connection } from './world.ts'
 
 let platform: TestPlatform
 beforeEach(async () => {
@@ -345,6 +346,7 @@ test('a server is greeted again where something changed that it may answer other
     expect(await put(same)).toEqual({ isGreeted: false, state: 'error' })
 })
 
+const bare = connection('bare')
 const usage = async (namespace: string) => Buffer.from((await platform.store.get(usageKey(namespace))) ?? '').toString()
 
 describe('what a namespace may hold', () => {
@@ -362,6 +364,12 @@ describe('what a namespace may hold', () => {
     expect(bytesOf(changed)).toBeGreaterThan(bytesOf(one))
     expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(changed)}`)
     await send('DELETE', '/connect/ada/one')
+    expect(await usage('ada')).toBe(before)
+    // One that has nothing beside its record.
+    await platform.store.commit(connectionChange('ada', 'bare', undefined, { connection: bare, privatePart: {} }))
+    const stored = connectionBytes(bare).length
+    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + stored}`)
+    await send('DELETE', '/connect/ada/bare')
     expect(await usage('ada')).toBe(before)
   })
 

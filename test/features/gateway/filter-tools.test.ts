@@ -11,7 +11,7 @@ import {
   rpcVerdictCharsMax,
 } from '../../../src/limits.ts'
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
-import { costToAsk, patternProblem } from '../../../src/policy/patterns.ts'
+import { costToAsk, patternProblem } from '../../../src/schema/patterns.ts'
 
 function blockOf(constraint: object): Block {
   const read = readConstraint(constraint as Parameters<typeof readConstraint>[0])

@@ -121,6 +121,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
     proxy.send({
       ref: { namespace: 'acme', connectionId: 'one' },
       connection: connection('one'),
+      url: connection('one').mcpUrl ?? '',
       connectionHeaders: {},
       credentials: undefined,
       isScopeWanted: false,

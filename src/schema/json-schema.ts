@@ -1,5 +1,6 @@
 /**
- * Validates a tool's arguments and results against its JSON Schemas (2020-12). Patterns run on re2js in linear time, as
+ * Validates values against JSON Schemas (2020-12) of other people: a tool's arguments and results, the configuration of
+ * a server. Patterns run on re2js in linear time, as
  * those of policies do. A pattern that RE2 does not support, or that is too costly, is ignored for arguments. For
  * results it is an error (UnknownPattern), because a generated result could not be checked against it.
  */
@@ -7,8 +8,8 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { RE2JS } from 're2js'
-import { argumentErrorsShownMax, mockPatternCostMax } from '../../limits.ts'
-import { patternProblem } from '../../policy/patterns.ts'
+import { argumentErrorsShownMax, mockPatternCostMax } from '../limits.ts'
+import { patternProblem } from './patterns.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
@@ -61,7 +62,7 @@ export class UnknownPattern extends Error {
  * Compiles a schema. `name` is the root of the paths in errors. `isStrict` also validates the schema itself, against
  * the meta-schema. Throws UnknownPattern, and Error for a schema that ajv cannot compile.
  */
-export function checkOf(schema: JsonSchema, name: 'arguments' | 'result', { isStrict = false } = {}): Check {
+export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'input', { isStrict = false } = {}): Check {
   // Always read as 2020-12, whatever draft it names. Its own `$id` is dropped: references are resolved within the
   // schema.
   const { $schema: _, $id: __, ...rest } = schema

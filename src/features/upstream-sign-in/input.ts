@@ -1,0 +1,199 @@
+/**
+ * What a person enters for the server of a connection on its setup page (sign-in contract, 1.10): read from the form,
+ * checked by the server's schema, kept sealed, and tried at once.
+ */
+
+import { sealInput, targetOf } from '../../auth/connection-input.ts'
+import type { RegistrySnapshot } from '../../auth/registry.ts'
+import { hasAuthorization } from '../../auth/sealed-headers.ts'
+import type { SetupLinks } from '../../auth/setup-links.ts'
+import { conflict } from '../../errors.ts'
+import type { Form } from '../../http/form.ts'
+import { urlCharsMax } from '../../limits.ts'
+import { type ConnectionStatus, HeaderValue } from '../../model/connection.ts'
+import {
+  type InputField,
+  type InputValues,
+  placeValues,
+  readInputFields,
+  type Scalar,
+  schemaOfStatus,
+  type UpstreamTarget,
+} from '../../model/input-fields.ts'
+import type { ServerDetail } from '../../model/server.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
+import type { Store } from '../../storage/store.ts'
+import { probeServer } from '../../upstream/probe.ts'
+import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import type { Visit } from './begin.ts'
+import { enteredPage, inputPage } from './setup-pages.ts'
+
+export interface InputDeps {
+  readonly store: Store
+  readonly upstream: Upstream
+  readonly links: SetupLinks
+  readonly audit: Audit
+  readonly headersKey: Buffer
+}
+
+/** A server's configuration: its JSON Schema, and the same as fields of a form. */
+export interface Config {
+  readonly schema: Readonly<Record<string, unknown>>
+  readonly fields: readonly InputField[]
+}
+
+const noConfig: Config = { schema: {}, fields: [] }
+
+/** The configuration of a server's HTTP option, or what makes it impossible to ask for. */
+export function readConfig({ connections }: ServerDetail): Config | { readonly problem: string } {
+  const schema = connections.find((option) => option.type === 'http')?.configSchema ?? {}
+  const read = readInputFields(schema)
+  return 'problem' in read ? read : { schema, fields: read.fields }
+}
+
+/** The configuration of a connection's server: as registered now, or else as its status tells. Without fields for a mock. */
+export async function configOf(
+  registry: Pick<RegistrySnapshot, 'serverJson'>,
+  { connection, privatePart: { server } }: StoredConnection,
+): Promise<Config> {
+  if (connection.mock?.enabled === true) return noConfig
+  const json = server === undefined ? undefined : await registry.serverJson(server)
+  if (json !== undefined) {
+    const read = readConfig(JSON.parse(Buffer.from(json).toString()) as ServerDetail)
+    if (!('problem' in read)) return read
+  }
+  if (connection.status.state !== 'input_required') return noConfig
+  const schema = schemaOfStatus(connection.status)
+  const read = readInputFields(schema)
+  return 'problem' in read ? noConfig : { schema, fields: read.fields }
+}
+
+/**
+ * Whether the setup page asks for values: they are missing, or may be wrong. Where the server wants a sign-in instead,
+ * and the values do not stand in its way, the page is about that.
+ */
+export function isInputDue({ stored, ref }: Visit, { fields }: Config, headersKey: Buffer): boolean {
+  if (fields.length === 0 || stored.privatePart.tokens !== undefined) return false
+  if (stored.connection.status.state !== 'auth_required') return true
+  return hasAuthorization(targetOf(stored, ref, headersKey).headers)
+}
+
+/** Answers a form: with the form again (400), or with what came of the values (200). Throws `conflict`. */
+export async function enterInput(deps: InputDeps, visit: Visit, config: Config, form: Form): Promise<Response> {
+  const values = readValues(config.fields, form)
+  const again = (problem: string, status: number) => inputPage({ ...visit, ...config, values, problem, status })
+  const wrong = await problemOf(config, values)
+  if (wrong !== undefined) return again(wrong, 400)
+  const target = { ...visit, input: placeValues(config.fields, values) }
+  const unsendable = sendingProblem(deps, target)
+  if (unsendable !== undefined) return again(unsendable, 400)
+  const status = await keep(deps, target)
+  if (status.state === 'error') return again(`The server was asked with these values. ${status.message}`, 200)
+  const wantsSignIn = status.state === 'auth_required'
+  if (wantsSignIn && status.setupUrl === undefined) return again('The server refuses these values.', 200)
+  return enteredPage(visit, wantsSignIn)
+}
+
+/** The values as the schema means them. What was left empty is absent, or its default if it is required. */
+function readValues(fields: readonly InputField[], form: Form): Map<string, Scalar> {
+  const values = new Map<string, Scalar>()
+  for (const field of fields) {
+    const value = readValue(field, form.one(field.name)) // 400
+    const chosen = value ?? (field.isRequired ? field.default : undefined)
+    if (chosen !== undefined) values.set(field.property, chosen)
+  }
+  return values
+}
+
+/** Text that is none of the options, or no number, stays text: the schema says what is wrong with it. */
+function readValue({ kind, options, isRequired, default: usual }: InputField, text: string | undefined) {
+  // A browser sends nothing for a box that is not ticked.
+  if (kind === 'checkbox') return text !== undefined || (isRequired || usual !== undefined ? false : undefined)
+  if (text === undefined || text === '') return undefined
+  if (kind === 'select') return options.find((option) => String(option) === text) ?? text
+  return kind === 'number' && /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text) ? Number(text) : text
+}
+
+/** What the schema says of the values; undefined if they are valid. Throws `conflict` if it cannot be compiled. */
+async function problemOf({ schema }: Config, values: ReadonlyMap<string, Scalar>): Promise<string | undefined> {
+  const { checkOf } = await import('../../schema/json-schema.ts')
+  const properties = Object.entries((schema['properties'] ?? {}) as Record<string, { default?: unknown } | boolean>)
+  // What no form asks for has its default.
+  const defaults = properties.flatMap(([name, part]) =>
+    typeof part === 'object' && part?.default !== undefined && !values.has(name) ? [[name, part.default]] : [],
+  )
+  let check: ReturnType<typeof checkOf>
+  try {
+    check = checkOf(schema, 'input')
+  } catch (error) {
+    throw conflict(`The configuration of this server cannot be checked: ${(error as Error).message}`)
+  }
+  return check(Object.fromEntries([...defaults, ...values]))
+}
+
+const headerValue = validatorOf(HeaderValue)
+
+/** A visit with the values that were entered, ready to be kept. */
+type Entered = Visit & { readonly input: InputValues }
+
+/** What keeps the values from being sent; undefined if nothing does. */
+function sendingProblem({ headersKey }: InputDeps, { stored, ref, input }: Entered): string | undefined {
+  for (const [name, text] of Object.entries(input.headers)) {
+    const [problem] = headerValue.problems(text, 1)
+    if (problem !== undefined) return `${name}: ${problem.message}`
+  }
+  const { url } = targetWith(stored, { ref, input, headersKey })
+  return url.length > urlCharsMax
+    ? `The values are too long: the URL would have more than ${urlCharsMax} characters`
+    : undefined
+}
+
+/** Asks the server with the values, and keeps them whatever it answers. Throws `conflict` if the record has changed. */
+async function keep(
+  { store, upstream, links, audit, headersKey }: InputDeps,
+  { ref, stored, by, input }: Entered,
+): Promise<ConnectionStatus> {
+  const target = targetWith(stored, { ref, input, headersKey })
+  const { status: learnt, serverInfo } = await greet(upstream, target)
+  const setupUrl = links.urlOf(ref)
+  const status: ConnectionStatus =
+    learnt.state === 'auth_required' && !hasAuthorization(target.headers)
+      ? { ...learnt, setupUrl, authorizationUrl: setupUrl }
+      : learnt
+  const { input: _, ...rest } = stored.privatePart
+  const { setups = 0 } = rest
+  const privatePart = {
+    ...rest,
+    ...sealInput(input, ref, headersKey),
+    // Tickets of before are void: who has one must not replace values that work.
+    ...(status.state === 'connected' && { setups: setups + 1 }),
+  }
+  const connection = { ...stored.connection, status, ...(serverInfo && { serverInfo }) }
+  const change = connectionChange(ref.namespace, ref.connectionId, stored, { connection, privatePart })
+  if (!(await store.commit(change)).ok)
+    throw conflict('The connection was changed in the meantime: open the page again')
+  await audit.record('connection.changed', { ...by, ...ref, what: 'input' })
+  return status
+}
+
+function targetWith(
+  { connection, privatePart }: StoredConnection,
+  { ref, input, headersKey }: Pick<Entered, 'ref' | 'input'> & Pick<InputDeps, 'headersKey'>,
+): UpstreamTarget {
+  const { input: _, ...rest } = privatePart
+  return targetOf({ connection, privatePart: { ...rest, ...sealInput(input, ref, headersKey) } }, ref, headersKey)
+}
+
+async function greet(upstream: Upstream, { url, headers }: UpstreamTarget): ReturnType<typeof probeServer> {
+  try {
+    return await probeServer(upstream, url, headers, { holder: nobody, via: undefined })
+  } catch (error) {
+    if (!(error instanceof UpstreamError)) throw error
+    return { status: { state: 'error', message: `The server could not be reached: ${error.message}` } }
+  }
+}
+
+/** A person who is not a caller: nothing counts against anybody's share. */
+const nobody = { keyId: '', family: '' }
