@@ -21,6 +21,7 @@ import { oneAnswer } from './one-answer.ts'
 import { oracle } from './oracle.ts'
 import { powerCuts } from './power-cuts.ts'
 import { reopened } from './reopened.ts'
+import { signInKill } from './sign-in-kill.ts'
 import { simulation } from './simulation.ts'
 import { soak } from './soak.ts'
 import type { Trial } from './trial.ts'
@@ -29,6 +30,7 @@ const trials: readonly Trial[] = [
   // Waits for half a minute at its end.
   heldConnections,
   kill,
+  signInKill,
   powerCuts,
   reopened,
   damage,

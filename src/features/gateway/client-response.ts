@@ -6,7 +6,6 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import { eventStream, noStoreJson } from '../../http/respond.ts'
 import type { Shares } from '../../http/shares.ts'
 import { leadingSpacesMax, responseInOnePieceBytesMax } from '../../limits.ts'
-import type { ConnectionStatus } from '../../model/connection.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parseResponse } from './filter-tools.ts'
@@ -20,8 +19,6 @@ import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts
 export interface ClientResponseOptions {
   /** Accounts for the bytes of responses that clients have not read yet. */
   readonly memory: Shares
-  /** Called if the server requires authorization (401). */
-  readonly onStatus: (status: ConnectionStatus) => void
   /** Whether the client sent a session id that was valid. Then a 404 means that the session has ended. */
   readonly hasClientSession: boolean
   /** Called once the client has read the response or disconnected, if the response holds the slot. */
@@ -51,11 +48,11 @@ export async function clientResponse(
   const { message } = call
   const { status, body } = response
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
-  if (status === 401) throw authorizationRequired(call, options)
+  if (status === 401) throw authorizationRequired(call)
   // With the token of somebody who has signed in: that person must allow more.
   if (call.credentials !== undefined && (await wantedScope(response)) !== undefined) {
     discardBody(response)
-    throw authorizationRequired(call, options)
+    throw authorizationRequired(call)
   }
   if (encoding !== 'identity') {
     throw unusableUpstream('sent a compressed response although none was requested', message)
@@ -75,10 +72,7 @@ export async function clientResponse(
   return wholeResponse(bytes, call, options)
 }
 
-function authorizationRequired(
-  { message: { id }, connection, signInUrl, isOfSignedInClient }: UpstreamCall,
-  { onStatus }: ClientResponseOptions,
-) {
+function authorizationRequired({ message: { id }, connection, signInUrl, isOfSignedInClient, onStatus }: UpstreamCall) {
   const links = signInUrl === undefined ? connection.status : { setupUrl: signInUrl, authorizationUrl: signInUrl }
   const { setupUrl, authorizationUrl } = links as { setupUrl?: string; authorizationUrl?: string }
   onStatus({ state: 'auth_required', ...(setupUrl && { setupUrl }), ...(authorizationUrl && { authorizationUrl }) })

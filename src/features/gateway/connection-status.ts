@@ -1,6 +1,7 @@
 /**
- * Records a connection's state as seen in its traffic. Written in the background, only if it changed, and at most once
- * per `statusWriteIntervalMs` and connection.
+ * Records a connection's state as seen in its traffic, as long as the connection is the one that was called: somebody
+ * may have signed in, or made it anew, before the answer came. Written in the background, only if it changed, and at
+ * most once per `statusWriteIntervalMs` and connection.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -8,12 +9,12 @@ import type { ConnectionRef } from '../../auth/authorize.ts'
 import { statusesKeptMax, statusWriteIntervalMs } from '../../limits.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
-import { connectionChange, findConnection } from '../../storage/connections.ts'
+import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 
 export interface StatusRecorder {
   /** Returns at once. A failed write is logged, not thrown: the state is information, and no request depends on it. */
-  record(ref: ConnectionRef, status: ConnectionStatus): void
+  record(ref: ConnectionRef, called: StoredConnection, status: ConnectionStatus): void
 }
 
 export interface StatusRecorderOptions {
@@ -27,13 +28,13 @@ export function createStatusRecorder({ store, now, log }: StatusRecorderOptions)
   /** When each connection's state was last recorded, by the monotonic clock. */
   const written = new LRUCache<string, number>({ max: statusesKeptMax })
   return {
-    record({ namespace, connectionId }, status) {
+    record({ namespace, connectionId }, called, status) {
       const name = `${namespace}/${connectionId}`
       const last = written.get(name)
       // Somebody must act on `auth_required`, so it is written at once.
       if (status.state !== 'auth_required' && last !== undefined && now() - last < statusWriteIntervalMs) return
       written.set(name, now())
-      writeStatus(store, namespace, connectionId, status).catch((error: unknown) =>
+      writeStatus(store, { namespace, connectionId }, called, status).catch((error: unknown) =>
         log.warn('the status of a connection could not be written', { error: String(error) }),
       )
     },
@@ -43,12 +44,20 @@ export function createStatusRecorder({ store, now, log }: StatusRecorderOptions)
 /** If the connection was written by another request in the meantime, that write wins and this one is dropped. */
 async function writeStatus(
   store: Store,
-  namespace: string,
-  connectionId: string,
+  { namespace, connectionId }: ConnectionRef,
+  called: StoredConnection,
   status: ConnectionStatus,
 ): Promise<void> {
   const before = await findConnection(store, namespace, connectionId)
-  if (before === undefined || JSON.stringify(before.connection.status) === JSON.stringify(status)) return
+  if (before === undefined || !asksAlike(before, called)) return
+  if (JSON.stringify(before.connection.status) === JSON.stringify(status)) return
   const connection = { ...before.connection, status }
   await store.commit(connectionChange(namespace, connectionId, before, { connection, privatePart: before.privatePart }))
+}
+
+/** Whether both ask the same server, with the same headers and values, as the same person. A refresh changes none. */
+function asksAlike(one: StoredConnection, other: StoredConnection): boolean {
+  const parts = ({ connection, privatePart: { headers, input, oauth, setups } }: StoredConnection) =>
+    JSON.stringify([connection.createdAt, connection.mcpUrl, headers, input, oauth, setups])
+  return parts(one) === parts(other)
 }

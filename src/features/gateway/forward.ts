@@ -18,6 +18,7 @@ import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
+import type { StatusRecorder } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
@@ -30,6 +31,7 @@ export interface GatewayDeps {
   readonly denials: Denials
   readonly headersKey: Buffer
   readonly proxy: UpstreamProxy
+  readonly statuses: StatusRecorder
   /** Tokens of connections that somebody has signed in. */
   readonly credentials: UpstreamCredentials
   readonly links: SetupLinks
@@ -223,6 +225,7 @@ async function sendUpstream(
     signal: () => request.signal,
     rewrite: toolFilter(deps, call, message),
     watchAccess: (end) => deps.streams.watch(call.renew, (why) => end(endOfStream(why))),
+    onStatus: (status) => deps.statuses.record(ref, stored, status),
     restoreIdleTimeout,
   })
 }

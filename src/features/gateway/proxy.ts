@@ -4,10 +4,8 @@
  * platform session, and a `tools/call` never.
  */
 
-import type { ConnectionRef } from '../../auth/authorize.ts'
 import type { Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
-import type { ConnectionStatus } from '../../model/connection.ts'
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
@@ -33,8 +31,6 @@ export interface ProxyOptions {
   readonly turns: Turns
   /** Milliseconds until the response head must have arrived. */
   readonly timeoutMs: number
-  /** Called with a connection's state whenever a response or failure shows it. */
-  readonly onStatus: (ref: ConnectionRef, status: ConnectionStatus) => void
 }
 
 /** The session in which a message is sent. */
@@ -47,7 +43,7 @@ type Session =
   | { readonly kind: 'none' }
 
 /** One proxy serves all connections; it holds the call slots. */
-export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onStatus }: ProxyOptions): UpstreamProxy {
+export function createProxy({ upstream, sessions, memory, turns, timeoutMs }: ProxyOptions): UpstreamProxy {
   const slots = createCallSlots()
 
   const post = createPost(upstream, timeoutMs)
@@ -100,7 +96,6 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
         const sessionId = clientSessionId(sessions, call, session, received)
         const answered = await clientResponse(received, call, {
           memory,
-          onStatus: (status) => onStatus(call.ref, status),
           hasClientSession: session.kind === 'client',
           releaseSlot: release,
         })
@@ -111,11 +106,11 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs, onSt
         if (sessionId !== undefined) response.headers.set('mcp-session-id', sessionId)
         const { isScopeWanted, connection } = call
         if (connection.status.state !== 'connected' && response.ok && !isScopeWanted) {
-          onStatus(call.ref, { state: 'connected' })
+          call.onStatus({ state: 'connected' })
         }
         return response
       } catch (thrown) {
-        throw upstreamFailure(thrown, call, onStatus)
+        throw upstreamFailure(thrown, call)
       } finally {
         if (!holdsSlot) {
           release()

@@ -3,7 +3,7 @@
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import type { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../http/shares.ts'
-import type { Connection } from '../../model/connection.ts'
+import type { Connection, ConnectionStatus } from '../../model/connection.ts'
 import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './stream.ts'
@@ -41,6 +41,8 @@ export interface UpstreamCall {
    * watching.
    */
   readonly watchAccess: (end: (why: PlatformError) => void) => () => void
+  /** Called with the connection's state whenever a response or failure shows it. */
+  readonly onStatus: (status: ConnectionStatus) => void
   /** Called once nothing is pending except the client reading the response. */
   readonly restoreIdleTimeout: () => void
 }

@@ -1,20 +1,17 @@
 /** What a client is told when a message cannot be sent to the upstream, or its response cannot be used. */
 
-import type { ConnectionRef } from '../../auth/authorize.ts'
 import { PlatformError } from '../../errors.ts'
-import type { ConnectionStatus } from '../../model/connection.ts'
 import { UpstreamError } from '../../upstream/upstream.ts'
 import type { Message } from './message.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /**
- * The error that the client receives when sending has failed. An upstream that cannot be reached is also reported to
- * `onStatus`. Requests that waited for the same session share one thrown error, so each gets a copy with its own id.
+ * The error that the client receives when sending has failed. An upstream that cannot be reached is also the
+ * connection's state. Requests that waited for the same session share one thrown error, so each gets a copy with its own id.
  */
 export function upstreamFailure(
   thrown: unknown,
-  { message, ref }: Pick<UpstreamCall, 'message' | 'ref'>,
-  onStatus: (ref: ConnectionRef, status: ConnectionStatus) => void,
+  { message, onStatus }: Pick<UpstreamCall, 'message' | 'onStatus'>,
 ): unknown {
   if (thrown instanceof PlatformError) return thrown.withId(message.id)
   if (!(thrown instanceof UpstreamError)) return thrown
@@ -24,7 +21,7 @@ export function upstreamFailure(
   if (kind === 'gone') return new PlatformError('upstream_error', 'The client disconnected', { id })
   if (kind === 'busy') return tooMany(`The upstream’s response was not read: ${what}`, message)
   if (kind === 'late') return new PlatformError('upstream_timeout', `The upstream: ${what}`, { id })
-  onStatus(ref, { state: 'error', message: `The server could not be reached: ${what}` })
+  onStatus({ state: 'error', message: `The server could not be reached: ${what}` })
   return new PlatformError('upstream_error', `The upstream cannot be reached: ${what}`, { id })
 }
 

@@ -8,6 +8,9 @@ import { type SampleUser, sampleKeys } from '../../support/sample.ts'
 export const redirectUri = 'http://127.0.0.1:4444/callback'
 export const resource = `${issuer}/connect/northwind/inventory-us-west/mcp`
 
+/** In process, or an executable. */
+export type Fetches = Pick<TestPlatform, 'fetch'>
+
 export interface TokenAnswer {
   readonly status: number
   readonly access_token: string
@@ -17,7 +20,7 @@ export interface TokenAnswer {
   readonly error_description?: string
 }
 
-export async function register(platform: TestPlatform, more: object = {}) {
+export async function register(platform: Fetches, more: object = {}) {
   const response = await platform.fetch('/oauth/register', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -31,7 +34,7 @@ export async function register(platform: TestPlatform, more: object = {}) {
   return { status: response.status, ...((await response.json()) as { client_id: string; error?: string }) }
 }
 
-export async function signedIn(platform: TestPlatform, user: SampleUser = 'ada'): Promise<string> {
+export async function signedIn(platform: Fetches, user: SampleUser = 'ada'): Promise<string> {
   return cookieIn(await post(platform, '/signin', { key: sampleKeys[user] }))
 }
 
@@ -60,7 +63,7 @@ export function authorizePath({ clientId, verifier }: Asking, more: Record<strin
 
 /** Opens the consent page and sends its form. */
 export async function decide(
-  platform: TestPlatform,
+  platform: Fetches,
   path: string,
   cookie: string,
   fields: Record<string, string | string[]> = {},
@@ -74,7 +77,7 @@ export function sentBack(response: Response): URLSearchParams {
   return new URL(response.headers.get('location') ?? 'none:').searchParams
 }
 
-export async function exchange(platform: TestPlatform, fields: Record<string, string>): Promise<TokenAnswer> {
+export async function exchange(platform: Fetches, fields: Record<string, string>): Promise<TokenAnswer> {
   const response = await post(platform, '/oauth/token', fields)
   return { status: response.status, ...((await response.json()) as Omit<TokenAnswer, 'status'>) }
 }
@@ -88,7 +91,7 @@ export interface SignedInClient {
 
 /** The whole way: registration, consent, code, token. */
 export async function signInClient(
-  platform: TestPlatform,
+  platform: Fetches,
   fields: Record<string, string | string[]> = {},
   user: SampleUser = 'ada',
   parameters: Record<string, string> = {},
@@ -107,11 +110,11 @@ export async function signInClient(
   return { clientId, answer: await exchange(platform, sent), fields: sent }
 }
 
-export const refresh = (platform: TestPlatform, clientId: string, token: string) =>
+export const refresh = (platform: Fetches, clientId: string, token: string) =>
   exchange(platform, { grant_type: 'refresh_token', refresh_token: token, client_id: clientId })
 
 /** Calls a tool of the connection through its MCP endpoint. */
-export async function callTool(platform: TestPlatform, token: string, name: string, path = new URL(resource).pathname) {
+export async function callTool(platform: Fetches, token: string, name: string, path = new URL(resource).pathname) {
   const response = await platform.fetch(path, {
     method: 'POST',
     headers: {

@@ -3,8 +3,13 @@
 import { expect, test } from 'bun:test'
 import { createStatusRecorder } from '../../../src/features/gateway/connection-status.ts'
 import { statusWriteIntervalMs } from '../../../src/limits.ts'
-import type { ConnectionStatus } from '../../../src/model/connection.ts'
-import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
+import type { Connection, ConnectionStatus } from '../../../src/model/connection.ts'
+import {
+  type ConnectionPrivate,
+  connectionChange,
+  findConnection,
+  type StoredConnection,
+} from '../../../src/storage/connections.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { connection } from '../connections/world.ts'
@@ -38,11 +43,18 @@ async function recording(more: Partial<Store> = {}) {
     clock,
     warnings,
     commits: () => commits,
-    record: async (id: string, status: ConnectionStatus) => {
-      recorder.record({ namespace: 'acme', connectionId: id }, status)
+    record: async (id: string, status: ConnectionStatus, called?: StoredConnection) => {
+      const stored = called ?? (await findConnection(memory, 'acme', id))
+      if (stored === undefined) throw new Error(`${id} is there`)
+      recorder.record({ namespace: 'acme', connectionId: id }, stored, status)
       await settled()
     },
     stored: async (id: string) => findConnection(memory, 'acme', id),
+    /** Whatever it is now. */
+    async change(id: string, { connection: one, privatePart }: Pick<StoredConnection, 'connection' | 'privatePart'>) {
+      const before = await findConnection(memory, 'acme', id)
+      await memory.commit(connectionChange('acme', id, before, { connection: one, privatePart }))
+    },
   }
 }
 
@@ -53,6 +65,33 @@ test('a state that is another is written, and nothing else of the connection cha
   const after = await stored('a')
   expect(after?.connection).toEqual({ ...(before?.connection as object), status: broken } as never)
   expect(after?.privatePart).toEqual({ server: 's' })
+})
+
+test('the state of a connection that was called before it was changed is dropped', async () => {
+  const { record, stored, change } = await recording()
+  // Written at once, whenever the last one was.
+  const wanting: ConnectionStatus = { state: 'auth_required' }
+  const called = await stored('a')
+  if (called === undefined) throw new Error('it is there')
+  const parts: Partial<ConnectionPrivate>[] = [{ setups: 1 }, { headers: 'x' }, { input: 'x' }, { oauth: 'x' }]
+  for (const part of parts) {
+    await change('a', { connection: called.connection, privatePart: { ...called.privatePart, ...part } })
+    await record('a', wanting, called)
+    expect((await stored('a'))?.connection.status).toEqual({ state: 'connected' })
+  }
+  const others: Partial<Connection>[] = [
+    { mcpUrl: 'https://a.example.com/2' },
+    { createdAt: '2026-03-03T09:00:00.000Z' },
+  ]
+  for (const other of others) {
+    await change('a', { ...called, connection: { ...called.connection, ...other } })
+    await record('a', wanting, called)
+    expect((await stored('a'))?.connection.status).toEqual({ state: 'connected' })
+  }
+  // New tokens of the same person, or another name, are no reason.
+  await change('a', { connection: { ...called.connection, name: 'b' }, privatePart: { server: 's', tokens: 'x' } })
+  await record('a', wanting, called)
+  expect((await stored('a'))?.connection.status).toEqual(wanting)
 })
 
 test('a state that is the same is not written again', async () => {
@@ -76,7 +115,7 @@ test('of one connection it is written once in ten seconds, whatever happens to o
 
 test('a connection that is gone is not made again', async () => {
   const { record, stored, commits, warnings } = await recording()
-  await record('none', broken)
+  await record('none', broken, await stored('a'))
   expect([await stored('none'), commits(), warnings.length]).toEqual([undefined, 0, 0])
 })
 

@@ -115,13 +115,13 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
     memory: createShares(memoryBytes),
     turns: createTurns(),
     timeoutMs: 1000,
-    onStatus: (_, status) => void seen.statuses.push(status),
   })
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
     proxy.send({
       ref: { namespace: 'acme', connectionId: 'one' },
       connection: connection('one'),
       url: connection('one').mcpUrl ?? '',
+      onStatus: (status) => void seen.statuses.push(status),
       connectionHeaders: {},
       credentials: undefined,
       isScopeWanted: false,
