@@ -120,6 +120,27 @@ describe('a connection over HTTP', () => {
     })
   })
 
+  test('is not contacted for a token that may not write it as it would be', async () => {
+    const contacted: string[] = []
+    platform = await createTestPlatform({
+      upstream: {
+        send: async ({ url }) => {
+          contacted.push(url)
+          return { status: 500, headers: {}, body: undefined }
+        },
+      },
+    })
+    const path = '/connect/ada/mine'
+    const write = { mcpUrl: 'https://mine.example.com/mcp', metadata: { team: 'a' } }
+    expect((await send('PUT', path, write)).status).toBe(201)
+    contacted.length = 0
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ metadata: { team: 'a' } }] })
+    expect((await send('PUT', path, { headers: { 'x-a': '1' }, metadata: { team: 'b' } }, token)).status).toBe(403)
+    expect(contacted).toEqual([])
+    expect((await send('PUT', path, { headers: { 'x-a': '1' } }, token)).status).toBe(200)
+    expect(contacted.length).toBeGreaterThan(0)
+  })
+
   test('that waits for input may get another query', async () => {
     const list = (await send('GET', '/connect/northwind')).body['connections'] as {
       connectionId: string

@@ -5,6 +5,8 @@ import { createShares } from '../../../src/http/shares.ts'
 import { parsedResponseMemoryFactor } from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
+import { openMemoryStore } from '../../../src/storage/memory.ts'
+import type { Store } from '../../../src/storage/store.ts'
 import type { Upstream, UpstreamRequest, UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
@@ -63,6 +65,46 @@ test('a credential that ends while the upstream answers is told nothing of the a
   later = 2000
   const ended = await send(token)
   expect([ended.status, ended.text.includes('secret'), isLetGo]).toEqual([401, false, true])
+})
+
+test('an open stream ends with what is wrong with its credential, and with no detail of a fault of ours', async () => {
+  const ticks: (() => void)[] = []
+  const store = openMemoryStore()
+  let isBroken = false
+  const faulty: Store = {
+    ...store,
+    get: (key) => (isBroken ? Promise.reject(new Error('SECRET detail')) : store.get(key)),
+  }
+  platform = await createTestPlatform({
+    store: faulty,
+    every: (_, act) => {
+      ticks.push(act)
+      return () => {}
+    },
+    fastLane: false,
+    upstream: {
+      send: async () => ({
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        body: new ReadableStream<Uint8Array>({ start: (one) => one.enqueue(Buffer.from('data: {"a":1}\n\n')) }),
+      }),
+    },
+  })
+  const cases: [what: string, change: () => void, said: string][] = [
+    ['a token that has expired', () => (platform.now += 11_000), 'The API key or token is missing or invalid'],
+    ['a store that cannot be asked', () => (isBroken = true), 'Whether this stream may continue cannot be checked'],
+  ]
+  await connect({ state: 'connected' })
+  for (const [what, change, said] of cases) {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
+    const streaming = send(token)
+    for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    change()
+    for (const tick of ticks.splice(0)) tick()
+    const { text } = await streaming
+    expect({ what, text }).toEqual({ what, text: expect.stringContaining(said) })
+    expect(text).not.toContain('SECRET')
+  }
 })
 
 test('a connection that gets another URL while the policy is evaluated is called at that URL', async () => {

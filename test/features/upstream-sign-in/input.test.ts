@@ -21,9 +21,9 @@ const configSchema = {
   properties: {
     workspace: { type: 'string', title: 'Workspace', description: 'As in the address bar', 'x-from': { query: 'ws' } },
     token: { type: 'string', minLength: 5, 'x-from': { header: 'X-Api-Token' } },
-    rows: { type: 'integer', maximum: 100, default: 20 },
+    rows: { type: 'integer', maximum: 100, default: 20, title: '' },
     region: { enum: ['eu', 'us'], default: 'eu' },
-    verbose: { type: 'boolean' },
+    verbose: { type: 'boolean', title: 5 },
     nested: { type: 'object' },
   },
   required: ['workspace', 'token', 'rows'],

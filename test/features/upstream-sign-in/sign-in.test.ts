@@ -595,6 +595,14 @@ describe('a token', () => {
     })
   }
 
+  test('is dropped when the connection is written, and the grant was revoked: somebody must sign in', async () => {
+    await signIn()
+    platform.now += 3_600_000
+    servers.instead[`${issuer}/token`] = () => ({ status: 400, json: { error: 'invalid_grant' } })
+    expect((await put({ headers: { 'x-a': '1' } })).status.state).toBe('auth_required')
+    expect((await read()).status.state).toBe('auth_required')
+  })
+
   test('without a refresh token is dropped at a 401', async () => {
     servers.refreshes = 'none'
     await signIn()
