@@ -16,6 +16,7 @@ import { forgedTokens } from './forged-tokens.ts'
 import { fuzz } from './fuzz.ts'
 import { heavy } from './heavy.ts'
 import { heldConnections } from './held-connections.ts'
+import { hostileSignIns } from './hostile-sign-ins.ts'
 import { kill } from './kill.ts'
 import { oneAnswer } from './one-answer.ts'
 import { oracle } from './oracle.ts'
@@ -35,6 +36,7 @@ const trials: readonly Trial[] = [
   reopened,
   damage,
   fuzz,
+  hostileSignIns,
   heavy,
   forgedTokens,
   attenuation,
