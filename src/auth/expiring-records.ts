@@ -27,8 +27,6 @@ export interface ExpiringRecords {
   create(purpose: Purpose, value: object, lifetime: number): { readonly secret: string; readonly entry: Entry }
   /** The record of a secret. Undefined if there is none, or it has expired. */
   find<T>(purpose: Purpose, secret: string): Promise<FoundRecord<T> | undefined>
-  /** The entry that replaces a record, under the same secret. */
-  changed(purpose: Purpose, found: FoundRecord<unknown>, value: object): Entry
   /** Keys of some expired records, to be deleted by the next write: so they never pile up. */
   expired(): Promise<Key[]>
 }
@@ -67,7 +65,6 @@ export function createExpiringRecords({ store, signInKey, now }: ExpiringRecords
       const text = openSealed(signInKey, asBuffer(bytes), `${purpose} ${asBuffer(key).toString('latin1')}`)
       return text === undefined ? undefined : { value: JSON.parse(text) as T, key, bytes }
     },
-    changed: (purpose, { key }, value) => ({ key, value: sealed(purpose, key, value) }),
     async expired() {
       const range = { gte: expiringRecords, lt: expiringFrom(nowSeconds()), limit: expiredRecordsReadMax }
       const { keys } = await store.keys(range)

@@ -36,6 +36,7 @@ import {
 } from './measure.ts'
 import { minting } from './minting.ts'
 import { startJsonServer, startPrism } from './peers.ts'
+import { signIn } from './sign-in.ts'
 
 const count = Number(process.argv[2] ?? 1_000_000)
 const rounds = Number(process.argv[3] ?? 5)
@@ -61,6 +62,7 @@ try {
   await minting(report, place, rounds)
   await inProcess()
   await gateway(report, rounds)
+  await signIn(report, rounds)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -23,6 +23,7 @@ import { oracle } from './oracle.ts'
 import { powerCuts } from './power-cuts.ts'
 import { reopened } from './reopened.ts'
 import { signInKill } from './sign-in-kill.ts'
+import { signInRecords } from './sign-in-records.ts'
 import { simulation } from './simulation.ts'
 import { soak } from './soak.ts'
 import type { Trial } from './trial.ts'
@@ -37,6 +38,7 @@ const trials: readonly Trial[] = [
   damage,
   fuzz,
   hostileSignIns,
+  signInRecords,
   heavy,
   forgedTokens,
   attenuation,

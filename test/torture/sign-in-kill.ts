@@ -19,7 +19,7 @@ import { startServer, unlimited, workplace } from '../support/executable.ts'
 import { cookieIn, fieldsOf, post } from '../support/pages.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
-import { strictServers } from './strict-authorization-server.ts'
+import { strictServers } from '../support/strict-authorization-server.ts'
 import { collector, type Trial } from './trial.ts'
 
 /**
@@ -27,6 +27,8 @@ import { collector, type Trial } from './trial.ts'
  * has ended, 15 s. Others are looked at meanwhile.
  */
 const connections = 12
+/** Few, so that refreshes come often. */
+const usesOfToken = 4
 /** Milliseconds after which a call is taken to wait for such a claim. */
 const patienceMs = 1000
 const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
@@ -51,7 +53,7 @@ export const signInKill: Trial = {
     const { broken, expect } = collector()
     const chance = random(seed)
     using place = workplace()
-    using servers = strictServers()
+    using servers = strictServers(usesOfToken)
     const clients: Client[] = []
     let port = '0'
     let resource = ''

@@ -83,7 +83,13 @@ export async function accessResponse(deps: AccessDeps, grant: Grant, caller: Cal
   return jsonResponse(JSON.stringify(body), noStoreJson)
 }
 
-/** Ends a grant, and audits it, if there is one. */
-export async function endAndAudit({ store, audit, now }: AccessDeps, grantId: string, reason: GrantEnd): Promise<void> {
-  if (await endGrant(store, grantId, Math.floor(now() / 1000))) await audit.record('grant.ended', { grantId, reason })
+/** Ends a grant, and audits it. False if there is none. */
+export async function endAndAudit(
+  { store, audit, now }: AccessDeps,
+  grantId: string,
+  reason: GrantEnd,
+): Promise<boolean> {
+  if (!(await endGrant(store, grantId, Math.floor(now() / 1000)))) return false
+  await audit.record('grant.ended', { grantId, reason })
+  return true
 }

@@ -34,8 +34,6 @@ export interface CodeRecord {
   readonly days: number
   /** When the connection was made: another one of the same name is not the one that was allowed. */
   readonly connectionMade: string
-  /** The grant that was made with the code, once it was used. */
-  readonly grantId?: string
 }
 
 export interface AuthorizeDeps {

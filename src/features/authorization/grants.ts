@@ -3,7 +3,7 @@
  * grant's access tokens name it as their ancestor, so revoking its id ends them all (`auth/revocation.ts`).
  */
 
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { accessTokenSeconds, grantsPerRead, usedClientSeconds } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
@@ -42,8 +42,10 @@ export interface StoredGrant {
   readonly bytes: Uint8Array
 }
 
-export function newGrantId(): string {
-  return `grant_${randomBytes(16).toString('base64url')}`
+/** The id of the grant that a code becomes. It follows from the code: one that comes again finds it, however late. */
+export function grantIdOf(signInKey: Buffer, code: string): string {
+  const digest = createHmac('sha256', signInKey).update(`grant\0${code}`).digest()
+  return `grant_${digest.toString('base64url', 0, 16)}`
 }
 
 export function grantEntry(grant: Grant): Entry {

@@ -8,7 +8,7 @@ import { grantKey } from '../../storage/keys.ts'
 import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
 import type { CodeRecord } from './authorize.ts'
 import type { Client, Clients } from './clients.ts'
-import { findGrant, type Grant, grantEntry, newGrantId, readRefreshToken } from './grants.ts'
+import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from './grants.ts'
 import { connectionOf, type Endpoints } from './metadata.ts'
 import { OAuthError } from './oauth-error.ts'
 
@@ -43,16 +43,15 @@ export function tokenHandlers(deps: TokenDeps) {
 
 /** A code becomes a grant, once. A code that comes again was stolen, or its client is broken: what it gave ends. */
 async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
-  const { records } = deps
   const sent = required(form, 'code')
-  const found = await records.find<CodeRecord>('code', sent)
-  if (found === undefined) throw invalidGrant('the code is unknown or has expired')
-  const { value: code } = found
-  const usedBefore = async (grantId: string | undefined) => {
-    if (grantId !== undefined) await endAndAudit(deps, grantId, 'code used twice')
-    return invalidGrant('the code was used before')
+  const grantId = grantIdOf(deps.signInKey, sent)
+  const notAgain = async () => {
+    const isEnded = await endAndAudit(deps, grantId, 'code used twice')
+    return invalidGrant(isEnded ? 'the code was used before' : 'the code is unknown or has expired')
   }
-  if (code.grantId !== undefined) throw await usedBefore(code.grantId)
+  const found = await deps.records.find<CodeRecord>('code', sent)
+  if (found === undefined) throw await notAgain()
+  const { value: code } = found
   if (code.clientId !== clientId) throw invalidGrant('the code was given to another client')
   if (code.redirectUri !== required(form, 'redirect_uri'))
     throw invalidGrant('redirect_uri: is not the one of the code')
@@ -61,20 +60,21 @@ async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promis
   const caller = await callerOf(deps, code)
   // Only now: a client document is fetched for nobody who has no code.
   const client = await deps.clients.find(clientId)
-  const grant = grantOf(code, client, deps.now())
+  const grant = grantOf(grantId, { code, client, now: deps.now() })
   const response = await accessResponse(deps, grant, caller)
-  if (!(await makeGrant(deps, found, grant, client))) {
-    // The same code, at the same time: whoever was first has a grant, and must lose it.
-    throw await usedBefore((await records.find<CodeRecord>('code', sent))?.value.grantId)
-  }
-  const { grantId, userId, keyId, namespace, connectionId } = grant
+  // The same code, at the same time: whoever was first has a grant, and must lose it.
+  if (!(await makeGrant(deps, found, grant, client))) throw await notAgain()
+  const { userId, keyId, namespace, connectionId } = grant
   await deps.audit.record('grant.created', { grantId, userId, keyId, namespace, connectionId, client: grant.client })
   return response
 }
 
-function grantOf(code: CodeRecord, client: Client, now: number): Grant {
+function grantOf(
+  grantId: string,
+  { code, client, now }: { readonly code: CodeRecord; readonly client: Client; readonly now: number },
+): Grant {
   return {
-    grantId: newGrantId(),
+    grantId,
     userId: code.userId,
     keyId: code.keyId,
     clientId: client.clientId,
@@ -89,19 +89,18 @@ function grantOf(code: CodeRecord, client: Client, now: number): Grant {
   }
 }
 
-/** Writes the grant and marks the code as used, in one commit. False if somebody else was first. */
+/** Writes the grant and deletes the code, in one commit. False if somebody else was first. */
 async function makeGrant(
-  { store, records, clients }: TokenDeps,
+  { store, clients }: TokenDeps,
   found: FoundRecord<CodeRecord>,
   grant: Grant,
   client: Client,
 ): Promise<boolean> {
-  const used: CodeRecord = { ...found.value, grantId: grant.grantId }
   const { puts, deletes } = clients.use(client)
   const committed = await store.commit({
     checks: [{ key: found.key, value: found.bytes }],
-    puts: [grantEntry(grant), records.changed('code', found, used), ...puts],
-    deletes,
+    puts: [grantEntry(grant), ...puts],
+    deletes: [found.key, ...deletes],
   })
   return committed.ok
 }

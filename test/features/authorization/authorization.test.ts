@@ -407,6 +407,16 @@ describe('a code', () => {
     expect(platform.audited.at(-1)).toMatchObject({ event: 'grant.ended', reason: 'code used twice' })
   })
 
+  test('ends what it gave when it comes again, long after its minute', async () => {
+    const fields = await coded()
+    const first = await exchange(platform, fields)
+    platform.now += 20 * 60_000
+    expect((await callTool(platform, first.access_token, 'find_product')).status).toBe(200)
+    expect(await exchange(platform, fields)).toMatchObject({ status: 400, error: 'invalid_grant' })
+    expect((await callTool(platform, first.access_token, 'find_product')).status).toBe(401)
+    expect(await grantsNow()).toEqual([])
+  })
+
   test('works once when it is sent many times at once: none of what comes of it lives', async () => {
     const fields = await coded()
     const answers = await Promise.all(Array.from({ length: 8 }, () => exchange(platform, fields)))

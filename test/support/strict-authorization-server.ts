@@ -5,19 +5,21 @@
 
 import { createHash, randomUUID } from 'node:crypto'
 
-/** Calls that an access token is good for, so that refreshes come often. */
-const usesOfToken = 4
-
 /** What one sign-in led to: each generation is a pair of tokens. */
 interface Line {
   generation: number
   /** The highest generation whose access token the MCP server has seen: it was not lost on the way. */
   seen: number
   uses: number
+  /** The generation whose access token has expired, if any. */
+  expired?: number
 }
 
 export interface StrictServers extends Disposable {
+  readonly issuer: string
   readonly mcpUrl: (name: string) => string
+  /** From now on no access token is good that was given before. */
+  expireTokens(): void
   /** Signs somebody in at this authorization endpoint, and resolves with the query of the way back. */
   approve(url: URL): URLSearchParams
   /** What no client that keeps its promises does. */
@@ -25,7 +27,8 @@ export interface StrictServers extends Disposable {
   readonly counted: { signIns: number; refreshes: number; calls: number }
 }
 
-export function strictServers(): StrictServers {
+/** `usesOfToken`: calls that an access token is good for, so that refreshes come often. */
+export function strictServers(usesOfToken: number): StrictServers {
   const broken: string[] = []
   const counted = { signIns: 0, refreshes: 0, calls: 0 }
   const lines = new Map<string, Line>()
@@ -76,7 +79,7 @@ export function strictServers(): StrictServers {
     if (isGood) line.seen = line.generation
     // Only calls use a token up: a greeting takes several requests.
     if (isGood && method === 'tools/call') line.uses += 1
-    if (!isGood || line.uses > usesOfToken) {
+    if (!isGood || line.uses > usesOfToken || line.generation === line.expired) {
       const metadata = `${server.url.origin}/.well-known/oauth-protected-resource/mcp/${name}`
       return new Response(null, {
         status: 401,
@@ -121,6 +124,10 @@ export function strictServers(): StrictServers {
   })
 
   return {
+    issuer: server.url.origin,
+    expireTokens() {
+      for (const line of lines.values()) line.expired = line.generation
+    },
     mcpUrl: (name) => `${server.url.origin}/mcp/${name}`,
     approve({ searchParams }) {
       const code = randomUUID()
