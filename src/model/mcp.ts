@@ -1,5 +1,7 @@
 /** MCP's names and numbers: supported revisions and error codes. */
 
+import { version } from '../version.ts'
+
 /** Revisions of the handshake era, with `initialize` and sessions. */
 export const handshakeRevisions: ReadonlySet<string> = new Set([
   '2025-11-25',
@@ -20,6 +22,18 @@ export const rpcCodes = {
 
 /** The stateless revision: every request names it, and there are no sessions. */
 export const statelessRevision = '2026-07-28'
+
+/** What each request of ours carries in that revision. */
+export const statelessMeta = {
+  'io.modelcontextprotocol/protocolVersion': statelessRevision,
+  'io.modelcontextprotocol/clientInfo': { name: 'postern', version },
+  'io.modelcontextprotocol/clientCapabilities': {},
+} as const
+
+/** The headers that a request of that revision repeats of its body. */
+export function statelessHeaders(method: string): Record<string, string> {
+  return { 'mcp-protocol-version': statelessRevision, 'mcp-method': method }
+}
 
 /**
  * By method, the parameter that names the tool, prompt or resource. The header `Mcp-Name` repeats its value (revision

@@ -1,14 +1,15 @@
 /**
- * An authorization server by oidc-provider, and the MCP server that it guards, on free ports of this machine. Prints
+ * An authorization server by oidc-provider, and a server of the official SDK that it guards, on free ports of this machine. Prints
  * their URLs as JSON when both listen. Users agree to everything. Run by Node, whose request objects oidc-provider wants.
  *
  *   node authorization-server.mjs USES MODE
  *
- * USES: requests for which the MCP server takes an access token, which is then to be refreshed. MODE: how a client is made, `register` or `by-hand`.
+ * USES: requests for which the MCP server takes an access token, which is then to be refreshed. MODE: how a client is made: `register`, `by-hand`, or `document`.
  */
 
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import Provider from 'oidc-provider'
 
 const [usesMax = '1000', mode = 'register'] = process.argv.slice(2)
@@ -36,6 +37,7 @@ const provider = new Provider(issuer, {
       : [],
   cookies: { keys: ['key'] },
   features: {
+    ...(mode === 'document' && { clientIdMetadataDocument: { enabled: true, ack: 'draft-02' } }),
     devInteractions: { enabled: false },
     registration: { enabled: mode === 'register' },
     revocation: { enabled: true },
@@ -52,6 +54,8 @@ const provider = new Provider(issuer, {
     },
   },
   findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
+  // Its own refuses addresses of this machine.
+  fetch: (url, options) => fetch(url, { ...options, dispatcher: undefined }),
   interactions: { url: (_, { uid }) => `/interaction/${uid}` },
   issueRefreshToken: (_, client) => client.grantTypeAllowed('refresh_token'),
   pkce: { required: () => true },
@@ -79,9 +83,9 @@ async function answerAs(request, response) {
 }
 
 async function answerMcp(request, response) {
-  response.setHeader('content-type', 'application/json')
   const metadata = `${origin}/.well-known/oauth-protected-resource/mcp`
   if (`${origin}${request.url}` === metadata) {
+    response.setHeader('content-type', 'application/json')
     return response.end(
       JSON.stringify({ resource, authorization_servers: [issuer], scopes_supported: ['read', 'write'] }),
     )
@@ -95,11 +99,21 @@ async function answerMcp(request, response) {
     response.writeHead(401, { 'www-authenticate': `Bearer resource_metadata="${metadata}"` })
     return response.end()
   }
-  if (request.method !== 'POST') return response.writeHead(405).end()
-  const { id, method } = JSON.parse(body)
-  if (id === undefined) return response.writeHead(202).end()
-  const greeting = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'guarded', version: '1' } }
+  const { method, headers } = request
   const text = JSON.stringify({ user: token.accountId, scope: token.scope, refreshes })
-  const result = method === 'initialize' ? greeting : { content: [{ type: 'text', text }] }
-  response.end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+  const answer = await handlerFor(text).fetch(
+    new Request(`${origin}${request.url}`, { method, headers, ...(method === 'POST' && { body }) }),
+  )
+  response.writeHead(answer.status, Object.fromEntries(answer.headers))
+  response.end(Buffer.from(await answer.arrayBuffer()))
+}
+
+/** A server of the official SDK with one tool, which says who calls. */
+function handlerFor(text) {
+  return createMcpHandler(() => {
+    const server = new Server({ name: 'guarded', version: '1' }, { capabilities: { tools: {} } })
+    server.setRequestHandler('tools/list', async () => ({ tools: [{ name: 'a', inputSchema: { type: 'object' } }] }))
+    server.setRequestHandler('tools/call', async () => ({ content: [{ type: 'text', text }] }))
+    return server
+  })
 }

@@ -39,8 +39,8 @@ function actionOf(page: string): string {
   return (/action="([^"]*)"/.exec(page)?.[1] ?? '').replaceAll('&amp;', '&')
 }
 
-/** A browser that follows redirects and keeps cookies, one jar for each origin. */
-export function browser() {
+/** A browser that follows redirects and keeps cookies, one jar for each origin. `ca`: a certificate that it trusts. */
+export function browser(ca?: string) {
   const jars = new Map<string, Map<string, string>>()
   return async function visit(url: string, form?: Record<string, string>): Promise<{ url: string; page: string }> {
     let target = url
@@ -57,6 +57,7 @@ export function browser() {
           ...(body !== undefined && { 'content-type': 'application/x-www-form-urlencoded' }),
         },
         ...(body !== undefined && { body }),
+        ...(ca !== undefined && { tls: { ca } }),
       })
       for (const cookie of response.headers.getSetCookie()) {
         const [name = '', value = ''] = (cookie.split(';')[0] ?? '').split(/=(.*)/s)

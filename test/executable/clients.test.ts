@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path'
 import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client'
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { mintToken } from '../api/cases.ts'
 import { type Server, sendTo, startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -43,16 +44,21 @@ beforeAll(async () => {
   place = workplace()
   everything = await startEverything()
   server = await startServer(place, [...unlimited, '--allow-upstream', '127.0.0.1'])
-  const made = await sendTo(server)('/connect/ada/everything', {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ mcpUrl: everything.url }),
-  })
-  expect(await made.json()).toMatchObject({
+  expect(await connectTo('everything', everything.url)).toMatchObject({
     status: { state: 'connected' },
     serverInfo: { title: 'Everything Reference Server' },
   })
 })
+
+async function connectTo(id: string, mcpUrl: string): Promise<unknown> {
+  const made = await sendTo(server)(`/connect/ada/${id}`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ mcpUrl }),
+  })
+  return made.json()
+}
+
 afterAll(async () => {
   everything.stop()
   await server.kill('SIGKILL')
@@ -116,7 +122,7 @@ for (const [name, connect] of clients) {
 }
 
 /** Passed and failed checks by scenario. */
-async function conformance(url: string): Promise<Map<string, string>> {
+async function conformance(url: string, revision: string): Promise<Map<string, string>> {
   using folder = workplace()
   const child = Bun.spawn(
     [
@@ -127,6 +133,8 @@ async function conformance(url: string): Promise<Map<string, string>> {
       url,
       '--suite',
       'all',
+      '--spec-version',
+      revision,
       '-o',
       folder.folder,
     ],
@@ -138,9 +146,33 @@ async function conformance(url: string): Promise<Map<string, string>> {
   )
 }
 
-test('every scenario of conformance that server-everything passes straight, it passes through the executable', async () => {
-  // The scenarios know no credentials: one is added on the way, and its own address becomes the platform's.
-  using front = Bun.serve({
+/** A server of the official SDK that speaks 2026-07-28 alone. */
+function newestServer() {
+  const text = { type: 'text' as const, text: 'This is a simple text response for testing.' }
+  const handler = createMcpHandler(
+    () => {
+      const server = new McpServer({ name: 'newest', version: '1' }, { capabilities: { tools: {}, logging: {} } })
+      server.registerTool('test_simple_text', { description: 'Says a text' }, async () => ({ content: [text] }))
+      server.registerTool('test_error_handling', { description: 'Fails' }, async () => ({
+        content: [{ type: 'text', text: 'This tool intentionally returns an error for testing' }],
+        isError: true,
+      }))
+      server.registerPrompt('test_simple_prompt', { description: 'Asks' }, () => ({
+        messages: [{ role: 'user', content: { type: 'text', text: 'This is a simple prompt for testing.' } }],
+      }))
+      server.registerResource('text', 'test://static-text', { mimeType: 'text/plain' }, async (uri) => ({
+        contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'This is the content of the static text resource.' }],
+      }))
+      return server
+    },
+    { legacy: 'reject' },
+  )
+  return Bun.serve({ port: 0, hostname: '127.0.0.1', idleTimeout: 0, fetch: (request) => handler.fetch(request) })
+}
+
+/** The scenarios know no credentials: one is added on the way, and its own address becomes the platform's. */
+function frontOf(id: string) {
+  const front = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     idleTimeout: 0,
@@ -152,19 +184,34 @@ test('every scenario of conformance that server-everything passes straight, it p
         if (value !== null) headers.set(name, value.replace(`127.0.0.1:${front.port}`, new URL(server.url).host))
       }
       const body = request.method === 'POST' ? { body: await request.text() } : {}
-      return fetch(endpoint('everything'), {
-        method: request.method,
-        headers,
-        ...body,
-        signal: request.signal,
-        decompress: false,
-      })
+      const { method, signal } = request
+      return fetch(endpoint(id), { method, headers, ...body, signal, decompress: false })
     },
   })
-  const straight = await conformance(everything.url)
-  const through = await conformance(`http://127.0.0.1:${front.port}/mcp`)
+  return front
+}
+
+/** Every scenario that the server passes straight, it must pass through the executable. Resolves with the latter. */
+async function sameThrough(id: string, url: string, revision: string): Promise<Map<string, string>> {
+  using front = frontOf(id)
+  const [straight, through] = await Promise.all([
+    conformance(url, revision),
+    conformance(`http://127.0.0.1:${front.port}/mcp`, revision),
+  ])
   const passed = [...straight].filter(([, seen]) => seen.endsWith(' 0 failed'))
   expect(passed.length).toBeGreaterThan(9)
   for (const [name, seen] of passed) expect({ name, seen: through.get(name) }).toEqual({ name, seen })
+  return through
+}
+
+test('every scenario of conformance that server-everything passes straight, it passes through the executable', async () => {
+  const through = await sameThrough('everything', everything.url, '2025-11-25')
   expect(through.get('dns-rebinding-protection')).toBe('2 passed, 0 failed')
+}, 30_000)
+
+test('and so does a server of the stateless revision', async () => {
+  using newest = newestServer()
+  const url = `http://127.0.0.1:${newest.port}/mcp`
+  expect(await connectTo('newest', url)).toMatchObject({ status: { state: 'connected' } })
+  await sameThrough('newest', url, '2026-07-28')
 }, 30_000)

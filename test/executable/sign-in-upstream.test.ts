@@ -4,47 +4,66 @@
  */
 
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { browser } from '../clients/browser.ts'
 import { startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
 import { fieldsOf } from '../support/pages.ts'
 import { sampleKeys } from '../support/sample.ts'
+import { cert, httpsFront } from '../support/tls.ts'
 
+const modes = ['register', 'by-hand', 'document'] as const
+type Mode = (typeof modes)[number]
 const clients = resolve(import.meta.dir, '../clients')
 const isInstalled = existsSync(join(clients, 'node_modules/oidc-provider'))
 const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
 
 /** The servers behind, and the executable in front. */
-async function start(place: Workplace, usesOfToken: number, mode: 'register' | 'by-hand') {
-  const server = await startServer(place, [...unlimited, '--allow-upstream', '127.0.0.1'])
+async function start(place: Workplace, usesOfToken: number, mode: Mode) {
+  // An authorization server fetches the document of a client over https alone.
+  const front = mode === 'document' ? httpsFront() : undefined
+  const base = front === undefined ? [] : ['--base-url', front.url]
+  const server = await startServer(place, [...unlimited, '--allow-upstream', '127.0.0.1', ...base])
+  front?.to(server.url)
+  const url = front?.url ?? server.url
+  const authority = join(place.folder, 'ca.pem')
+  writeFileSync(authority, cert)
   const child = Bun.spawn(['node', 'authorization-server.mjs', String(usesOfToken), mode], {
     cwd: clients,
-    env: { PATH: process.env['PATH'] ?? '', REDIRECT_URI: `${server.url}/oauth/callback` },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      REDIRECT_URI: `${url}/oauth/callback`,
+      NODE_EXTRA_CA_CERTS: authority,
+    },
     stdout: 'pipe',
     stderr: 'ignore',
   })
   const { value } = await child.stdout.getReader().read()
   const { issuer, resource } = JSON.parse(Buffer.from(value ?? []).toString()) as { issuer: string; resource: string }
-  return { server, issuer, resource, [Symbol.dispose]: () => child.kill() }
+  const stop = () => {
+    child.kill()
+    front?.[Symbol.dispose]()
+  }
+  return { server, url, issuer, resource, [Symbol.dispose]: stop }
 }
 
 async function signIn(url: string, issuer: string, setupUrl: string): Promise<string> {
-  const visit = browser()
+  const visit = browser(cert)
   const { form = '' } = fieldsOf((await visit(setupUrl)).page)
   const { page } = await visit(setupUrl, { form })
   expect(page).toContain(issuer)
   const href = /id="continue" href="([^"]*)"/.exec(page)?.[1]?.replaceAll('&amp;', '&') ?? url
-  return (await visit(href)).url
+  const end = await visit(href)
+  return end.url
 }
 
 describe.skipIf(!isInstalled)('a server that oidc-provider guards', () => {
-  for (const mode of ['register', 'by-hand'] as const) {
+  for (const mode of modes) {
     test(`is signed in to, called, refreshed and signed out of: ${mode}`, async () => {
       using place = workplace()
       // The greeting alone takes several.
       using world = await start(place, 10, mode)
-      const { server, issuer, resource } = world
+      const { server, url, issuer, resource } = world
       const oauth = { clientId: 'by:hand', clientSecret: 'a secret/with %', scope: 'read' }
       const write = { mcpUrl: resource, ...(mode === 'by-hand' && { oauth }) }
       const connection = `${server.url}/connect/ada/guarded`
@@ -52,7 +71,7 @@ describe.skipIf(!isInstalled)('a server that oidc-provider guards', () => {
         await fetch(connection, { method: 'PUT', headers, body: JSON.stringify(write) })
       ).json()) as { status: { state: string; setupUrl: string } }
       expect(made.status.state).toBe('auth_required')
-      expect(await signIn(server.url, issuer, made.status.setupUrl)).toBe(`${server.url}/oauth/done`)
+      expect(await signIn(url, issuer, made.status.setupUrl)).toBe(`${url}/oauth/done`)
       const call = async () => {
         const body = JSON.stringify({
           jsonrpc: '2.0',
@@ -61,7 +80,9 @@ describe.skipIf(!isInstalled)('a server that oidc-provider guards', () => {
           params: { name: 'a', arguments: {} },
         })
         const response = await fetch(`${connection}/mcp`, { method: 'POST', headers, body })
-        const answer = (await response.json()) as { result?: { content: [{ text: string }] } }
+        const text = await response.text()
+        const json = /^data: (.*)$/m.exec(text)?.[1] ?? text
+        const answer = JSON.parse(json) as { result?: { content: [{ text: string }] } }
         return {
           status: response.status,
           said: JSON.parse(answer.result?.content[0].text ?? 'null') as { refreshes: number } | null,

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/upstream.ts'
 import { eachClient } from '../support/clients.ts'
+import { cert, key } from '../support/tls.ts'
 
 eachClient((open, client) => {
   const upstreamTrusting = (authorities: readonly string[]) => {
@@ -62,21 +63,3 @@ eachClient((open, client) => {
     rmSync(folder, { recursive: true })
   })
 })
-
-/** Made for this test alone; it vouches for itself. */
-const key = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgu6P8TNMmEEFuw2Ga
-/rwNiL68ffvNb5hoQKcKMPnKwEChRANCAATUArPvYe0rq+ICD4fcmOhhxj8jVNR0
-r9jo83/Q2xB+fP89EBe5DHs5gj+Op0kutStPiJxIYGtznIHmNobnJNie
------END PRIVATE KEY-----`
-const cert = `-----BEGIN CERTIFICATE-----
-MIIBkTCCATagAwIBAgIUJRETkAvtzdid5gYXiIPk9zVDj+EwCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJMTI3LjAuMC4xMCAXDTI2MTEyMTE2MjU0N1oYDzIxMjYxMDI4
-MTYyNTQ3WjAUMRIwEAYDVQQDDAkxMjcuMC4wLjEwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAATUArPvYe0rq+ICD4fcmOhhxj8jVNR0r9jo83/Q2xB+fP89EBe5DHs5
-gj+Op0kutStPiJxIYGtznIHmNobnJNieo2QwYjAdBgNVHQ4EFgQUa/pnZgt53JZt
-gHTIQBtALOn0amEwHwYDVR0jBBgwFoAUa/pnZgt53JZtgHTIQBtALOn0amEwDwYD
-VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0kAMEYC
-IQCOpED96YvmVH8gJvn25yQHh5QmDk5xqy4JMRjjB/gingIhAMYSKmpL6XWx7h6J
-adMExr/HeTa9fdcKZptpO/7yq1gY
------END CERTIFICATE-----`

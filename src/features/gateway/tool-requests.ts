@@ -10,8 +10,7 @@ import {
   toolsListedMax,
   upstreamBodyTimeoutMs,
 } from '../../limits.ts'
-import { rpcCodes, statelessRevision } from '../../model/mcp.ts'
-import { version } from '../../version.ts'
+import { rpcCodes, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { parseWork } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
@@ -128,19 +127,14 @@ export function createToolRequests(deps: GatewayDeps): ToolRequests {
 const requestId = 1
 
 function messageFor(method: string, params: object, era: Message['era']): Message {
-  const _meta = {
-    'io.modelcontextprotocol/protocolVersion': statelessRevision,
-    'io.modelcontextprotocol/clientInfo': { name: 'postern', version },
-    'io.modelcontextprotocol/clientCapabilities': {},
-  }
-  const own = era === 'stateless' ? { ...params, _meta } : params
+  const own = era === 'stateless' ? { ...params, _meta: statelessMeta } : params
   const body = { jsonrpc: '2.0', id: requestId, method, params: own }
   return { body, bytes: new TextEncoder().encode(JSON.stringify(body)), method, id: requestId, era }
 }
 
 /** The headers that the stateless revision requires. */
 function standardHeaders(method: string, params: object): Headers {
-  const headers = new Headers({ 'mcp-protocol-version': statelessRevision, 'mcp-method': method })
+  const headers = new Headers(statelessHeaders(method))
   // Always as base64, since a name may contain any character.
   if ('name' in params) headers.set('mcp-name', `=?base64?${Buffer.from(String(params.name)).toString('base64')}?=`)
   return headers

@@ -4,6 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
 import { oauthUrlCharsMax } from '../../limits.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
+import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { version } from '../../version.ts'
 import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
@@ -66,26 +67,41 @@ export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptio
   }
 }
 
-/** The challenge of an `initialize` without a token. */
+/** What a request without a token is told: where to learn more, and for which scopes to ask. */
 async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) {
   const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
-  const params = {
-    protocolVersion: '2025-11-25',
-    capabilities: {},
-    clientInfo: { name: 'postern', version },
+  const ask = (method: string, params: object, more: Readonly<Record<string, string>> = {}) =>
+    fetch(url, {
+      method: 'POST',
+      headers: {
+        ...headers,
+        ...more,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    })
+  const askStateless = (method: string) => ask(method, { _meta: statelessMeta }, statelessHeaders(method))
+  let response = await ask('initialize', initializeParams)
+  // A server that knows only the stateless revision refuses that.
+  const isStateless = response.status >= 400 && response.status !== 401
+  if (isStateless) response = await askStateless('server/discover')
+  // Some servers let anybody greet them, and want a sign-in for all else.
+  if (response.ok) {
+    const session = response.headers.get('mcp-session-id')
+    response = isStateless
+      ? await askStateless('tools/list')
+      : await ask('tools/list', {}, session === null ? {} : { 'mcp-session-id': session })
   }
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: {
-      ...headers,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
-  })
   if (response.status !== 401) return { metadataUrl: undefined, scope: undefined }
   const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response)
   return { metadataUrl: resourceMetadataUrl?.href, scope }
+}
+
+const initializeParams = {
+  protocolVersion: '2025-11-25',
+  capabilities: {},
+  clientInfo: { name: 'postern', version },
 }
 
 /** The document about the resource; undefined if there is none, and the server is its own authorization server. */

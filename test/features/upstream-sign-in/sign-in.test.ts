@@ -3,6 +3,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { attemptSeconds, refreshClaimMs, refreshRetryMs, setupTicketSeconds } from '../../../src/limits.ts'
 import { connections, prefixRange, privates } from '../../../src/storage/keys.ts'
+import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { issuer as base, createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
@@ -193,6 +194,41 @@ describe('a ticket', () => {
     await put()
     expect((await platform.fetch(path)).status).toBe(303)
   })
+})
+
+describe('the challenge is looked for', () => {
+  const challenge = `Bearer resource_metadata="https://mcp.example.com/elsewhere", scope="asked for"`
+  const wanting = { status: 401, headers: { 'www-authenticate': challenge } }
+  const greeted = (id: unknown) => ({
+    headers: { 'mcp-session-id': 'open' },
+    json: { jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: {} } },
+  })
+  const kinds: Record<string, (method: string, sent: UpstreamRequest) => object> = {
+    'in the first greeting': () => wanting,
+    'in that of the stateless revision, where the first is refused': (method, { headers: sent }) =>
+      method !== 'initialize' && sent['mcp-protocol-version'] === '2026-07-28' && sent['mcp-method'] === method
+        ? wanting
+        : { status: 400 },
+    'in a list of tools, where anybody may greet': (method, { headers: sent }) =>
+      method === 'initialize' ? greeted(1) : sent['mcp-session-id'] === 'open' ? wanting : { status: 404 },
+    'in a list of tools of the stateless revision': (method, { headers: sent }) =>
+      method === 'initialize'
+        ? { status: 400 }
+        : method === 'tools/list' && sent['mcp-method'] === method
+          ? wanting
+          : {},
+  }
+  for (const [where, answer] of Object.entries(kinds)) {
+    test(where, async () => {
+      const made = await put()
+      servers.instead[mcpUrl] = (request) =>
+        answer((JSON.parse(Buffer.from(request.body ?? '').toString()) as { method: string }).method, request)
+      servers.instead['https://mcp.example.com/elsewhere'] = () => ({ json: servers.resource })
+      const { url } = await begin(pathIn(made.status.setupUrl))
+      expect(url.searchParams.get('scope')).toBe('asked for')
+      expect(servers.seen).toContain('GET https://mcp.example.com/elsewhere')
+    })
+  }
 })
 
 describe('a callback is refused, asks for no token, and shows nothing of itself', () => {
