@@ -13,6 +13,7 @@ import { sampleKeys } from '../support/sample.ts'
 const clients = resolve(import.meta.dir, '../clients')
 const mcpRemote = join(clients, 'node_modules/.bin/mcp-remote')
 const claude = join(clients, 'node_modules/@anthropic-ai/claude-code-linux-x64/claude')
+const opencode = join(clients, 'node_modules/opencode-linux-x64/bin/opencode')
 
 let place: Workplace
 let server: Server
@@ -89,32 +90,28 @@ describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
 
 describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude Code', () => {
   test('signs in by `claude mcp login`, and is connected', async () => {
-    const home = join(place.folder, 'claude-home')
-    const bin = join(place.folder, 'bin')
-    for (const folder of [home, bin]) mkdirSync(folder)
-    const browser = join(bin, 'xdg-open')
-    const script = resolve(clients, 'browser.ts')
-    writeFileSync(browser, `#!/bin/sh\nexec "${process.execPath}" "${script}" "${sampleKeys.ada}" access=all "$1"\n`)
-    chmodSync(browser, 0o755)
-    const env = {
-      PATH: `${bin}:${process.env['PATH']}`,
-      HOME: home,
-      BROWSER: browser,
-      TERM: 'xterm',
+    const { run: claudeRun } = atHome('claude', {
       DISABLE_AUTOUPDATER: '1',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-    }
-    const claudeRun = async (...command: string[]) => {
-      const child = Bun.spawn(command, { cwd: home, env, stdin: 'pipe', stdout: 'pipe', stderr: 'pipe' })
-      const [text] = await Promise.all([new Response(child.stdout).text(), child.exited])
-      return text
-    }
+    })
     await claudeRun(claude, 'mcp', 'add', '--transport', 'http', 'stock', endpoint)
     expect(await claudeRun(claude, 'mcp', 'list')).toContain('Needs authentication')
     // It wants a terminal.
     expect(await claudeRun('script', '-qec', `"${claude}" mcp login stock`, '/dev/null')).toContain('Authenticated')
     expect(await claudeRun(claude, 'mcp', 'list')).toContain('Connected')
     expect(await grants()).toContain('Claude Code')
+  }, 90_000)
+})
+
+describe.skipIf(!existsSync(opencode))('opencode', () => {
+  test('signs in by `opencode mcp auth`, and is connected', async () => {
+    const { home, run: opencodeRun } = atHome('opencode', { OPENCODE_DISABLE_AUTOUPDATE: '1' })
+    const stock = { type: 'remote', url: endpoint, enabled: true }
+    writeFileSync(join(home, 'opencode.json'), JSON.stringify({ mcp: { stock } }))
+    expect(await opencodeRun(opencode, 'mcp', 'list')).toContain('needs authentication')
+    await opencodeRun(opencode, 'mcp', 'auth', 'stock')
+    expect(await opencodeRun(opencode, 'mcp', 'list')).toMatch(/stock.*connected/)
+    expect(await grants()).toContain('OpenCode')
   }, 90_000)
 })
 
@@ -184,6 +181,27 @@ test('the commands for grants say what there is not, and list none of a revoked 
   expect((await run(place, ['keys', 'revoke', ofAda, '--data', place.data])).code).toBe(0)
   expect(await grants()).not.toContain(' ada ')
 })
+
+/** A home of a client's own, with a browser in which Ada signs in and allows everything. */
+function atHome(name: string, more: Readonly<Record<string, string>>) {
+  const home = join(place.folder, `${name}-home`)
+  const bin = join(home, 'bin')
+  mkdirSync(bin, { recursive: true })
+  const browser = join(bin, 'xdg-open')
+  const script = resolve(clients, 'browser.ts')
+  writeFileSync(browser, `#!/bin/sh\nexec "${process.execPath}" "${script}" "${sampleKeys.ada}" access=all "$1"\n`)
+  chmodSync(browser, 0o755)
+  const env = { PATH: `${bin}:${process.env['PATH']}`, HOME: home, BROWSER: browser, TERM: 'xterm', ...more }
+  return {
+    home,
+    /** Resolves with what the command prints. */
+    async run(...command: string[]): Promise<string> {
+      const child = Bun.spawn(command, { cwd: home, env, stdin: 'pipe', stdout: 'pipe', stderr: 'pipe' })
+      const [text] = await Promise.all([new Response(child.stdout).text(), child.exited])
+      return text
+    },
+  }
+}
 
 /** A folder with a program in place of the browser of this machine. */
 function noBrowser(): string {
