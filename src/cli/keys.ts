@@ -5,6 +5,7 @@
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
+import { endGrant, listGrants } from '../features/authorization/grants.ts'
 import {
   madeFolder,
   type NamedFolder,
@@ -71,16 +72,28 @@ export async function listKeys({ data }: { readonly data: string }, { stdout, st
   stdout(table([['ID', 'USER', 'KIND', 'CREATED', 'STATE', 'NAME'], ...rows]))
 }
 
-/** Revokes a key and with it every token minted from it. Throws CommandError for an unknown id. */
+/**
+ * Revokes a key and with it every token minted from it. What clients were allowed by its sessions is over from then on;
+ * those grants are removed and audited after it. Throws CommandError for an unknown id.
+ */
 export async function revokeKey(
   keyId: string,
   { data }: { readonly data: string },
   { stdout, stderr }: Terminal,
 ): Promise<void> {
   const { store } = await openExistingDataFolder(data, stderr)
-  const found = await revokeApiKey(store, keyId, new Date())
-  await store.close()
-  if (!found) throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
-  await auditCommand(data, 'key.revoked', { keyId })
+  try {
+    const now = new Date()
+    if (!(await revokeApiKey(store, keyId, now)))
+      throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
+    await auditCommand(data, 'key.revoked', { keyId })
+    const nowSeconds = Math.floor(now.getTime() / 1000)
+    for (const grant of await listGrants(store, nowSeconds)) {
+      if (grant.keyId !== keyId || !(await endGrant(store, grant.grantId, nowSeconds))) continue
+      await auditCommand(data, 'grant.ended', { grantId: grant.grantId, reason: 'its key was revoked' })
+    }
+  } finally {
+    await store.close()
+  }
   stdout(`${keyId} is revoked, and every token minted with it\n`)
 }

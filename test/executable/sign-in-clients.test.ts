@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { signInAndConsent } from '../clients/browser.ts'
 import { run, type Server, startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
@@ -180,6 +180,9 @@ test('the commands for grants say what there is not, and list none of a revoked 
   expect(await grants()).toContain(' ada ')
   expect((await run(place, ['keys', 'revoke', ofAda, '--data', place.data])).code).toBe(0)
   expect(await grants()).not.toContain(' ada ')
+  expect(readFileSync(join(place.data, 'audit.jsonl'), 'utf8')).toMatch(
+    /"event":"grant\.ended"[^\n]*"reason":"its key was revoked"/,
+  )
 })
 
 /** A home of a client's own, with a browser in which Ada signs in and allows everything. */
