@@ -45,7 +45,7 @@ import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import type { Shares } from './http/shares.ts'
 import { createTurns } from './http/turns.ts'
-import { registrationsPerMinuteMax } from './limits.ts'
+import { registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { Log } from './ops/log.ts'
@@ -238,7 +238,12 @@ export function createApp(deps: AppDeps): App {
         audit,
         baseUrl: issuer,
       }),
-      ...setupHandlers({ ...upstreamSignIn, registry, credentials }),
+      ...setupHandlers({
+        ...upstreamSignIn,
+        registry,
+        credentials,
+        setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
+      }),
       ...callbackHandlers(upstreamSignIn),
       clientDocument: () =>
         jsonResponse(JSON.stringify(clientDocument(base)), { 'cache-control': 'public, max-age=300' }),

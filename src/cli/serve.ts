@@ -6,6 +6,7 @@ import { createApp } from '../app.ts'
 import { CommandError } from '../errors.ts'
 import { sweepGrants } from '../features/authorization/grants.ts'
 import { createSigners } from '../features/tokens/signers.ts'
+import { sweepUpstreamClients } from '../features/upstream-sign-in/client.ts'
 import { clientAddress } from '../http/client-address.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
@@ -232,10 +233,12 @@ function listen({ host, port }: ServeConfig) {
   }
 }
 
-/** Deletes expired grants now and every hour. Returns a function that stops it. */
+/** Deletes what sign-ins have left, now and every hour. Returns a function that stops it. */
 function repeatSweeps(store: Store, log: Log): () => void {
   const sweep = () =>
-    sweepGrants(store, Date.now() / 1000).catch((error) => log.warn('expired grants stay', { error: String(error) }))
+    Promise.all([sweepGrants(store, Date.now() / 1000), sweepUpstreamClients(store)]).catch((error) =>
+      log.warn('expired grants stay', { error: String(error) }),
+    )
   void sweep()
   const timer = setInterval(sweep, grantSweepIntervalMs).unref()
   return () => clearInterval(timer)

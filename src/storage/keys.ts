@@ -111,6 +111,7 @@ export const expiringFrom = (expires: number): Key => key('e', timeText(expires)
 const timeText = (seconds: number) => String(seconds).padStart(11, '0')
 /** A client that registered us as its client: by the hash of its issuer and our redirect URI. */
 export const upstreamClientKey = (digest: string): Key => key('d', digest)
+export const upstreamClients = key('d')
 /** The grant of a client that signed in here (`features/authorization`). */
 export const grantKey = (grantId: string): Key => key('w', grantId)
 /** Prefix of all grants. */

@@ -14,7 +14,7 @@ import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
+import { type ClientOptions, findClient, forgetClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
 import { discover, type ServerMetadata } from './discovery.ts'
 import { sealGivenClient } from './given-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
@@ -74,20 +74,15 @@ export function signInTarget({ headersKey }: Pick<BeginDeps, 'headersKey'>, { re
  * Looks everything up anew, and answers with the page that links to the authorization server. Throws SignInProblem, and
  * `conflict`.
  */
-export async function beginSignIn(
-  deps: BeginDeps,
-  visit: Visit,
-  request: Request,
-  given: GivenClient | undefined,
-  typed?: Pick<GivenClient, 'clientId' | 'clientSecret'>,
-): Promise<Response> {
+export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Request, as: SignInAs): Promise<Response> {
   const { store, records, base } = deps
+  const { given } = as
   const { ref, stored } = visit
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
   const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: given?.issuer }) // 502
-  const client = await chooseClient(deps, visit, found.server, given, typed)
+  const client = await chooseClient(deps, visit, found.server, as)
   if (client === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
   }
@@ -122,23 +117,33 @@ export async function beginSignIn(
     url.searchParams.set(name, value)
   const isSecure = base.startsWith('https:')
   const cookie = `${cookieName(base)}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${attemptSeconds}${isSecure ? '; Secure' : ''}`
+  const { issuer } = found.server
+  const canRegisterAgain = client.isRegistered === true
   return continuePage(
-    { ...visit, mcpUrl, issuer: found.server.issuer, scope, host: new URL(base).host, href: url.href },
+    { ...visit, mcpUrl, issuer, scope, host: new URL(base).host, href: url.href, canRegisterAgain },
     { 'set-cookie': cookie },
   )
 }
 
+/** As which client somebody signs in. */
+interface SignInAs {
+  /** The client that was given with the connection. */
+  readonly given?: GivenClient | undefined
+  /** One that a person has entered on the page, because none can be had otherwise. */
+  readonly typed?: Pick<GivenClient, 'clientId' | 'clientSecret'>
+  /** The authorization server does not know the client any more that it registered: a new one is registered. */
+  readonly registersAgain?: boolean
+}
+
 /**
- * The client to ask as; undefined if a person must give one. `given`: with the connection. `typed`: on the page, where
- * none can be had otherwise. Either is bound to the issuer before anything is sent there: its secret is for nobody
- * else.
+ * The client to ask as; undefined if a person must give one. One that was given or typed is bound to the issuer before
+ * anything is sent there: its secret is for nobody else.
  */
 async function chooseClient(
   deps: BeginDeps,
   visit: Visit,
   server: ServerMetadata,
-  given: GivenClient | undefined,
-  typed: Pick<GivenClient, 'clientId' | 'clientSecret'> | undefined,
+  { given, typed, registersAgain }: SignInAs,
 ): Promise<UpstreamClient | undefined> {
   const { issuer } = server
   if (given !== undefined) {
@@ -148,6 +153,7 @@ async function chooseClient(
     }
     return givenClientFor(server, given)
   }
+  if (registersAgain === true) await forgetClient(deps, issuer)
   const client = await findClient(deps, server, createOAuthFetch(deps.upstream, 'Registering as a client')) // 502
   if (typed === undefined) return client
   if (client !== undefined) throw conflict('This server needs no client of yours: open the page again')

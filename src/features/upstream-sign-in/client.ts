@@ -11,8 +11,9 @@ import {
 } from 'oauth4webapi'
 import { openSealed, seal } from '../../auth/secrets.ts'
 import { isLocalUrl } from '../../http/guard.ts'
+import { grantsPerRead, upstreamClientsMax } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
-import { upstreamClientKey } from '../../storage/keys.ts'
+import { prefixRange, upstreamClientKey, upstreamClients } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { ServerMetadata } from './discovery.ts'
 import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
@@ -78,6 +79,14 @@ export async function findClient(
 /** Forgets a client that its server no longer knows, so that the next sign-in registers again. */
 export async function forgetClient(options: ClientOptions, issuer: string): Promise<void> {
   await options.store.commit({ deletes: [keyOf(options, issuer)], fromReserve: true })
+}
+
+/** Forgets some of the clients past `upstreamClientsMax`: whoever runs MCP servers can name any number of issuers. */
+export async function sweepUpstreamClients(store: Pick<Store, 'keys' | 'commit'>): Promise<void> {
+  const { gte, lt } = prefixRange(upstreamClients)
+  const { keys } = await store.keys({ gte, lt, limit: upstreamClientsMax * 2 })
+  const gone = keys.slice(upstreamClientsMax)
+  while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: true })
 }
 
 function keyOf({ base }: ClientOptions, issuer: string) {

@@ -126,10 +126,12 @@ export function continuePage(
     readonly scope: string | undefined
     readonly host: string
     readonly href: string
+    /** The authorization server has registered a client of ours, which it may have forgotten. */
+    readonly canRegisterAgain: boolean
   },
   headers: Readonly<Record<string, string>>,
 ): Response {
-  const { mcpUrl, issuer, scope, host, href } = about
+  const { mcpUrl, issuer, scope, host, href, canRegisterAgain } = about
   return page({
     title: 'Sign in to this server',
     body: html`${rowsOf(
@@ -140,7 +142,15 @@ export function continuePage(
       row('Then you come back to', host),
     )}
 <p>Whoever may use this connection acts as you at that server from then on.</p>
-<p><a class="button" id="continue" href="${href}" rel="noreferrer">Go to ${new URL(href).host}</a></p>`,
+<p><a class="button" id="continue" href="${href}" rel="noreferrer">Go to ${new URL(href).host}</a></p>
+${
+  canRegisterAgain &&
+  form(
+    about,
+    html`<p>If that page says that it does not know this client, <button name="register" value="again">register
+again</button></p>`,
+  )
+}`,
     headers,
   })
 }

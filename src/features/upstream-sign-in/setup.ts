@@ -7,12 +7,13 @@ import type { Authorizer } from '../../auth/authorize.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Registry } from '../../auth/registry.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
-import { conflict, invalidRequest, notFound } from '../../errors.ts'
+import { conflict, invalidRequest, notFound, rateLimited } from '../../errors.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { redirect } from '../../http/page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
+import type { RateLimit } from '../../http/rate-limit.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import { formTokenField } from '../../model/input-fields.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
@@ -26,6 +27,8 @@ import { openTokens } from './tokens.ts'
 
 export interface SetupDeps extends BeginDeps, InputDeps {
   readonly registry: Registry
+  /** Limits the forms sent per connection. */
+  readonly setups: RateLimit
   readonly authorizer: Pick<Authorizer, 'requireConnection'>
   readonly sessions: BrowserSessions
   readonly links: SetupLinks
@@ -78,6 +81,8 @@ export function setupHandlers(deps: SetupDeps) {
       if (!isPossible) return impossiblePage(visit)
       const form = await readForm(request) // 400
       requireFormToken(form.one(formTokenField), visit.formToken) // 403
+      const wait = deps.setups.take(`${visit.ref.namespace}/${visit.ref.connectionId}`)
+      if (wait > 0) throw rateLimited('This page is being sent too often', wait) // 429
       const config = await configOf(await registry.current(), visit.stored)
       if (isInputDue(visit, config, deps.headersKey)) return enterInput(deps, visit, config, form) // 400, 409
       signInTarget(deps, visit) // 409
@@ -85,15 +90,18 @@ export function setupHandlers(deps: SetupDeps) {
         await deps.credentials.signOut(visit.ref, 'by a person')
         return signedOutPage(visit)
       }
+      if (form.one('register') !== undefined) return beginSignIn(deps, visit, request, { registersAgain: true })
       const clientId = form.one('client_id')
-      if (clientId === undefined)
-        return beginSignIn(deps, visit, request, openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey))
+      if (clientId === undefined) {
+        const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
+        return beginSignIn(deps, visit, request, { given })
+      }
       const { oauth, tokens } = visit.stored.privatePart
       // A ticket lets nobody replace what was given with the connection.
       if (oauth !== undefined || tokens !== undefined) {
         throw conflict('This connection has a client already: change it with "oauth", or sign out first') // 409
       }
-      return beginSignIn(deps, visit, request, undefined, readTypedClient(clientId, form.one('client_secret'))) // 400
+      return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400
     },
   }
 }

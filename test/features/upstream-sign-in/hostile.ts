@@ -32,8 +32,10 @@ export async function hostileServers(
     world.servers = createServers()
     sent.length = 0
     const lies = lie(world.servers, chance)
+    // One each: the forms of a connection are limited.
+    const connectionPath = `/connect/ada/lied-to-${number}`
     const about = () => `${number}: ${lies.join('; ')}`
-    const seen = await signIn(platform, world.servers, chance, (holds, what) =>
+    const seen = await signIn(platform, connectionPath, world.servers, chance, (holds, what) =>
       expect(holds, () => `${what()}: ${about()}`),
     )
     if (seen.isConnected) connected += 1
@@ -44,7 +46,6 @@ export async function hostileServers(
   return { connected, refused }
 }
 
-const connectionPath = '/connect/ada/lied-to'
 const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
 const nastyUrls = [
   'https://evil.example/token',
@@ -199,6 +200,7 @@ interface Seen {
 /** The whole way of a person, as far as it goes. */
 async function signIn(
   platform: TestPlatform,
+  connectionPath: string,
   servers: Servers,
   chance: Random,
   expect: (holds: boolean, what: () => string) => void,

@@ -1,8 +1,16 @@
 /** Signing in to the server behind a connection (sign-in contract, section 1), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { attemptSeconds, refreshClaimMs, refreshRetryMs, setupTicketSeconds } from '../../../src/limits.ts'
-import { connections, prefixRange, privates } from '../../../src/storage/keys.ts'
+import { sweepUpstreamClients } from '../../../src/features/upstream-sign-in/client.ts'
+import {
+  attemptSeconds,
+  burstSeconds,
+  refreshClaimMs,
+  refreshRetryMs,
+  setupTicketSeconds,
+  upstreamClientsMax,
+} from '../../../src/limits.ts'
+import { connections, prefixRange, privates, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { issuer as base, createTestPlatform, type TestPlatform } from '../../support/platform.ts'
@@ -229,6 +237,50 @@ describe('the challenge is looked for', () => {
       expect(servers.seen).toContain('GET https://mcp.example.com/elsewhere')
     })
   }
+})
+
+describe('where the authorization server has forgotten the client that it registered', () => {
+  test('a person registers it again', async () => {
+    const made = await put()
+    const path = pathIn(made.status.setupUrl)
+    const first = await begin(path)
+    expect(first.page).toContain('<button name="register" value="again">')
+    expect((await begin(path)).url.searchParams.get('client_id')).toBe('client-1')
+    const again = await begin(path, '', { register: 'again' })
+    expect(again.url.searchParams.get('client_id')).toBe('client-2')
+    expect((await comeBack(servers.authorize(again.url), again.cookie)).status).toBe(303)
+    expect(
+      (await begin(setupPath, cookieIn(await post(platform, '/signin', { key: sampleKeys.ada })))).url.href,
+    ).toContain('client-2')
+  })
+
+  test('that is not offered for a client that was given', async () => {
+    const made = await put({ mcpUrl, oauth: { clientId: 'mine' } })
+    expect((await begin(pathIn(made.status.setupUrl))).page).not.toContain('name="register"')
+  })
+
+  test('clients past their bound are forgotten', async () => {
+    const clients = Array.from({ length: upstreamClientsMax + 700 }, (_, i) => ({
+      key: upstreamClientKey(String(i)),
+      value: Buffer.from('x'),
+    }))
+    await platform.store.commit({ puts: clients })
+    await sweepUpstreamClients(platform.store)
+    const { gte, lt } = prefixRange(upstreamClients)
+    expect((await platform.store.keys({ gte, lt, limit: 20_000 })).keys.length).toBe(upstreamClientsMax)
+  })
+})
+
+test('the form of a connection’s setup page is limited, and those of others are not', async () => {
+  const made = await put()
+  const path = pathIn(made.status.setupUrl)
+  const { form = '' } = fieldsOf(await (await platform.fetch(path)).text())
+  const statuses = []
+  for (let i = 0; i <= burstSeconds; i += 1) statuses.push((await post(platform, path, { form })).status)
+  expect(statuses).toEqual([...Array(burstSeconds).fill(200), 429])
+  expect((await begin(pathIn((await put({ mcpUrl }, 'other')).status.setupUrl))).status).toBe(200)
+  platform.now += 60_000
+  expect((await post(platform, path, { form })).status).toBe(200)
 })
 
 describe('a callback is refused, asks for no token, and shows nothing of itself', () => {
