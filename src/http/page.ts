@@ -21,7 +21,8 @@ legend { font-weight: 600; padding: 0 .3rem; }
 label { display: block; padding: .3rem 0; }
 label.field { font-weight: 600; }
 label small { display: block; font-weight: 400; opacity: .75; }
-input:not([type=checkbox], [type=radio]), select { width: 100%; font: inherit; font-weight: 400; padding: .5rem; margin-top: .2rem; }
+input:not([type=checkbox], [type=radio]), select { width: 100%; padding: .5rem; margin-top: .2rem; }
+input:not([type=checkbox], [type=radio]), select { font: inherit; font-weight: 400; }
 button, a.button { font: inherit; font-weight: 600; padding: .6rem 1.2rem; margin: .5rem .5rem .5rem 0; }
 button, a.button { border: 1px solid #888; border-radius: 8px; cursor: pointer; }
 a.button { display: inline-block; text-decoration: none; }
