@@ -6,7 +6,7 @@
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { type BrowserSession, type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
-import { invalidRequest } from '../../errors.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { redirect } from '../../http/page.ts'
 import { pathOf } from '../../http/path.ts'
@@ -47,6 +47,13 @@ export interface AuthorizeDeps {
   readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<string[] | undefined>
 }
 
+/** What a consent page is made for. */
+interface Shown {
+  readonly context: RequestContext
+  readonly connection: AuthorizedConnection
+  readonly problem?: string
+}
+
 /** A valid request of a client, for one connection. */
 interface AuthorizationRequest {
   readonly client: Client
@@ -67,25 +74,41 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
     return session ?? redirect(`${endpoints.base}/signin?${new URLSearchParams({ next })}`)
   }
 
+  /** `problem`: what was wrong with the user's choice. Then the page is 400. */
+  async function show(
+    asked: AuthorizationRequest,
+    session: BrowserSession,
+    { context, connection, problem }: Shown,
+  ): Promise<Response> {
+    const tools = await deps.listTools(context, connection)
+    const { state } = connection.stored.connection.status
+    return consentPage({
+      action: `${endpoints.base}/oauth/authorize${searchOf(context.request)}`,
+      formToken: session.formToken(formOf(context.request)),
+      client: asked.client,
+      redirectUri: asked.redirectUri,
+      namespace: asked.namespace,
+      connectionId: asked.connectionId,
+      userId: session.caller.userId,
+      signInUrl: `${endpoints.base}/signin`,
+      setupUrl:
+        state === 'auth_required' || state === 'input_required'
+          ? `${endpoints.base}/connect/${asked.namespace}/${asked.connectionId}/setup`
+          : undefined,
+      tools: tools !== undefined && tools.length <= grantToolsMax ? tools : undefined,
+      problem,
+    })
+  }
+
   return {
     async authorizePage(request: Request): Promise<Response> {
       requireParameters(readQuery(request.url)) // 400
       const session = await sessionOf(request)
       if (session instanceof Response) return session // 303
       const asked = await readRequest(deps, request) // 400
-      const context = { caller: session.caller, registry: session.registry, request }
+      const context = { ...session, request }
       const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
-      const tools = await deps.listTools(context, connection)
-      return consentPage({
-        action: `${endpoints.base}/oauth/authorize${searchOf(request)}`,
-        formToken: session.formToken(formOf(request)),
-        client: asked.client,
-        redirectUri: asked.redirectUri,
-        namespace: asked.namespace,
-        connectionId: asked.connectionId,
-        userId: session.caller.userId,
-        tools: tools !== undefined && tools.length <= grantToolsMax ? tools : undefined,
-      })
+      return show(asked, session, { context, connection })
     },
 
     async decideConsent(request: Request): Promise<Response> {
@@ -94,14 +117,16 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
       const form = await readForm(request) // 400
       requireFormToken(form.one('form'), session.formToken(formOf(request))) // 403
       const asked = await readRequest(deps, request) // 400
-      const context = { caller: session.caller, registry: session.registry, request }
-      const { stored } = await authorizer.requireConnection(context, 'execute', asked) // 404
-      const decision = readDecision(form) // 400
+      const context = { ...session, request }
+      const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
+      const decision = readDecision(form, asked) // 400
+      if (typeof decision === 'object' && 'problem' in decision) {
+        return show(asked, session, { context, connection, problem: decision.problem })
+      }
       const answer = (parameters: Record<string, string | undefined>) =>
         redirect(withParameters(asked.redirectUri, { ...parameters, state: asked.state, iss: endpoints.issuer }))
       if (decision === 'deny') return answer({ error: 'access_denied' })
       const { namespace, connectionId } = asked
-      policyOf({ namespace, connectionId, ...(decision.tools && { tools: decision.tools }) }) // 400
       const record: CodeRecord = {
         clientId: asked.client.clientId,
         redirectUri: asked.redirectUri,
@@ -110,7 +135,7 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
         connectionId,
         userId: session.caller.userId,
         keyId: session.caller.keyId,
-        connectionMade: stored.connection.createdAt,
+        connectionMade: connection.stored.connection.createdAt,
         ...decision,
       }
       const { secret, entry } = records.create('code', record, codeSeconds)
@@ -179,21 +204,39 @@ async function readRequest({ clients, endpoints }: AuthorizeDeps, request: Reque
   return { client, redirectUri, challenge, state, ...connection }
 }
 
-/** Throws `invalid_request` for anything that the page does not offer. */
-function readDecision(form: Form): 'deny' | { readonly days: number; readonly tools?: readonly string[] } {
+/**
+ * What the user has decided, or what is wrong with the choice: then the page is shown again. Throws `invalid_request`
+ * for anything that the page does not offer.
+ */
+function readDecision(
+  form: Form,
+  { namespace, connectionId }: AuthorizationRequest,
+): 'deny' | { readonly days: number; readonly tools?: readonly string[] } | { readonly problem: string } {
   const decision = form.one('decision')
   if (decision === 'deny') return 'deny'
   if (decision !== 'allow') throw invalidRequest('decision: must be allow or deny')
   const days = grantDays.find((one) => String(one) === form.one('days'))
   if (days === undefined) throw invalidRequest(`days: must be one of ${grantDays.join(', ')}`)
   const access = form.one('access')
-  if (access === 'all') return { days }
-  if (access !== 'some') throw invalidRequest('access: must be all or some')
+  if (access === undefined) return { problem: 'Choose what it may use.' }
+  if (access !== 'all' && access !== 'some') throw invalidRequest('access: must be all or some')
   // Typed names are separated by commas or spaces. That of a box is taken as it is: a server may choose any.
   const given = form.all('tool')
   const names = form.one('typed') === undefined ? given : given.flatMap((text) => text.split(/[\s,]+/))
   const tools = names.filter((name) => name !== '')
-  if (tools.length === 0) throw invalidRequest('tool: choose at least one tool, or allow all of them')
-  if (tools.length > grantToolsMax) throw invalidRequest(`tool: at most ${grantToolsMax} can be chosen`)
+  if (access === 'all') {
+    // Who ticks boxes may have forgotten the choice above them.
+    if (tools.length > 0)
+      return { problem: 'You chose all tools, and some of them. Choose “Use only these tools”, or none of the boxes.' }
+    return { days }
+  }
+  if (tools.length === 0) return { problem: 'Choose at least one tool, or “Use all tools”.' }
+  if (tools.length > grantToolsMax) return { problem: `At most ${grantToolsMax} tools can be chosen.` }
+  try {
+    policyOf({ namespace, connectionId, tools })
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error
+    return { problem: error.message }
+  }
   return { days, tools }
 }

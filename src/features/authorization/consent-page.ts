@@ -1,6 +1,6 @@
 /** The consent page: who asks, for what, for whom, and where the answer goes. */
 
-import { html } from '../../http/html.ts'
+import { type Html, html } from '../../http/html.ts'
 import { page } from '../../http/page.ts'
 import type { Client } from './clients.ts'
 import { formTarget, isLoopbackUri } from './redirect-uris.ts'
@@ -20,28 +20,43 @@ export interface Consent {
   readonly userId: string
   /** Undefined if they are not known; then their names are typed. */
   readonly tools: readonly string[] | undefined
+  /** Where the user can sign out, to come back as somebody else. */
+  readonly signInUrl: string
+  /** Where the connection is set up; undefined if it is. */
+  readonly setupUrl: string | undefined
+  /** What was wrong with the choice before. */
+  readonly problem: string | undefined
 }
 
 export function consentPage(consent: Consent): Response {
   const { action, formToken, client, redirectUri, namespace, connectionId, userId, tools } = consent
-  const row = (name: string, value: unknown) => html`<div><dt>${name}</dt><dd>${String(value)}</dd></div>`
+  const { signInUrl, setupUrl, problem } = consent
+  const name = client.name ?? client.host ?? 'this program'
+  const row = (what: string, value: string, more?: Html) => html`<div><dt>${what}</dt><dd>${value}</dd>${more}</div>`
   return page({
     title: `${client.name ?? client.host ?? 'A program'} asks for access`,
+    status: problem === undefined ? 200 : 400,
     body: html`<dl>
 ${row('Client', client.host ?? `${client.name ?? 'without a name'} (not verified)`)}
 ${row('Connection', `${namespace}/${connectionId}`)}
-${row('Acts as', userId)}
-${row('Goes back to', targetOf(redirectUri))}
+${row('Acts as', userId, html`<a href="${signInUrl}">Not you?</a>`)}
+${row('You return to', targetOf(redirectUri))}
 </dl>
 ${
   isLoopbackUri(redirectUri) &&
-  html`<p class="warning">The answer goes to a program on your own machine. Any program there can say that it is
-“${client.name ?? client.host ?? 'this one'}”: allow it only if you have just started it.</p>`
+  html`<p class="warning">Any program on this computer can call itself “${name}”. Allow it only if you have just started
+to connect it.</p>`
 }
+${
+  setupUrl !== undefined &&
+  html`<p class="warning">The server behind this connection is not set up yet: calls fail until somebody has signed in to
+it or entered what it needs. <a href="${setupUrl}">Set it up</a></p>`
+}
+${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
 <form method="post" action="${action}">
 <input type="hidden" name="form" value="${formToken}">
 <fieldset><legend>What it may do</legend>
-<label><input type="radio" name="access" value="all" required${tools === undefined || tools.length === 0 ? html` checked` : undefined}> Use all tools</label>
+<label><input type="radio" name="access" value="all" required> Use all tools</label>
 <label><input type="radio" name="access" value="some"> Use only these tools:</label>
 ${
   tools === undefined || tools.length === 0

@@ -9,9 +9,10 @@ import {
   formTokenOf,
   requireFormToken,
 } from '../../auth/browser-sessions.ts'
-import type { ExpiringRecords } from '../../auth/expiring-records.ts'
+import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { readForm } from '../../http/form.ts'
+import { isSecureUrl } from '../../http/guard.ts'
 import { html } from '../../http/html.ts'
 import { page, redirect } from '../../http/page.ts'
 import { readQuery } from '../../http/query.ts'
@@ -34,6 +35,7 @@ export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 
   const { authenticator, sessions, records, audit } = deps
   const base = deps.baseUrl.replace(/\/$/, '')
   const action = `${base}/signin`
+  const isPossible = isSecureUrl(base)
 
   async function startSession(keyId: string, next: string | undefined, how: 'key' | 'link', userId: string) {
     const cookie = await sessions.start(keyId)
@@ -43,14 +45,19 @@ export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 
 
   return {
     async signInPage(request) {
+      if (!isPossible) return impossiblePage()
       const query = readQuery(request.url) // 400
       const link = query.get('link')
-      if (link !== undefined) return linkPage(action, link, formTokenOf(deps.signInKey, link, 'link'))
+      if (link !== undefined) {
+        const { userId } = await userOf(await foundLink(link)) // 400
+        return linkPage({ action, link, userId, formToken: formTokenOf(deps.signInKey, link, 'link') })
+      }
       const session = await sessions.find(request)
       return session === undefined ? keyPage(action, query.get('next')) : sessionPage(action, session)
     },
 
     async signIn(request) {
+      if (!isPossible) return impossiblePage()
       const form = await readForm(request) // 400
       const link = form.one('link')
       if (link !== undefined) {
@@ -75,16 +82,38 @@ export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 
 
   /** Uses a login link up. Throws `invalid_request` if it was used, has expired, or its key was revoked. */
   async function redeem(link: string): Promise<{ readonly keyId: string; readonly userId: string }> {
-    const spent = invalidRequest('This link was used, or has expired: ask for another one')
-    const found = await records.find<LoginLink>('login link', link)
-    if (found === undefined) throw spent
-    const { key, bytes, value } = found
+    const found = await foundLink(link)
+    const { key, bytes } = found
     const committed = await deps.store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: true })
-    if (!committed.ok) throw spent
+    if (!committed.ok) throw spentLink()
+    return userOf(found)
+  }
+
+  async function foundLink(link: string): Promise<FoundRecord<LoginLink>> {
+    const found = await records.find<LoginLink>('login link', link)
+    if (found === undefined) throw spentLink()
+    return found
+  }
+
+  async function userOf({ value }: FoundRecord<LoginLink>) {
     const apiKey = await authenticator.liveKey(value.keyId)
-    if (apiKey === undefined) throw spent
+    if (apiKey === undefined) throw spentLink()
     return apiKey
   }
+}
+
+function spentLink(): PlatformError {
+  return invalidRequest('This link was used, or has expired: ask for another one')
+}
+
+/** Over plain HTTP a key that is typed here would be shown to the network. */
+function impossiblePage(): Response {
+  return page({
+    title: 'Nobody can sign in here',
+    status: 409,
+    body: html`<p>This platform is reached over plain HTTP: the network would see your key. The operator can set an https
+address with <code>--base-url</code>.</p>`,
+  })
 }
 
 const nextShape =
@@ -93,6 +122,13 @@ const nextShape =
 /** The path below the base URL to go on with. Only the pages that need a session: anything else goes to `/signin`. */
 function pathAfterSignIn(next: string | undefined): string {
   return next !== undefined && nextShape.test(next) && !/[#\\]/.test(next) ? next : '/signin'
+}
+
+interface LinkPage {
+  readonly action: string
+  readonly link: string
+  readonly userId: string
+  readonly formToken: string
 }
 
 function keyPage(action: string, next: string | undefined, status = 200): Response {
@@ -105,7 +141,7 @@ ${next !== undefined && html`<input type="hidden" name="next" value="${next}">`}
 <label class="field">API key<input type="password" name="key" required autofocus autocomplete="current-password"></label>
 <button class="main">Sign in</button>
 </form>
-<p>An operator of this server can also give you a link to sign in: <code>postern login-link</code>.</p>`,
+<p>Enter an API key of this postern. No key? Ask its operator for a sign-in link.</p>`,
   })
 }
 
@@ -114,14 +150,15 @@ function sessionPage(action: string, { caller, formToken }: BrowserSession): Res
     title: 'You are signed in',
     body: html`<dl><div><dt>User</dt><dd>${caller.userId}</dd></div></dl>
 <form method="post" action="${action}"><input type="hidden" name="form" value="${formToken('end')}">
-<button name="end" value="1">Sign out</button></form>`,
+<button name="end" value="1">Sign out</button></form>
+<p>Go back to where you came from, and try again there.</p>`,
   })
 }
 
-function linkPage(action: string, link: string, formToken: string): Response {
+function linkPage({ action, link, userId, formToken }: LinkPage): Response {
   return page({
-    title: 'Sign in with this link?',
-    body: html`<p>The link works once, for ten minutes.</p>
+    title: `Sign in as ${userId}?`,
+    body: html`<p>This link works once, for ten minutes.</p>
 <form method="post" action="${action}"><input type="hidden" name="link" value="${link}">
 <input type="hidden" name="form" value="${formToken}"><button class="main">Sign in</button></form>`,
   })

@@ -16,7 +16,7 @@ import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { type ClientOptions, findClient, forgetClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
 import { discover, type ServerMetadata } from './discovery.ts'
-import { sealGivenClient } from './given-client.ts'
+import { type StoredClient, sealGivenClient } from './given-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
 
@@ -82,7 +82,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const mcpUrl = connection.mcpUrl ?? ''
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
   const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: given?.issuer }) // 502
-  const client = await chooseClient(deps, visit, found.server, as)
+  const client = as.asksForClient === true ? undefined : await chooseClient(deps, visit, found.server, as)
   if (client === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
   }
@@ -118,9 +118,10 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const isSecure = base.startsWith('https:')
   const cookie = `${cookieName(base)}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${attemptSeconds}${isSecure ? '; Secure' : ''}`
   const { issuer } = found.server
-  const canRegisterAgain = client.isRegistered === true
+  const isTyped = as.typed !== undefined || given?.isTyped === true
+  const remedy = client.isRegistered === true ? 'register again' : isTyped ? 'enter another' : undefined
   return continuePage(
-    { ...visit, mcpUrl, issuer, scope, host: new URL(base).host, href: url.href, canRegisterAgain },
+    { ...visit, mcpUrl, issuer, scope, host: new URL(base).host, href: url.href, remedy },
     { 'set-cookie': cookie },
   )
 }
@@ -128,9 +129,11 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
 /** As which client somebody signs in. */
 interface SignInAs {
   /** The client that was given with the connection. */
-  readonly given?: GivenClient | undefined
+  readonly given?: StoredClient | undefined
   /** One that a person has entered on the page, because none can be had otherwise. */
   readonly typed?: Pick<GivenClient, 'clientId' | 'clientSecret'>
+  /** A person wants to type another one in place of the one that was typed before. */
+  readonly asksForClient?: boolean
   /** The authorization server does not know the client any more that it registered: a new one is registered. */
   readonly registersAgain?: boolean
 }
@@ -157,7 +160,7 @@ async function chooseClient(
   const client = await findClient(deps, server, createOAuthFetch(deps.upstream, 'Registering as a client')) // 502
   if (typed === undefined) return client
   if (client !== undefined) throw conflict('This server needs no client of yours: open the page again')
-  await keepGivenClient(deps, visit, { ...typed, issuer })
+  await keepGivenClient(deps, visit, { ...typed, issuer, isTyped: true })
   return givenClientFor(server, typed)
 }
 
@@ -170,7 +173,7 @@ function givenClientFor(server: ServerMetadata, { clientId, clientSecret }: Give
 async function keepGivenClient(
   { store, signInKey }: BeginDeps,
   { ref, stored }: Visit,
-  given: GivenClient,
+  given: StoredClient,
 ): Promise<void> {
   const { namespace, connectionId } = ref
   const oauth = sealGivenClient(given, ref, signInKey)

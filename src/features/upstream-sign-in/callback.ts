@@ -82,13 +82,14 @@ export function callbackHandlers(deps: CallbackDeps) {
     tokens: UpstreamTokens,
     { status, serverInfo }: { readonly status: ConnectionStatus; readonly serverInfo?: ServerInfo },
   ): Promise<void> {
-    const { ref, setups } = attempt
+    const { ref, setups, userId } = attempt
+    const kept = userId === undefined ? tokens : { ...tokens, userId }
     for (;;) {
       const before = await connectionOf(attempt)
       const { refreshUntil: _, refreshAfter: __, wantedScope: ___, ...rest } = before.privatePart
       const after = {
         connection: { ...before.connection, status, ...(serverInfo && { serverInfo }) },
-        privatePart: { ...rest, tokens: sealTokens(tokens, ref, signInKey), setups: setups + 1 },
+        privatePart: { ...rest, tokens: sealTokens(kept, ref, signInKey), setups: setups + 1 },
       }
       if ((await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok) return
     }

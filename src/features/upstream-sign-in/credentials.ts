@@ -6,6 +6,7 @@
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import { PlatformError } from '../../errors.ts'
 import { refreshAheadMs } from '../../limits.ts'
+import type { AuditFields } from '../../ops/audit-log.ts'
 import { findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { type CredentialsCall, createRefresh } from './refresh.ts'
 import { type CredentialsDeps, createStoredTokens } from './stored-tokens.ts'
@@ -26,8 +27,8 @@ export interface UpstreamCredentials {
   of(call: CredentialsCall): Promise<Credentials | undefined>
   /** Revokes the tokens of a record that was deleted or replaced, in the background. */
   revoke(ref: ConnectionRef, stored: StoredConnection, reason: string): Promise<void>
-  /** Drops the tokens of a connection and revokes them in the background. False if nobody had signed in. */
-  signOut(ref: ConnectionRef, reason: string): Promise<boolean>
+  /** Drops the tokens of a connection and revokes them in the background. False if nobody had signed in. `by`: who. */
+  signOut(ref: ConnectionRef, reason: string, by: AuditFields): Promise<boolean>
 }
 
 export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCredentials {
@@ -71,12 +72,12 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
       tokensIn.revokeLater(tokens)
       await audit.record('upstream.signed_out', { ...ref, reason })
     },
-    async signOut(ref, reason) {
+    async signOut(ref, reason, by) {
       for (;;) {
         const stored = await findConnection(store, ref.namespace, ref.connectionId)
         const tokens = stored && tokensIn.of(ref, stored)
         if (tokens === undefined) return false
-        if (!(await tokensIn.drop(ref, tokens.accessToken, reason))) continue
+        if (!(await tokensIn.drop(ref, tokens.accessToken, reason, by))) continue
         tokensIn.revokeLater(tokens)
         return true
       }

@@ -5,9 +5,15 @@ import { openJson, sealJson } from '../../auth/secrets.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 
+/** As it is kept. */
+export interface StoredClient extends GivenClient {
+  /** A person typed it on the setup page, and may correct it there. */
+  readonly isTyped?: boolean
+}
+
 const placeOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId} oauth`
 
-export function sealGivenClient(given: GivenClient, ref: ConnectionRef, key: Buffer): string {
+export function sealGivenClient(given: StoredClient, ref: ConnectionRef, key: Buffer): string {
   return sealJson(key, given, placeOf(ref))
 }
 
@@ -16,6 +22,6 @@ export function openGivenClient(
   { oauth }: Pick<ConnectionPrivate, 'oauth'>,
   ref: ConnectionRef,
   key: Buffer,
-): GivenClient | undefined {
+): StoredClient | undefined {
   return openJson(key, oauth, placeOf(ref), 'client credentials')
 }

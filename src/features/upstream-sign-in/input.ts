@@ -90,7 +90,7 @@ export async function enterInput(deps: InputDeps, visit: Visit, config: Config, 
   const unsendable = sendingProblem(deps, target)
   if (unsendable !== undefined) return again(unsendable, 400)
   const status = await keep(deps, target)
-  if (status.state === 'error') return again(`The server was asked with these values. ${status.message}`, 200)
+  if (status.state === 'error') return again(`Your values are stored, and were tried. ${status.message}`, 200)
   const wantsSignIn = status.state === 'auth_required'
   if (wantsSignIn && status.setupUrl === undefined) return again('The server refuses these values.', 200)
   return enteredPage(visit, wantsSignIn)
@@ -117,7 +117,7 @@ function readValue({ kind, options, isRequired, default: usual }: InputField, te
 }
 
 /** What the schema says of the values; undefined if they are valid. Throws `conflict` if it cannot be compiled. */
-async function problemOf({ schema }: Config, values: ReadonlyMap<string, Scalar>): Promise<string | undefined> {
+async function problemOf({ schema, fields }: Config, values: ReadonlyMap<string, Scalar>): Promise<string | undefined> {
   const { checkOf } = await import('../../schema/json-schema.ts')
   const properties = Object.entries((schema['properties'] ?? {}) as Record<string, { default?: unknown } | boolean>)
   // What no form asks for has its default.
@@ -130,7 +130,19 @@ async function problemOf({ schema }: Config, values: ReadonlyMap<string, Scalar>
   } catch (error) {
     throw conflict(`The configuration of this server cannot be checked: ${(error as Error).message}`)
   }
-  return check(Object.fromEntries([...defaults, ...values]))
+  const problem = check(Object.fromEntries([...defaults, ...values]))
+  return problem === undefined ? undefined : inLabels(problem, fields)
+}
+
+/** Names the fields as the form does, and not as the schema. */
+function inLabels(problem: string, fields: readonly InputField[]): string {
+  const labelOf = (property: string) => fields.find((field) => field.property === property)?.label ?? property
+  return problem
+    .replaceAll(
+      /\binput must have required property '([^']*)'/g,
+      (_, property: string) => `${labelOf(property)}: is missing`,
+    )
+    .replaceAll(/\binput\.(\S+) /g, (_, property: string) => `${labelOf(property)}: `)
 }
 
 const headerValue = validatorOf(HeaderValue)

@@ -9,6 +9,7 @@ import type { UpstreamTokens } from './tokens.ts'
 
 interface About {
   readonly ref: ConnectionRef
+  readonly stored: Pick<StoredConnection, 'connection'>
   /** Where the form goes: the page's own URL. */
   readonly action: string
   readonly formToken: string
@@ -16,8 +17,10 @@ interface About {
 
 const row = (name: string, value: string) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
-function rowsOf({ ref }: Pick<About, 'ref'>, ...more: readonly Html[]): Html {
-  return html`<dl>${row('Namespace', ref.namespace)}${row('Connection', ref.connectionId)}${more}</dl>`
+function rowsOf({ ref, stored }: Pick<About, 'ref' | 'stored'>, ...more: readonly Html[]): Html {
+  const { name } = stored.connection
+  return html`<dl>${row('Namespace', ref.namespace)}${row('Connection', ref.connectionId)}
+${name !== ref.connectionId && row('Name', name)}${more}</dl>`
 }
 
 function form({ action, formToken }: About, content: Html): Html {
@@ -31,22 +34,30 @@ export function setupPage(
     readonly tokens: UpstreamTokens | undefined
     /** Scopes that the server wants besides those of its token. */
     readonly wantedScope: string | undefined
+    /** The server also takes values, which may be what is wrong. */
+    readonly takesInput: boolean
   },
 ): Response {
-  const { mcpUrl, tokens, wantedScope } = about
+  const { mcpUrl, tokens, wantedScope, takesInput } = about
   const server = row('Server', new URL(mcpUrl).host)
   if (tokens === undefined) {
     return page({
       title: 'Connect this server',
       body: html`${rowsOf(about, server)}
 <p>The next step asks the server where to sign in. You see the address before you go there.</p>
-${form(about, html`<button class="main">Go on</button>`)}`,
+${form(about, html`<button class="main">Continue</button>${takesInput && changeValues}`)}`,
     })
   }
-  const since = new Date(tokens.obtainedAt).toISOString()
+  const since = `${new Date(tokens.obtainedAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`
   return page({
     title: wantedScope === undefined ? 'This server is connected' : 'This server wants more access',
-    body: html`${rowsOf(about, server, row('Signed in at', tokens.server.issuer), row('Since', since))}
+    body: html`${rowsOf(
+      about,
+      server,
+      row('Signed in at', tokens.server.issuer),
+      tokens.userId === undefined ? html`` : row('Signed in by', tokens.userId),
+      row('Since', since),
+    )}
 ${wantedScope !== undefined && html`<p class="warning">A call was refused. The server wants: ${wantedScope}</p>`}
 ${form(
   about,
@@ -56,10 +67,13 @@ ${form(
   })
 }
 
+/** Leads to the form for values, where a server may want those instead of a sign-in. */
+const changeValues = html`
+<button name="values" value="change">Change the values</button>`
+
 /** The form for what the server must be told. `values`: what was entered before, by property. */
 export function inputPage(
   about: About & {
-    readonly stored: Pick<StoredConnection, 'connection'>
     readonly fields: readonly InputField[]
     readonly values: ReadonlyMap<string, Scalar>
     readonly problem?: string
@@ -67,15 +81,17 @@ export function inputPage(
   },
 ): Response {
   const { stored, fields, values, problem, status = 200 } = about
+  const isConnected = stored.connection.status.state === 'connected'
   return page({
-    title: 'Set this server up',
+    title: isConnected ? 'This server is connected' : 'Set this connection up',
     status,
     body: html`${rowsOf(about, row('Server', new URL(stored.connection.mcpUrl ?? '').host))}
 ${problem !== undefined && html`<p class="warning" role="alert">${problem}</p>`}
 ${form(
   about,
   html`${fields.map((field) => inputOf(field, values.get(field.property) ?? field.default))}
-<p>What you enter is kept sealed, is sent to this server alone, and is not shown again.</p>
+${isConnected && html`<p>What you enter replaces the values that are stored.</p>`}
+<p>Your values are stored encrypted and sent to this server only. Secrets are not shown again.</p>
 <button class="main">Save and try</button>`,
 )}`,
   })
@@ -114,8 +130,8 @@ export function enteredPage(about: About, wantsSignIn: boolean): Response {
   return page({
     title: 'Now sign in',
     body: html`${rowsOf(about)}
-<p>What you entered is kept. The server also wants somebody to sign in.</p>
-${form(about, html`<button class="main">Go on</button>`)}`,
+<p>Your values are stored. The server still answers 401: it wants somebody to sign in, or a value is wrong.</p>
+${form(about, html`<button class="main">Continue to sign in</button>${changeValues}`)}`,
   })
 }
 
@@ -126,29 +142,32 @@ export function continuePage(
     readonly scope: string | undefined
     readonly host: string
     readonly href: string
-    /** The authorization server has registered a client of ours, which it may have forgotten. */
-    readonly canRegisterAgain: boolean
+    /** What a person can do where that server does not know the client. */
+    readonly remedy: 'register again' | 'enter another' | undefined
   },
   headers: Readonly<Record<string, string>>,
 ): Response {
-  const { mcpUrl, issuer, scope, host, href, canRegisterAgain } = about
+  const { mcpUrl, issuer, scope, host, href, remedy } = about
   return page({
     title: 'Sign in to this server',
     body: html`${rowsOf(
       about,
       row('Server', mcpUrl),
       row('You sign in at', issuer),
-      row('It is asked for', scope ?? 'what it gives without a scope'),
-      row('Then you come back to', host),
+      row('postern asks for', scope ?? 'what it gives without a scope'),
+      row('You return to', host),
     )}
 <p>Whoever may use this connection acts as you at that server from then on.</p>
 <p><a class="button" id="continue" href="${href}" rel="noreferrer">Go to ${new URL(href).host}</a></p>
 ${
-  canRegisterAgain &&
+  remedy !== undefined &&
   form(
     about,
-    html`<p>If that page says that it does not know this client, <button name="register" value="again">register
-again</button></p>`,
+    html`<p>If that page does not know this client: ${
+      remedy === 'register again'
+        ? html`<button name="register" value="again">Register again</button>`
+        : html`<button name="client" value="other">Enter another client</button>`
+    }</p>`,
   )
 }`,
     headers,
@@ -160,21 +179,21 @@ export function clientPage(
 ): Response {
   const { issuer, redirectUri } = about
   return page({
-    title: 'This server wants a registered client',
+    title: 'Register postern at this server',
     body: html`${rowsOf(about, row('Sign-in at', issuer), row('Redirect URI', redirectUri))}
-<p>The authorization server lets no program register itself. Register a client there with this redirect URI, and enter
-what it gives you.</p>
+<p>The authorization server does not allow automatic registration. Register a client there with this redirect URI, and
+enter what it gives you.</p>
 ${form(
   about,
   html`<label class="field">Client ID<input type="text" name="client_id" required autocomplete="off"></label>
 <label class="field">Client secret, if there is one<input type="password" name="client_secret" autocomplete="off"></label>
-<button class="main">Go on</button>`,
+<button class="main">Continue</button>`,
 )}`,
   })
 }
 
 export function signedOutPage(about: About): Response {
-  return page({ title: 'Signed out', body: html`${rowsOf(about)}<p>Calls need somebody to sign in again.</p>` })
+  return page({ title: 'Signed out', body: html`${rowsOf(about)}<p>Calls fail until somebody signs in again.</p>` })
 }
 
 export function impossiblePage(about: About): Response {

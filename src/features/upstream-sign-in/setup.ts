@@ -72,7 +72,9 @@ export function setupHandlers(deps: SetupDeps) {
       signInTarget(deps, visit) // 409
       const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)
       const { connection, privatePart } = visit.stored
-      return setupPage({ ...visit, mcpUrl: connection.mcpUrl ?? '', tokens, wantedScope: privatePart.wantedScope })
+      const { wantedScope } = privatePart
+      const takesInput = config.fields.length > 0
+      return setupPage({ ...visit, mcpUrl: connection.mcpUrl ?? '', tokens, wantedScope, takesInput })
     },
 
     async startSetup(request: Request): Promise<Response> {
@@ -84,21 +86,24 @@ export function setupHandlers(deps: SetupDeps) {
       const wait = deps.setups.take(`${visit.ref.namespace}/${visit.ref.connectionId}`)
       if (wait > 0) throw rateLimited('This page is being sent too often', wait) // 429
       const config = await configOf(await registry.current(), visit.stored)
-      if (isInputDue(visit, config, deps.headersKey)) return enterInput(deps, visit, config, form) // 400, 409
+      const { oauth, tokens } = visit.stored.privatePart
+      const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
+      if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
+        return enterInput(deps, visit, config, form) // 400, 409
+      if (form.one('values') !== undefined) return inputPage({ ...visit, ...config, values: new Map() })
       signInTarget(deps, visit) // 409
       if (form.one('end') !== undefined) {
-        await deps.credentials.signOut(visit.ref, 'by a person')
+        await deps.credentials.signOut(visit.ref, 'by a person', visit.by)
         return signedOutPage(visit)
       }
       if (form.one('register') !== undefined) return beginSignIn(deps, visit, request, { registersAgain: true })
+      const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
+      const isTyped = given?.isTyped === true && tokens === undefined
+      if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, request, { asksForClient: true })
       const clientId = form.one('client_id')
-      if (clientId === undefined) {
-        const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
-        return beginSignIn(deps, visit, request, { given })
-      }
-      const { oauth, tokens } = visit.stored.privatePart
-      // A ticket lets nobody replace what was given with the connection.
-      if (oauth !== undefined || tokens !== undefined) {
+      if (clientId === undefined) return beginSignIn(deps, visit, request, { given })
+      // A ticket lets nobody replace what was given with the connection, only what was typed on this page.
+      if ((oauth !== undefined && !isTyped) || tokens !== undefined) {
         throw conflict('This connection has a client already: change it with "oauth", or sign out first') // 409
       }
       return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400

@@ -3,7 +3,7 @@
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
-import type { Audit } from '../../ops/audit-log.ts'
+import type { Audit, AuditFields } from '../../ops/audit-log.ts'
 import {
   type ConnectionPrivate,
   connectionChange,
@@ -32,7 +32,7 @@ export interface StoredTokens {
   /** Changes the record as long as its tokens have the access token `used`. False: it has others, or is gone. */
   change(ref: ConnectionRef, used: string, make: (privatePart: ConnectionPrivate) => PrivateChange): Promise<boolean>
   /** Drops the tokens: somebody must sign in again. False if they were replaced in the meantime. */
-  drop(ref: ConnectionRef, used: string, reason: string): Promise<boolean>
+  drop(ref: ConnectionRef, used: string, reason: string, by?: AuditFields): Promise<boolean>
   /** Notes scopes that the server wants besides those of the token with the access token `used`. */
   wants(ref: ConnectionRef, used: string, scope: string): Promise<void>
   /** Revokes tokens in the background. */
@@ -76,7 +76,7 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
     }
   }
 
-  async function drop(ref: ConnectionRef, used: string, reason: string): Promise<boolean> {
+  async function drop(ref: ConnectionRef, used: string, reason: string, by: AuditFields = {}): Promise<boolean> {
     const isDropped = await change(
       ref,
       used,
@@ -85,7 +85,7 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
         isOver: true,
       }),
     )
-    if (isDropped) await deps.audit.record('upstream.signed_out', { ...ref, reason })
+    if (isDropped) await deps.audit.record('upstream.signed_out', { ...by, ...ref, reason })
     return isDropped
   }
 

@@ -26,6 +26,8 @@ export interface UpstreamTokens {
   readonly server: ServerMetadata
   readonly resource: string
   readonly scope?: string
+  /** Who signed in, if by a browser session. */
+  readonly userId?: string
 }
 
 const placeOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId} tokens`

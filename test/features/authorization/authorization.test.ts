@@ -261,6 +261,34 @@ describe('the consent page', () => {
     return { path, cookie, response: await platform.fetch(path, { headers: { cookie } }) }
   }
 
+  test('shows the form again where the choice is unclear, and says why', async () => {
+    const { path, cookie } = await opened()
+    const choices: [fields: Record<string, string>, problem: string][] = [
+      [{ access: 'all', tool: 'find_product' }, 'You chose all tools, and some of them'],
+      [{ access: 'some' }, 'Choose at least one tool'],
+    ]
+    for (const [fields, problem] of choices) {
+      const response = await decide(platform, path, cookie, fields)
+      const page = await response.text()
+      expect([response.status, page]).toEqual([400, expect.stringContaining(problem)])
+      expect(page).toContain('value="find_product"')
+    }
+  })
+
+  test('says that the server behind the connection still wants a sign-in', async () => {
+    const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    platform = await createTestPlatform({
+      upstream: { send: async () => ({ status: 401, headers: {}, body: undefined }) },
+    })
+    const body = JSON.stringify({ mcpUrl: 'https://mcp.example.com/mcp' })
+    await platform.fetch('/connect/ada/closed', { method: 'PUT', headers, body })
+    const { response } = await opened({ resource: `${issuer}/connect/ada/closed/mcp` })
+    const page = await response.text()
+    expect(page).toContain(`<a href="${issuer}/connect/ada/closed/setup">Set it up</a>`)
+    // Nothing is chosen beforehand, whether the tools are known or not.
+    expect(page).not.toMatch(/name="access"[^>]*checked/)
+  })
+
   test('wants somebody who has signed in, and comes back', async () => {
     const { client_id: clientId } = await register(platform)
     const path = authorizePath({ clientId, verifier: newVerifier() })
@@ -281,7 +309,7 @@ describe('the consent page', () => {
       'northwind/inventory-us-west',
       '>ada<',
       '127.0.0.1:4444',
-      'on your own machine',
+      'Any program on this computer',
     ])
       expect(page).toContain(text)
     expect([...page.matchAll(/name="tool" value="(\w+)"/g)].map(([, name]) => name)).toEqual([
@@ -323,6 +351,7 @@ describe('the consent page', () => {
     'other days': { days: '365' },
     'another access': { access: 'none' },
     'some without a tool': { access: 'some' },
+    'all, and some of them': { access: 'all', tool: 'find_product' },
     'tools that do not fit a token': { access: 'some', tool: Array.from({ length: 100 }, (_, i) => `${i}_tool_${i}`) },
   }
   for (const [what, fields] of Object.entries(wrong)) {

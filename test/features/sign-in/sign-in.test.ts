@@ -180,15 +180,25 @@ describe('a session', () => {
   })
 })
 
+test('nobody types a key where the network could read it', async () => {
+  platform = await createTestPlatform({ issuer: 'http://tools.example' })
+  for (const response of [await get('/signin'), await signIn({ key: sampleKeys.ada })]) {
+    expect([response.status, response.headers.get('set-cookie')]).toEqual([409, null])
+    expect(await response.text()).toContain('--base-url')
+  }
+})
+
 describe('a login link', () => {
   test('opens a page whose button signs in, once', async () => {
     const link = await linkFor(await keyIdOf(platform, 'linus'))
-    const page = await get(link)
-    const fields = fieldsOf(await page.text())
+    const text = await (await get(link)).text()
+    expect(text).toContain('<h1>Sign in as linus?</h1>')
+    const fields = fieldsOf(text)
     const first = await signIn(fields)
     expect([first.status, await isSignedIn(cookieIn(first))]).toEqual([303, true])
     const again = await signIn(fields)
     expect([again.status, again.headers.get('set-cookie')]).toEqual([400, null])
+    expect((await get(link)).status).toBe(400)
     expect(platform.audited.at(-1)).toMatchObject({ event: 'signin.session', userId: 'linus', how: 'link' })
   })
 

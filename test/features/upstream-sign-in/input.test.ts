@@ -157,12 +157,12 @@ describe('a connection whose server requires values', () => {
   test('is not changed by what the schema refuses: the form comes again, without secrets', async () => {
     const path = pathIn((await put()).status.setupUrl)
     const rows: [fields: Record<string, string>, problem: string][] = [
-      [{ 'X-Api-Token': 'secret' }, "input must have required property 'workspace'"],
-      [{ ...good, 'X-Api-Token': 'abc' }, 'input.token must not have fewer than 5 characters'],
-      [{ ...good, rows: '101' }, 'input.rows must be &lt;= 100'],
-      [{ ...good, rows: '1.5' }, 'input.rows must be integer'],
-      [{ ...good, rows: 'many' }, 'input.rows must be integer'],
-      [{ ...good, region: 'mars' }, 'input.region must be one of'],
+      [{ 'X-Api-Token': 'secret' }, 'Workspace: is missing'],
+      [{ ...good, 'X-Api-Token': 'abc' }, 'X-Api-Token: must not have fewer than 5 characters'],
+      [{ ...good, rows: '101' }, 'rows: must be &lt;= 100'],
+      [{ ...good, rows: '1.5' }, 'rows: must be integer'],
+      [{ ...good, rows: 'many' }, 'rows: must be integer'],
+      [{ ...good, region: 'mars' }, 'region: must be one of'],
       [{ ...good, 'X-Api-Token': 'line\nbreak' }, 'X-Api-Token: must be a header value'],
       [{ ...good, ws: 'x'.repeat(3000) }, 'The values are too long'],
     ]
@@ -196,6 +196,12 @@ describe('a connection whose server requires values', () => {
     const path = pathIn((await put()).status.setupUrl)
     const { page } = await enter(path, good)
     expect(page).toContain('<h1>Now sign in</h1>')
+    // Or a value was wrong, and is entered anew.
+    expect((await open(path)).page).toContain('value="change">Change the values')
+    const again = await enter(path, { values: 'change' })
+    expect([again.status, again.page]).toEqual([200, expect.stringContaining('name="X-Api-Token"')])
+    expect((await enter(path, { ...good, ws: 'other' })).page).toContain('<h1>Now sign in</h1>')
+    expect(asked.at(-1)?.url).toContain('ws=other')
     servers.resource['resource'] = mcpUrl
     const begun = await enter(path, {})
     expect([begun.status, begun.page]).toEqual([200, expect.stringContaining(`href="${issuer}/authorize?`)])

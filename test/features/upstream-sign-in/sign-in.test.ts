@@ -571,6 +571,11 @@ describe('the client', () => {
     const path = pathIn((await put()).status.setupUrl)
     const asked = await begin(path)
     expect([asked.status, asked.page]).toEqual([200, expect.stringContaining(redirectUri)])
+    const wrong = await begin(path, '', { client_id: 'mistyped' })
+    expect(wrong.url.searchParams.get('client_id')).toBe('mistyped')
+    // It is kept, and can be corrected.
+    expect((await begin(path)).url.searchParams.get('client_id')).toBe('mistyped')
+    expect((await begin(path, '', { client: 'other' })).page).toContain('name="client_id"')
     const begun = await begin(path, '', { client_id: 'by-hand', client_secret: 's', issuer })
     expect(begun.url.searchParams.get('client_id')).toBe('by-hand')
     expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(303)
