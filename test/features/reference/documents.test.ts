@@ -5,7 +5,9 @@ import { createHeadingIds, documentPage } from '../../../src/features/reference/
 import { referenceHandlers } from '../../../src/features/reference/handlers.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 
-const names = readdirSync(resolve(import.meta.dir, '../../../docs')).map((file) => file.replace(/\.md$/, ''))
+// Pictures are for readers of the repository: a page of the executable loads nothing.
+const files = readdirSync(resolve(import.meta.dir, '../../../docs')).filter((file) => file.endsWith('.md'))
+const names = files.map((file) => file.replace(/\.md$/, ''))
 const paths = names.map((name) => (name === 'README' ? '/docs' : `/docs/${name}`))
 
 let platform: TestPlatform
