@@ -58,6 +58,8 @@ export interface Running {
  */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
   const log = createLog({ write: terminal.stderr, now: () => new Date() })
+  // Looked for before a data folder is made: a mistyped path leaves nothing behind.
+  const fixtures = findFixtureFiles(config.fixtures)
   using cleanup = new DisposableStack()
   // First: two servers on one folder would each believe that they alone load fixtures and write the audit log.
   cleanup.use(lockForServing(dataPath))
@@ -70,7 +72,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const load = fixtureLoader(folder, config, log)
   // Remove what an interrupted load left. No other load is running: we hold the lock.
   await removeAhead(store)
-  if (config.fixtures.length > 0) await load(findFixtureFiles(config.fixtures).map(sourceFile))
+  if (config.fixtures.length > 0) await load(fixtures.map(sourceFile))
   await checkSampleKeys(folder, config, log)
 
   const url = config.baseUrl ?? urlOf(config.host, server.port ?? 0)

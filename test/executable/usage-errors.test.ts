@@ -1,7 +1,7 @@
 /** Whatever is wrong is said in one line, with an exit code. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { chmodSync, cpSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, run, samePort, startServer, type Workplace, workplace } from '../support/executable.ts'
 
@@ -212,4 +212,11 @@ describe('one clear line and an exit code', () => {
     await using server = await startServer(place)
     expect(server.stdout()).toMatch(/pst_/)
   })
+})
+
+test('a folder of fixtures that is not there leaves no data folder behind', async () => {
+  using place = workplace()
+  const { code, stderr } = await run(place, ['serve', '--data', place.data, '--fixtures', join(place.folder, 'none')])
+  expect([code, stderr]).toEqual([1, expect.stringContaining('it is not there')])
+  expect(existsSync(place.data)).toBe(false)
 })
