@@ -6,7 +6,7 @@ import type { ApiKey } from '../model/registry.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { apiKeyKey, apiKeys, registryVersionKey } from '../storage/keys.ts'
 import { apiKeyEntries, apiKeyEntry, readApiKey } from '../storage/registry-records.ts'
-import type { Store } from '../storage/store.ts'
+import type { Entry, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
 /** A new random key, with the prefix `pst_`. */
@@ -36,12 +36,11 @@ export interface NewApiKey {
   readonly now: Date
 }
 
-/** Creates a key. The result is the only place where it is available in the clear. */
-export async function createApiKey(
-  store: Store,
+/** A new key with what the store keeps of it. The result is the only place where it is available in the clear. */
+export function makeApiKey(
   pepper: Buffer,
   wanted: NewApiKey,
-): Promise<{ key: string; record: ApiKey }> {
+): { readonly key: string; readonly record: ApiKey; readonly puts: readonly Entry[] } {
   const key = wanted.key ?? newApiKey()
   const record: ApiKey = {
     keyId: `key_${randomBytes(9).toString('base64url')}`,
@@ -52,6 +51,16 @@ export async function createApiKey(
     revokedAt: null,
   }
   const puts = [...apiKeyEntries(record, apiKeyDigest(pepper, key)), newVersion(registryVersionKey)]
+  return { key, record, puts }
+}
+
+/** Creates a key, durably. */
+export async function createApiKey(
+  store: Store,
+  pepper: Buffer,
+  wanted: NewApiKey,
+): Promise<{ readonly key: string; readonly record: ApiKey }> {
+  const { key, record, puts } = makeApiKey(pepper, wanted)
   await store.commit({ puts })
   return { key, record }
 }

@@ -1,6 +1,6 @@
 /** What a start stores for later starts: the operator key and the base URL. */
 
-import { apiKeyDigest, createApiKey } from '../auth/api-key.ts'
+import { apiKeyDigest, makeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import type { Log } from '../ops/log.ts'
@@ -13,7 +13,7 @@ import type { Store } from '../storage/store.ts'
  * starts and if the environment gave the key. Throws CommandError if that key is also in the fixtures.
  */
 export async function firstStart(
-  { store, secrets }: DataFolder,
+  { store, secrets }: Pick<DataFolder, 'store' | 'secrets'>,
   operatorKey: string | undefined,
   log: Log,
 ): Promise<string | undefined> {
@@ -28,15 +28,20 @@ export async function firstStart(
   ) {
     throw new CommandError('POSTERN_API_KEY is also an API key of the fixtures: choose another')
   }
-  const { key } = await createApiKey(store, secrets.apiKeyPepper, {
+  const now = new Date()
+  const { key, puts } = makeApiKey(secrets.apiKeyPepper, {
     userId: 'operator',
     name: 'first start',
     operator: true,
-    now: new Date(),
+    now,
     ...(operatorKey !== undefined && { key: operatorKey }),
   })
-  await store.commit({ puts: [{ key: startedKey, value: Buffer.from(new Date().toISOString()) }] })
-  return operatorKey === undefined ? key : undefined
+  // One commit, so that of several starts at once, or after one that was killed, one alone makes a key.
+  const committed = await store.commit({
+    checks: [{ key: startedKey, value: null }],
+    puts: [...puts, { key: startedKey, value: Buffer.from(now.toISOString()) }],
+  })
+  return committed.ok && operatorKey === undefined ? key : undefined
 }
 
 /** Stores the base URL, and warns if it has changed: it is the issuer of tokens, so earlier ones are refused. */
