@@ -165,6 +165,9 @@ export const inputFieldsMax = 32
 /** Ours: each pair is an index entry to write and store. Past it: a problem of the fixtures. */
 export const connectionMetadataPairsMax = 64
 
+/** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement. */
+export const postgresEntriesPerStatement = 1000
+
 // Lists
 
 /** Spec 8: items on a page. Past it: 400. */

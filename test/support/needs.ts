@@ -5,6 +5,7 @@
 
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { isPostgresInstalled } from './postgres.ts'
 
 /** The last commit whose stores were of an older version. */
 export const olderCommit = '6a1c69d'
@@ -30,6 +31,7 @@ const needs = {
   libfaketime: () => existsSync(faketime),
   nginx: () => Bun.which('nginx') !== null,
   caddy: () => Bun.which('caddy') !== null,
+  PostgreSQL: () => isPostgresInstalled,
   'systemd-analyze': () => Bun.which('systemd-analyze') !== null,
   /** With `--json`. */
   'curl 7.82': () => succeeds('curl', '--json', '', '--version'),

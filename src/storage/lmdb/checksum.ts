@@ -1,10 +1,7 @@
-/**
- * Checksums. Every value in LMDB ends with a checksum of its key and its bytes, verified on every read: LMDB trusts its
- * file, and bytes altered by a disk must never be returned, nor one record in place of another. XXH3 detects accidents
- * and takes 0.5 µs for 16 kB; it does not protect against an attacker who can write the file.
- */
+/** Every value in LMDB ends with its checksum, verified on every read: LMDB trusts its file. */
 
 import { asBuffer } from '../bytes.ts'
+import { checksumOf } from '../checksum.ts'
 import { type Key, StoreError } from '../store.ts'
 import { createScratchBuffer } from './scratch-buffer.ts'
 
@@ -12,11 +9,6 @@ const checksumBytes = 8
 
 /** The key to pass for a segment, whose keys are part of its value. */
 export const noKey: Key = new Uint8Array(0)
-
-function checksumOf(key: Key, value: Uint8Array): bigint {
-  const ofValue = Bun.hash.xxHash3(value)
-  return key.length === 0 ? ofValue : ofValue ^ Bun.hash.xxHash3(key)
-}
 
 /**
  * The value followed by its checksum. The bytes are borrowed until the next call: only for a put inside a transaction,
