@@ -1,5 +1,8 @@
-import { beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { openPostgresStore } from '../../src/storage/postgres/store.ts'
+import { isHere } from '../support/needs.ts'
 import { createTestPlatform, type TestPlatform } from '../support/platform.ts'
+import { type PostgresCluster, startPostgres } from '../support/postgres.ts'
 import { readCases, runCase, titleOf } from './cases.ts'
 import clauses from './clauses.json' with { type: 'json' }
 
@@ -18,6 +21,22 @@ for (const fastLane of [true, false]) {
     }
   })
 }
+
+describe.skipIf(!isHere('PostgreSQL'))('the application on a database of its own (needs PostgreSQL)', () => {
+  let cluster: PostgresCluster
+  let platform: TestPlatform
+  beforeAll(async () => {
+    cluster = await startPostgres()
+    platform = await createTestPlatform({
+      store: await openPostgresStore({ url: await cluster.newDatabase(), pool: 4 }),
+    })
+  })
+  afterAll(async () => {
+    await platform.store.close()
+    await cluster.stop()
+  })
+  for (const one of cases) test(`${one.file}: ${titleOf(one)}`, () => runCase(one, platform.fetch))
+})
 
 describe('clauses', () => {
   test('every clause is cited, and every citation is a clause', () => {

@@ -1,8 +1,11 @@
-import { expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
+import { openPostgresStore } from '../../src/storage/postgres/store.ts'
 import type { Range, Store, Write } from '../../src/storage/store.ts'
+import { isHere } from '../support/needs.ts'
+import { type PostgresCluster, startPostgres } from '../support/postgres.ts'
 import { type Random, random } from '../support/random.ts'
 import { workplace } from '../support/workplace.ts'
 
@@ -13,29 +16,56 @@ const steps = 400
 /** Small, so that segments are split often; of two letters that lie side by side, and a plain one on each side. */
 const segments = { a: 40, b: 9000 }
 
-for (const seed of seeds) {
-  test(`LMDB does what memory does, whatever is asked (seed ${seed})`, async () => {
-    using place = workplace()
-    const folder = join(place.folder, 'store')
-    const chance = random(seed)
-    const memory = openMemoryStore()
-    let lmdb = openLmdbStore(folder, segments)
-    for (let step = 0; step < steps; step += 1) {
-      if (chance.chance(0.02)) {
-        await lmdb.close()
-        lmdb = openLmdbStore(folder, segments)
-      }
-      const operation = pickOperation(chance)
-      expect({ step, result: await outcome(operation, lmdb) }).toEqual({
-        step,
-        result: await outcome(operation, memory),
-      })
+/** An engine beside memory, opened again now and then as if its process had ended. */
+interface Engine extends Disposable {
+  open(): Promise<Store> | Store
+}
+
+async function doesWhatMemoryDoes(seed: number, engine: Engine): Promise<void> {
+  using _engine = engine
+  const chance = random(seed)
+  const memory = openMemoryStore()
+  let store = await engine.open()
+  for (let step = 0; step < steps; step += 1) {
+    if (chance.chance(0.02)) {
+      await store.close()
+      store = await engine.open()
     }
-    const everything = (store: Store) => store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff, 0xff), limit: 100_000 })
-    expect(plain(await everything(lmdb))).toEqual(plain(await everything(memory)))
-    await lmdb.close()
+    const operation = pickOperation(chance)
+    expect({ step, result: await outcome(operation, store) }).toEqual({
+      step,
+      result: await outcome(operation, memory),
+    })
+  }
+  const everything = (one: Store) => one.range({ gte: Buffer.of(0), lt: Buffer.of(0xff, 0xff), limit: 100_000 })
+  expect(plain(await everything(store))).toEqual(plain(await everything(memory)))
+  await store.close()
+}
+
+for (const seed of seeds) {
+  test(`LMDB does what memory does, whatever is asked (seed ${seed})`, () => {
+    const place = workplace()
+    return doesWhatMemoryDoes(seed, {
+      open: () => openLmdbStore(join(place.folder, 'store'), segments),
+      [Symbol.dispose]: place[Symbol.dispose],
+    })
   })
 }
+
+describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQL)', () => {
+  let cluster: PostgresCluster
+  beforeAll(async () => {
+    cluster = await startPostgres()
+  })
+  afterAll(() => cluster.stop())
+
+  for (const seed of seeds.slice(0, 4)) {
+    test(`PostgreSQL does what memory does, whatever is asked (seed ${seed})`, async () => {
+      const url = await cluster.newDatabase()
+      await doesWhatMemoryDoes(seed, { open: () => openPostgresStore({ url, pool: 2 }), [Symbol.dispose]() {} })
+    })
+  }
+})
 
 type Operation = (store: Store) => unknown
 
