@@ -165,6 +165,8 @@ export const inputFieldsMax = 32
 /** Ours: each pair is an index entry to write and store. Past it: a problem of the fixtures. */
 export const connectionMetadataPairsMax = 64
 
+/** Ours: keys of a read that shares its statement with others. Past it: a statement of its own. */
+export const sharedReadKeysMax = 100
 /** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement. */
 export const postgresEntriesPerStatement = 1000
 

@@ -10,6 +10,7 @@ import { concatenate } from '../concatenated.ts'
 import { type Key, type Range, type Store, StoreError } from '../store.ts'
 import { bytesArray } from './arrays.ts'
 import { schema } from './schema.ts'
+import { createSharedReads } from './shared-reads.ts'
 import { commitWith, load, signed } from './write.ts'
 
 export interface PostgresOptions {
@@ -52,14 +53,19 @@ export async function openPostgresStore({ url, pool }: PostgresOptions): Promise
     return { rows: rows.slice(0, limit), more: rows.length > limit }
   }
 
-  async function getMany(keys: readonly Key[]): Promise<(Uint8Array | undefined)[]> {
+  const rowsAt = createSharedReads(async (keys: readonly Key[]) => {
     const rows: Row[] = await asked(() =>
       sql.unsafe('SELECT key, value, checksum::text FROM postern_records WHERE key = ANY ($1::bytea[])', [
         bytesArray(keys),
       ]),
     )
-    const found = new Map(rows.map((row) => [row.key.toString('latin1'), verified(row)]))
+    const found = new Map(rows.map((row) => [row.key.toString('latin1'), row]))
     return keys.map((key) => found.get(asBuffer(key).toString('latin1')))
+  })
+
+  /** Verified for each caller by itself: a damaged record is no concern of those who share the statement. */
+  async function getMany(keys: readonly Key[]): Promise<(Uint8Array | undefined)[]> {
+    return (await rowsAt(keys)).map((row) => row && verified(row))
   }
 
   await asked(() =>

@@ -36,7 +36,10 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     const key = Buffer.from('a')
     await store.commit({ puts: [{ key, value: Buffer.from('1') }] })
     await cluster.query(url, "UPDATE postern_records SET value = '\\x32'")
+    const other = store.get(Buffer.from('b'))
     await expect(store.get(key)).rejects.toMatchObject({ kind: 'damaged' })
+    // It was asked in the same statement.
+    expect(await other).toBeUndefined()
     await store.close()
   })
 
