@@ -261,7 +261,11 @@ export function createApp(deps: AppDeps): App {
         audit,
         sign: signClaims,
         listTools: (context, connection) => toolNames(gateway, context, connection),
-        registrations: createRateLimit({ perSecond: registrationsPerMinuteMax / 60, now: monotonic }),
+        registrations: createRateLimit({
+          perSecond: registrationsPerMinuteMax / 60,
+          burst: registrationsPerMinuteMax,
+          now: monotonic,
+        }),
         addressOf: deps.addressOf,
         now,
       }),

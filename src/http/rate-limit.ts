@@ -13,12 +13,13 @@ export interface RateLimit {
 export interface RateLimitOptions {
   /** 0: no limit. */
   readonly perSecond: number
+  /** At once, after a pause; `burstSeconds` times `perSecond` if left out. */
+  readonly burst?: number
   /** A monotonic clock, in milliseconds. */
   readonly now: () => number
 }
 
-export function createRateLimit({ perSecond, now }: RateLimitOptions): RateLimit {
-  const burst = perSecond * burstSeconds
+export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, now }: RateLimitOptions): RateLimit {
   // An evicted name starts again with a full bucket. Only the names unused longest are evicted.
   const buckets = new LRUCache<string, { left: number; at: number }>({ max: rateLimitNamesMax })
 

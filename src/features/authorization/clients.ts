@@ -66,7 +66,11 @@ const metadataShape = validatorOf(Metadata)
 
 const Document = Type.Composite([
   Metadata,
-  Type.Object({ client_id: Type.String(), token_endpoint_auth_method: Type.Optional(Type.String()) }),
+  Type.Object({
+    client_id: Type.String(),
+    client_name: Type.String({ minLength: 1 }),
+    token_endpoint_auth_method: Type.Optional(Type.String()),
+  }),
 ])
 const documentShape = validatorOf(Document)
 
@@ -187,6 +191,9 @@ function isDocumentUrl(clientId: string): boolean {
   return href === clientId && pathname !== '/' && username + password === '' && !clientId.includes('#')
 }
 
+const remedy =
+  'An operator without access to the internet can stop announcing documents with --no-public-upstream; clients then register instead'
+
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
 async function fetchDocument(upstream: Upstream, url: string, schemes: readonly string[]) {
   const unusable = (why: string) => new OAuthError('invalid_client', `The client's document ${url} ${why}`)
@@ -198,7 +205,7 @@ async function fetchDocument(upstream: Upstream, url: string, schemes: readonly 
       timeoutMs: oauthFetchTimeoutMs,
       bodyBytesMax: clientDocumentBytesMax,
     })
-    if (status !== 200) throw unusable(`could not be fetched: it answered ${status}`)
+    if (status !== 200) throw unusable(`could not be fetched: it answered ${status}. ${remedy}`)
     const document: unknown = JSON.parse(body instanceof Uint8Array ? asBuffer(body).toString() : '')
     if (!documentShape.isValid(document)) throw unusable('does not describe a client')
     if (document.client_id !== url) throw unusable('is about another client_id')
@@ -211,10 +218,7 @@ async function fetchDocument(upstream: Upstream, url: string, schemes: readonly 
   } catch (thrown) {
     if (thrown instanceof OAuthError) throw thrown
     if (thrown instanceof UpstreamError) {
-      throw unusable(
-        `could not be fetched: ${thrown.message}. An operator without access to the internet can stop announcing ` +
-          'documents with --no-public-upstream; clients then register instead',
-      )
+      throw unusable(`could not be fetched: ${thrown.message}. ${remedy}`)
     }
     throw unusable('is not JSON')
   }

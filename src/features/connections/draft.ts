@@ -4,11 +4,17 @@
  */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
-import { openInput, sealInput } from '../../auth/connection-input.ts'
+import { openInput, sealInput, targetOf } from '../../auth/connection-input.ts'
 import { hasAuthorization, openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
 import { connectionBytesMax } from '../../limits.ts'
-import { type Connection, ConnectionWrite, isRefusedHeader, urlProblem } from '../../model/connection.ts'
+import {
+  type Connection,
+  ConnectionWrite,
+  type GivenClient,
+  isRefusedHeader,
+  urlProblem,
+} from '../../model/connection.ts'
 import {
   defaultsFor,
   type InputField,
@@ -22,7 +28,7 @@ import type { ServerDetail } from '../../model/server.ts'
 import { decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
-import { sealGivenClient } from '../upstream-sign-in/given-client.ts'
+import { openGivenClient, type StoredClient, sealGivenClient } from '../upstream-sign-in/given-client.ts'
 import { readConfig } from '../upstream-sign-in/input.ts'
 
 const writeShape = validatorOf(ConnectionWrite)
@@ -165,11 +171,14 @@ export function draftChange(
   const ownHeaders =
     write.headers === undefined ? openHeaders(before.privatePart, ref, headersKey) : (write.headers ?? {})
   const target = withInput(mcpUrl, ownHeaders, openInput(before.privatePart, ref, headersKey))
-  const isSignedOut = write.oauth !== undefined || hasAuthorization(target.headers)
-  const withClient = write.oauth ? { oauth: sealGivenClient(write.oauth, ref, signInKey) } : {}
+  // The same client once more is no other one: who writes a connection again and again signs nobody out.
+  const oauth = isSameClient(write.oauth, openGivenClient(before.privatePart, ref, signInKey)) ? undefined : write.oauth
+  const had = hasAuthorization(targetOf(before, ref, headersKey).headers) && before.privatePart.tokens === undefined
+  const isSignedOut = oauth !== undefined || (hasAuthorization(target.headers) && !had)
+  const withClient = oauth ? { oauth: sealGivenClient(oauth, ref, signInKey) } : {}
   return {
     connection: { ...connection, name, metadata, mcpUrl },
-    privatePart: isSignedOut ? { ...signedOut(withHeaders, write.oauth === undefined), ...withClient } : withHeaders,
+    privatePart: isSignedOut ? { ...signedOut(withHeaders, oauth === undefined), ...withClient } : withHeaders,
     target,
     inputRequired: inputRequired(fields, target),
   }
@@ -180,12 +189,20 @@ export function draftChange(
  * sign-ins of before are void.
  */
 function signedOut(
-  { oauth, tokens, refreshUntil: _, refreshAfter: __, wantedScope: ___, ...rest }: ConnectionPrivate,
+  { oauth, tokens: _, refreshUntil: __, refreshAfter: ___, wantedScope: ____, ...rest }: ConnectionPrivate,
   keepsClient: boolean,
 ): ConnectionPrivate {
   const client = keepsClient && oauth !== undefined ? { oauth } : {}
-  if (tokens === undefined && keepsClient) return { ...rest, ...client }
   return { ...rest, ...client, setups: (rest.setups ?? 0) + 1 }
+}
+
+/** Whether a client is written that is there already. An issuer that was only met is none that was given. */
+function isSameClient(write: ConnectionWrite['oauth'], stored: StoredClient | undefined): boolean {
+  if (write === undefined || write === null || stored === undefined || stored.isTyped === true) return false
+  const { clientId, clientSecret, scope } = stored
+  const issuer = stored.isIssuerMet === true ? undefined : stored.issuer
+  const parts = (one: GivenClient) => JSON.stringify([one.clientId, one.clientSecret, one.scope, one.issuer])
+  return parts(write) === JSON.stringify([clientId, clientSecret, scope, issuer])
 }
 
 /** Equal but for query and fragment. */

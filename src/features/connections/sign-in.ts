@@ -7,7 +7,7 @@ import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import type { Connection, ConnectionStatus } from '../../model/connection.ts'
-import type { StoredConnection } from '../../storage/connections.ts'
+import type { ConnectionPrivate, StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { Draft } from './draft.ts'
 
@@ -29,6 +29,24 @@ export function withLinks(
 function withSetupUrl(status: ConnectionStatus, url: string): ConnectionStatus {
   if (status.state === 'input_required') return { ...status, setupUrl: url }
   return status.state === 'auth_required' ? { ...status, setupUrl: url, authorizationUrl: url } : status
+}
+
+/** A server that wants more scopes than its token has is not connected, whatever it answers to a greeting. */
+export function wantingScopes(connection: Connection, { privatePart }: Draft): Connection {
+  const { tokens, wantedScope } = privatePart
+  if (tokens === undefined || wantedScope === undefined || connection.status.state !== 'connected') return connection
+  return { ...connection, status: { state: 'auth_required' } }
+}
+
+/** Tickets are good until the connection is set up, also where a write has set it up. */
+export function withTicketsEnded(
+  privatePart: ConnectionPrivate,
+  before: StoredConnection | undefined,
+  { status }: Connection,
+): ConnectionPrivate {
+  const was = before?.connection.status.state
+  const isSetUp = status.state === 'connected' && (was === 'auth_required' || was === 'input_required')
+  return isSetUp ? { ...privatePart, setups: (privatePart.setups ?? 0) + 1 } : privatePart
 }
 
 /** For the answer alone: who writes a connection may set it up, or let somebody else do so, without a key. */

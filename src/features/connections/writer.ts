@@ -16,7 +16,7 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { configOf } from '../upstream-sign-in/input.ts'
 import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
-import { signedIn, withLinks, withTicket } from './sign-in.ts'
+import { signedIn, wantingScopes, withLinks, withTicket, withTicketsEnded } from './sign-in.ts'
 
 export interface ConnectionWriter {
   /**
@@ -78,11 +78,11 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     { event, ref, draft, before }: CommitOptions,
     { request }: RequestContext,
   ): Promise<Uint8Array | 'conflict'> {
-    const connection = withLinks(links, probed, ref, draft)
+    const connection = withLinks(links, wantingScopes(probed, draft), ref, draft)
     const context = await authorizer.authenticate(request)
     await authorizer.requireNamespace(context, ref.namespace, 'write')
     requireWritable(context, ref, connection)
-    const after = { connection, privatePart: draft.privatePart }
+    const after = { connection, privatePart: withTicketsEnded(draft.privatePart, before, connection) }
     const change = connectionChange(ref.namespace, ref.connectionId, before, after, deps.quota)
     const committed = await store.commit(change)
     if (!committed.ok && committed.full.length > 0) {

@@ -1,6 +1,7 @@
 /** Sends a body to a connection's server, with its headers and the token of somebody who has signed in. */
 
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
+import { readChallenge } from '../upstream-sign-in/challenge.ts'
 import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
 import type { UpstreamCall } from './upstream-call.ts'
@@ -32,18 +33,24 @@ export function createPost(upstream: Upstream, timeoutMs: number): Post {
     })
   }
 
+  /** Also notes the scopes that the server wants besides those of its token. */
+  async function sendNoting(call: UpstreamCall, credentials: Credentials | undefined, body: Body, more: HeadersToAdd) {
+    const response = await sendWith(call, credentials, body, more)
+    const wanted = await wantedScope(response)
+    if (wanted !== undefined) await credentials?.wants(wanted)
+    return response
+  }
+
   /**
    * A 401 did nothing, so with a renewed token the message is sent once more: the one exception to "never twice". After
    * another 401 the token is dropped.
    */
   return async (call, body, more) => {
-    const response = await sendWith(call, call.credentials, body, more)
-    const wanted = await wantedScope(response)
-    if (wanted !== undefined) await call.credentials?.wants(wanted)
+    const response = await sendNoting(call, call.credentials, body, more)
     if (response.status !== 401) return response
     const renewed = await call.credentials?.renew()
     if (renewed === undefined) return response
-    const second = await sendWith(call, renewed, body, more)
+    const second = await sendNoting(call, renewed, body, more)
     if (second.status === 401) await renewed.refused()
     return second
   }
@@ -53,8 +60,6 @@ export function createPost(upstream: Upstream, timeoutMs: number): Post {
 export async function wantedScope({ status, headers }: UpstreamResponse): Promise<string | undefined> {
   const { 'www-authenticate': challenge } = headers
   if (status !== 403 || challenge === undefined) return undefined
-  const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
-  const response = new Response(null, { status, headers: { 'www-authenticate': challenge } })
-  const { error, scope = '' } = extractWWWAuthenticateParams(response)
+  const { error, scope = '' } = await readChallenge(challenge)
   return error === 'insufficient_scope' ? scope : undefined
 }

@@ -81,7 +81,9 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
   const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
-  const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: given?.issuer }) // 502
+  // An issuer that was only met is looked up anew: if the server now names another, the client is not for that one.
+  const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
+  const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: issuerGiven }) // 502
   const client = as.asksForClient === true ? undefined : await chooseClient(deps, visit, found.server, as)
   if (client === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
@@ -150,7 +152,7 @@ async function chooseClient(
 ): Promise<UpstreamClient | undefined> {
   const { issuer } = server
   if (given !== undefined) {
-    if (given.issuer === undefined) await keepGivenClient(deps, visit, { ...given, issuer })
+    if (given.issuer === undefined) await keepGivenClient(deps, visit, { ...given, issuer, isIssuerMet: true })
     else if (given.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
       throw new SignInProblem('Choosing the client', `the connection’s client is for ${given.issuer}, not ${issuer}`)
     }
@@ -160,7 +162,7 @@ async function chooseClient(
   const client = await findClient(deps, server, createOAuthFetch(deps.upstream, 'Registering as a client')) // 502
   if (typed === undefined) return client
   if (client !== undefined) throw conflict('This server needs no client of yours: open the page again')
-  await keepGivenClient(deps, visit, { ...typed, issuer, isTyped: true })
+  await keepGivenClient(deps, visit, { ...typed, issuer, isTyped: true, isIssuerMet: true })
   return givenClientFor(server, typed)
 }
 

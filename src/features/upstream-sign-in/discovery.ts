@@ -7,6 +7,7 @@ import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { version } from '../../version.ts'
+import { readChallenge } from './challenge.ts'
 import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
 
 export interface Discovered {
@@ -69,7 +70,6 @@ export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptio
 
 /** What a request without a token is told: where to learn more, and for which scopes to ask. */
 async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) {
-  const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
   const ask = (method: string, params: object, more: Readonly<Record<string, string>> = {}) =>
     fetch(url, {
       method: 'POST',
@@ -94,8 +94,7 @@ async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) 
       : await ask('tools/list', {}, session === null ? {} : { 'mcp-session-id': session })
   }
   if (response.status !== 401) return { metadataUrl: undefined, scope: undefined }
-  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response)
-  return { metadataUrl: resourceMetadataUrl?.href, scope }
+  return readChallenge(response.headers.get('www-authenticate') ?? '')
 }
 
 const initializeParams = {

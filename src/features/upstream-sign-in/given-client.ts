@@ -9,6 +9,8 @@ import type { ConnectionPrivate } from '../../storage/connections.ts'
 export interface StoredClient extends GivenClient {
   /** A person typed it on the setup page, and may correct it there. */
   readonly isTyped?: boolean
+  /** Its issuer is the one that was met first, not one that was given with it. */
+  readonly isIssuerMet?: boolean
 }
 
 const placeOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId} oauth`

@@ -61,7 +61,7 @@ ${form(about, html`<button class="main">Continue</button>${takesInput && changeV
 ${wantedScope !== undefined && html`<p class="warning">A call was refused. The server wants: ${wantedScope}</p>`}
 ${form(
   about,
-  html`<button${wantedScope !== undefined && html` class="main"`}>Sign in again</button>
+  html`<button name="again" value="1"${wantedScope !== undefined && html` class="main"`}>Sign in again</button>
 <button name="end" value="1">Sign out</button>`,
 )}`,
   })

@@ -92,14 +92,18 @@ export function setupHandlers(deps: SetupDeps) {
         return enterInput(deps, visit, config, form) // 400, 409
       if (form.one('values') !== undefined) return inputPage({ ...visit, ...config, values: new Map() })
       signInTarget(deps, visit) // 409
-      if (form.one('end') !== undefined) {
+      // What is signed in is signed out, unless the form says otherwise or the server wants more.
+      const isKept = form.one('again') !== undefined || visit.stored.privatePart.wantedScope !== undefined
+      if (form.one('end') !== undefined || (tokens !== undefined && !isKept)) {
         await deps.credentials.signOut(visit.ref, 'by a person', visit.by)
         return signedOutPage(visit)
       }
-      if (form.one('register') !== undefined) return beginSignIn(deps, visit, request, { registersAgain: true })
       const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
       const isTyped = given?.isTyped === true && tokens === undefined
       if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, request, { asksForClient: true })
+      if (form.one('register') !== undefined && given === undefined) {
+        return beginSignIn(deps, visit, request, { registersAgain: true })
+      }
       const clientId = form.one('client_id')
       if (clientId === undefined) return beginSignIn(deps, visit, request, { given })
       // A ticket lets nobody replace what was given with the connection, only what was typed on this page.

@@ -129,6 +129,8 @@ interface TokenAnswer {
 }
 
 async function readTokens(server: ServerMetadata, client: UpstreamClient, response: Response): Promise<TokenAnswer> {
+  // The library takes a challenge for the whole answer. RFC 6749, 5.2, wants one beside the error after Basic.
+  response.headers.delete('www-authenticate')
   const answer = await processRefreshTokenResponse(
     server,
     { client_id: client.clientId },

@@ -250,13 +250,18 @@ describe('where the authorization server has forgotten the client that it regist
     expect(again.url.searchParams.get('client_id')).toBe('client-2')
     expect((await comeBack(servers.authorize(again.url), again.cookie)).status).toBe(303)
     expect(
-      (await begin(setupPath, cookieIn(await post(platform, '/signin', { key: sampleKeys.ada })))).url.href,
+      (await begin(setupPath, cookieIn(await post(platform, '/signin', { key: sampleKeys.ada })), { again: '1' })).url
+        .href,
     ).toContain('client-2')
   })
 
-  test('that is not offered for a client that was given', async () => {
-    const made = await put({ mcpUrl, oauth: { clientId: 'mine' } })
-    expect((await begin(pathIn(made.status.setupUrl))).page).not.toContain('name="register"')
+  test('that is not offered for a client that was given, and does nothing to it', async () => {
+    const made = await put({ mcpUrl, oauth: { clientId: 'mine', scope: 'only' } })
+    const path = pathIn(made.status.setupUrl)
+    expect((await begin(path)).page).not.toContain('name="register"')
+    const { url } = await begin(path, '', { register: 'again' })
+    expect([url.searchParams.get('client_id'), url.searchParams.get('scope')]).toEqual(['mine', 'only'])
+    expect(servers.registered).toEqual([])
   })
 
   test('clients past their bound are forgotten', async () => {
@@ -281,6 +286,65 @@ test('the form of a connection’s setup page is limited, and those of others ar
   expect((await begin(pathIn((await put({ mcpUrl }, 'other')).status.setupUrl))).status).toBe(200)
   platform.now += 60_000
   expect((await post(platform, path, { form })).status).toBe(200)
+})
+
+describe('a write of the connection', () => {
+  test('with an authorization header of its own ends a sign-in that has begun: no token is asked for', async () => {
+    const begun = await begin(pathIn((await put()).status.setupUrl))
+    await put({ headers: { Authorization: 'Bearer own' } })
+    const back = await comeBack(servers.authorize(begun.url), begun.cookie)
+    expect([back.status, servers.forms]).toEqual([400, []])
+  })
+
+  test('with the same client signs nobody out; with another it does', async () => {
+    const oauth = { clientId: 'mine', clientSecret: 's' }
+    await signIn({ mcpUrl, oauth })
+    expect((await put({ oauth })).status.state).toBe('connected')
+    expect((await put({ oauth: { ...oauth, clientSecret: 'other' } })).status.state).toBe('auth_required')
+    expect(platform.audited.filter(({ event }) => event === 'upstream.signed_out')).toHaveLength(1)
+  })
+
+  test('that connects it ends the tickets of before', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    expect((await platform.fetch(path)).status).toBe(200)
+    servers.good.add('own')
+    expect((await put({ headers: { Authorization: 'Bearer own' } })).status.state).toBe('connected')
+    expect((await platform.fetch(path)).status).toBe(303)
+  })
+
+  test('leaves it wanting the scopes that were asked for', async () => {
+    await signIn()
+    servers.instead[mcpUrl] = () => ({
+      status: 403,
+      headers: { 'www-authenticate': 'Basic realm="x, y", Bearer error="insufficient_scope", scope="more"' },
+    })
+    await call()
+    delete servers.instead[mcpUrl]
+    expect((await put({ headers: { 'x-a': '1' } })).status.state).toBe('auth_required')
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    expect((await begin(setupPath, session)).url.searchParams.get('scope')).toBe('read write more')
+  })
+})
+
+test('more scopes are noted when they are asked for after a renewed token too', async () => {
+  await signIn()
+  const former = [...servers.good][0]
+  servers.good.clear()
+  servers.instead[mcpUrl] = ({ headers: sent }) =>
+    sent['authorization'] === `Bearer ${former}`
+      ? { status: 401 }
+      : { status: 403, headers: { 'www-authenticate': 'Bearer error="insufficient_scope", scope="more"' } }
+  await call()
+  expect((await read()).status.state).toBe('auth_required')
+  const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+  expect((await begin(setupPath, session)).url.searchParams.get('scope')).toBe('read write more')
+})
+
+test('the form of a page that is signed in signs out, whatever else it says', async () => {
+  await signIn()
+  const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+  expect((await begin(setupPath, session)).page).toContain('<h1>Signed out</h1>')
+  expect((await read()).status.state).toBe('auth_required')
 })
 
 describe('a callback is refused, asks for no token, and shows nothing of itself', () => {
@@ -545,9 +609,13 @@ describe('the client', () => {
       json: { ...servers.metadata, issuer: other, token_endpoint: `${other}/token` },
     })
     const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
-    const begun = await begin(setupPath, session)
-    expect(begun.url.origin).toBe(issuer)
-    expect(servers.seen.filter((one) => one.includes(other))).toEqual([])
+    const begun = await begin(setupPath, session, { again: '1' })
+    expect([begun.status, begun.page]).toEqual([502, expect.stringContaining(`is for ${issuer}, not ${other}`)])
+    // Its metadata was read, and nothing more.
+    expect(servers.seen.filter((one) => one.includes(other))).toEqual([
+      `GET ${other}/.well-known/oauth-authorization-server`,
+    ])
+    expect(servers.forms.filter(({ url }) => url.startsWith(other))).toEqual([])
   })
 
   test('that was given is replaced by nobody with a ticket, and a typed one only where it is asked for', async () => {
@@ -559,7 +627,9 @@ describe('the client', () => {
   })
 
   test('is registered again after the server did not know it at the exchange', async () => {
-    servers.instead[`${issuer}/token`] = () => ({ status: 401, json: { error: 'invalid_client' } })
+    // With the challenge that RFC 6749, 5.2, wants after Basic.
+    const challenge = { 'www-authenticate': 'Basic realm="as"' }
+    servers.instead[`${issuer}/token`] = () => ({ status: 401, headers: challenge, json: { error: 'invalid_client' } })
     expect((await signIn()).status).toBe(502)
     delete servers.instead[`${issuer}/token`]
     expect((await signIn({ mcpUrl, headers: {} })).status).toBe(303)
@@ -666,6 +736,12 @@ describe('a token', () => {
       (servers.instead[`${issuer}/token`] = () => ({ status: 400, json: { error: 'invalid_grant' } })),
     'the client is unknown': () =>
       (servers.instead[`${issuer}/token`] = () => ({ status: 401, json: { error: 'invalid_client' } })),
+    'the client is unknown, told with a challenge': () =>
+      (servers.instead[`${issuer}/token`] = () => ({
+        status: 401,
+        headers: { 'www-authenticate': 'Basic realm="as"' },
+        json: { error: 'invalid_client' },
+      })),
     'the new token is refused too': () => {
       servers.good.has = () => false
     },

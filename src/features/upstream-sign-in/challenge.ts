@@ -1,0 +1,41 @@
+/** What a server's challenge asks for (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1). */
+
+export interface Challenge {
+  readonly metadataUrl: string | undefined
+  readonly scope: string | undefined
+  readonly error: string | undefined
+}
+
+/** Reads a `WWW-Authenticate` header, whose challenges may be of several schemes. */
+export async function readChallenge(header: string): Promise<Challenge> {
+  const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client')
+  const response = new Response(null, { status: 401, headers: { 'www-authenticate': bearerIn(header) } })
+  const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(response)
+  return { metadataUrl: resourceMetadataUrl?.href, scope, error }
+}
+
+/** The Bearer challenge alone, because the package reads only the first one. '' if there is none. */
+export function bearerIn(header: string): string {
+  const parts = partsOf(header)
+  const start = parts.findIndex((part) => /^bearer(?:\s|$)/i.test(part))
+  if (start < 0) return ''
+  // Parameters have no space before their `=`; a scheme has no `=`, or one after a space.
+  const end = parts.findIndex((part, index) => index > start && !/^[^\s=]+\s*=/.test(part))
+  return parts.slice(start, end < 0 ? undefined : end).join(', ')
+}
+
+/** The header at its commas, but for those in quotes. */
+function partsOf(header: string): string[] {
+  const parts = ['']
+  let isQuoted = false
+  for (let i = 0; i < header.length; i += 1) {
+    const c = header[i] ?? ''
+    if (c === ',' && !isQuoted) parts.push('')
+    else parts[parts.length - 1] += c
+    if (isQuoted && c === '\\') {
+      i += 1
+      parts[parts.length - 1] += header[i] ?? ''
+    } else if (c === '"') isQuoted = !isQuoted
+  }
+  return parts.map((part) => part.trim()).filter((part) => part !== '')
+}
