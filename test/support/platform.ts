@@ -65,6 +65,8 @@ export interface TestPlatformOptions {
   readonly issuer?: string
   /** Whether clients can sign in; true by default. */
   readonly signIn?: boolean
+  /** None by default. */
+  readonly redirectSchemes?: readonly string[]
   /** No limits by default. */
   readonly rates?: Partial<Rates>
   /** None by default. */
@@ -147,7 +149,12 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       record: async (event, fields) => void audited.push({ event, ...fields }),
       recordBestEffort: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
     },
-    authorization: { isOn: options.signIn ?? true, redirectSchemes: [], hasClientDocument: true, takesDocuments: true },
+    authorization: {
+      isOn: options.signIn ?? true,
+      redirectSchemes: options.redirectSchemes ?? [],
+      hasClientDocument: true,
+      takesDocuments: true,
+    },
     rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),

@@ -3,7 +3,13 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { endGrant, listGrants, sweepGrants } from '../../../src/features/authorization/grants.ts'
-import { accessTokenSeconds, codeSeconds, registrationsPerMinuteMax, unusedClientSeconds } from '../../../src/limits.ts'
+import {
+  accessTokenSeconds,
+  codeSeconds,
+  registrationsPerMinuteMax,
+  unusedClientSeconds,
+  unusedClientsMax,
+} from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { createTestPlatform, issuer, keyIdOf, startOfTime, type TestPlatform } from '../../support/platform.ts'
@@ -188,9 +194,30 @@ describe('registration', () => {
   }
 
   test('is limited for each address', async () => {
-    const statuses = new Set<number>()
-    for (let i = 0; i < 20 * registrationsPerMinuteMax; i += 1) statuses.add((await register(platform)).status)
-    expect(statuses).toEqual(new Set([201, 429]))
+    const statuses: number[] = []
+    for (let i = 0; i <= registrationsPerMinuteMax; i += 1) statuses.push((await register(platform)).status)
+    expect(statuses).toEqual([...Array(registrationsPerMinuteMax).fill(201), 429])
+    platform.now += 2000
+    expect((await register(platform)).status).toBe(201)
+  })
+
+  test('past the bound of clients that nobody has used is of the newest', async () => {
+    const { clientId: used } = await signInClient(platform)
+    const ids: string[] = []
+    for (let i = 0; i <= unusedClientsMax; i += 1) {
+      platform.now += 2000
+      ids.push((await register(platform)).client_id)
+    }
+    const cookie = await signedIn(platform)
+    const status = async (id: string) =>
+      (await platform.fetch(authorizePath({ clientId: id, verifier: newVerifier() }), { headers: { cookie } })).status
+    const seen = [
+      await status(ids[0] ?? ''),
+      await status(ids[1] ?? ''),
+      await status(ids.at(-1) ?? ''),
+      await status(used),
+    ]
+    expect(seen).toEqual([400, 200, 200, 200])
   })
 
   test('is forgotten after a day without use, and kept once it was used', async () => {
@@ -651,6 +678,42 @@ describe('revocation', () => {
     expect((await callTool(platform, answer.access_token, 'find_product')).status).toBe(200)
     expect((await platform.fetch('/connect/ada', { headers: { authorization: `Bearer ${service}` } })).status).toBe(200)
   })
+})
+
+test('a client that signed in here is not told to sign in here again where the server behind wants a sign-in', async () => {
+  platform = await createTestPlatform({
+    upstream: { send: async () => ({ status: 401, headers: {}, body: undefined }) },
+  })
+  const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ mcpUrl: 'https://mcp.example.com/mcp' })
+  await platform.fetch('/connect/ada/closed', { method: 'PUT', headers, body })
+  const { answer } = await signInClient(platform, {}, 'ada', { resource: `${issuer}/connect/ada/closed/mcp` })
+  const call = await callTool(platform, answer.access_token, 'any', '/connect/ada/closed/mcp')
+  expect([call.status, call.challenge]).toEqual([403, 'Bearer realm="postern"'])
+  expect(JSON.parse(call.text).error).toMatchObject({
+    code: -32_001,
+    data: { authorizationUrl: `${issuer}/connect/ada/closed/setup` },
+  })
+  // With a key or a service token it is a 401, which is nobody's to sign in to here.
+  expect((await callTool(platform, sampleKeys.ada, 'any', '/connect/ada/closed/mcp')).status).toBe(401)
+})
+
+test('answers of the token endpoint are kept by nobody, and its body is a form', async () => {
+  const { fields } = await signInClient(platform)
+  for (const response of [await post(platform, '/oauth/token', fields), await post(platform, '/oauth/token', {})])
+    expect([response.status, response.headers.get('cache-control')]).toEqual([400, 'no-store'])
+  const headers = { 'content-type': 'application/json' }
+  const json = await platform.fetch('/oauth/token', { method: 'POST', headers, body: JSON.stringify(fields) })
+  expect(json.status).toBe(400)
+})
+
+test('schemes of applications: some are known, others by flag', async () => {
+  const uris = ['vscode://x/cb', 'vscode-insiders://x/cb', 'cursor://x/cb', 'com.example.app:/cb', 'myapp://cb']
+  const statuses = () =>
+    Promise.all(uris.map(async (uri) => (await register(platform, { redirect_uris: [uri] })).status))
+  expect(await statuses()).toEqual([201, 201, 201, 201, 400])
+  platform = await createTestPlatform({ redirectSchemes: ['myapp'] })
+  expect(await statuses()).toEqual([201, 201, 201, 201, 201])
 })
 
 test('a client document is fetched for nobody who has no code and no grant', async () => {
