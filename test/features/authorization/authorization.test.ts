@@ -698,6 +698,28 @@ test('a client that signed in here is not told to sign in here again where the s
   expect((await callTool(platform, sampleKeys.ada, 'any', '/connect/ada/closed/mcp')).status).toBe(401)
 })
 
+test('nothing that a client holds is in the store in the clear, in the log or in the audit log', async () => {
+  const { client_id: clientId } = await register(platform)
+  const verifier = newVerifier()
+  const cookie = await signedIn(platform)
+  const unused = sentBack(await decide(platform, authorizePath({ clientId, verifier }), cookie)).get('code') ?? 'none'
+  const { answer, fields } = await signInClient(platform)
+  const renewed = await refresh(platform, fields['client_id'] ?? '', answer.refresh_token)
+  await callTool(platform, renewed.access_token, 'find_product')
+  const everything = await platform.store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
+  const texts = [
+    ...everything.entries.map(({ key, value }) => `${Buffer.from(key)} ${Buffer.from(value)}`),
+    ...platform.logged,
+    JSON.stringify(platform.audited),
+  ].join('\n')
+  const secrets = [unused, fields['code'] ?? 'none', cookie.split('=')[1] ?? 'none', verifier]
+  const tokens = [answer, renewed].flatMap((one) => [one.access_token, one.refresh_token])
+  // Of a refresh token only its MAC is secret: the rest is the id of its grant and a number.
+  const all = [...secrets, ...tokens.map((token) => token.split('.').at(-1) ?? 'none')]
+  expect(all).not.toContain('none')
+  expect(all.filter((secret) => texts.includes(secret))).toEqual([])
+})
+
 test('answers of the token endpoint are kept by nobody, and its body is a form', async () => {
   const { fields } = await signInClient(platform)
   for (const response of [await post(platform, '/oauth/token', fields), await post(platform, '/oauth/token', {})])

@@ -10,7 +10,7 @@ import {
   setupTicketSeconds,
   upstreamClientsMax,
 } from '../../../src/limits.ts'
-import { connections, prefixRange, privates, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
+import { prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { issuer as base, createTestPlatform, type TestPlatform } from '../../support/platform.ts'
@@ -662,8 +662,32 @@ describe('the client', () => {
       client_id: clientId,
       client_name: 'postern',
       redirect_uris: ['https://mcp.corp.example/oauth/callback'],
+      application_type: 'web',
     })
     expect(servers.registered).toEqual([])
+  })
+
+  test('over https is registered as a web application, and the browser’s cookie is for this host alone', async () => {
+    platform = await createTestPlatform({ upstream: servers.upstream, issuer: 'https://mcp.corp.example' })
+    const path = ((await put()).status.setupUrl ?? '').slice('https://mcp.corp.example'.length)
+    const { form = '' } = fieldsOf(await (await platform.fetch(path)).text())
+    const begun = await post(platform, path, { form })
+    expect(begun.headers.get('set-cookie')).toMatch(
+      /^__Host-postern-signin=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/,
+    )
+    expect(servers.registered).toMatchObject([
+      { application_type: 'web', redirect_uris: ['https://mcp.corp.example/oauth/callback'] },
+    ])
+  })
+
+  test('survives a restart between the link and the callback', async () => {
+    const begun = await begin(pathIn((await put()).status.setupUrl))
+    const query = servers.authorize(begun.url)
+    const { store, now } = platform
+    platform = await createTestPlatform({ upstream: servers.upstream, store })
+    platform.now = now
+    expect((await comeBack(query, begun.cookie)).status).toBe(303)
+    expect((await read()).status.state).toBe('connected')
   })
 })
 
@@ -923,15 +947,29 @@ describe('signing out', () => {
 })
 
 test('nothing of it is in the store in the clear, in the log or in the audit log', async () => {
+  servers.metadata['token_endpoint_auth_methods_supported'] = ['client_secret_basic']
+  servers.instead[`${issuer}/register`] = () => ({
+    status: 201,
+    json: { client_id: 'client-registered', client_secret: 'registered-secret' },
+  })
+  const body = JSON.stringify({ mcpUrl })
+  const other = await platform.fetch('/connect/ada/other', { method: 'PUT', headers, body })
+  const { setupUrl = '' } = ((await other.json()) as Answered).status
+  const begun = await begin(pathIn(setupUrl))
   await signIn({ mcpUrl, oauth: { clientId: 'client-by-hand', clientSecret: 'very-secret' } })
-  const rows = await Promise.all(
-    [connections, privates].map((prefix) => platform.store.range({ ...prefixRange(prefix), limit: 1000 })),
-  )
+  await call()
+  const everything = await platform.store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
   const texts = [
-    ...rows.flatMap(({ entries }) => entries.map(({ value }) => Buffer.from(value).toString())),
+    ...everything.entries.map(({ key, value }) => `${Buffer.from(key)} ${Buffer.from(value)}`),
     ...platform.logged,
     JSON.stringify(platform.audited),
   ].join('\n')
-  const secrets = ['access-secret', 'refresh-secret', 'very-secret', 'client-by-hand', 'code_verifier']
+  const secrets = [
+    ...['access-secret', 'refresh-secret', 'very-secret', 'client-by-hand', 'registered-secret', 'verifier'],
+    new URL(setupUrl).searchParams.get('ticket') ?? 'none',
+    begun.url.searchParams.get('state') ?? 'none',
+    begun.cookie.split('=')[1] ?? 'none',
+  ]
+  expect(secrets).not.toContain('none')
   expect(secrets.filter((secret) => texts.includes(secret))).toEqual([])
 })
