@@ -34,7 +34,7 @@ const grantOf = async (client: string) =>
   /^(grant_\S+)/.exec((await grants()).split('\n').find((line) => line.includes(client)) ?? '')?.[1] ?? 'none'
 
 describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
-  test('gets from a URL to a call of the tools that were allowed, and no further once the grant is revoked', async () => {
+  test.concurrent('gets from a URL to a call of the tools that were allowed, and no further once the grant is revoked', async () => {
     const child = Bun.spawn(['node', mcpRemote, endpoint], {
       cwd: place.folder,
       env: {
@@ -89,7 +89,7 @@ describe.skipIf(!existsSync(mcpRemote))('mcp-remote', () => {
 })
 
 describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude Code', () => {
-  test('signs in by `claude mcp login`, and is connected', async () => {
+  test.concurrent('signs in by `claude mcp login`, and is connected', async () => {
     const { run: claudeRun } = atHome('claude', {
       DISABLE_AUTOUPDATER: '1',
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
@@ -104,7 +104,7 @@ describe.skipIf(!existsSync(claude) || !existsSync('/usr/bin/script'))('Claude C
 })
 
 describe.skipIf(!existsSync(opencode))('opencode', () => {
-  test('signs in by `opencode mcp auth`, and is connected', async () => {
+  test.concurrent('signs in by `opencode mcp auth`, and is connected', async () => {
     const { home, run: opencodeRun } = atHome('opencode', { OPENCODE_DISABLE_AUTOUPDATE: '1' })
     const stock = { type: 'remote', url: endpoint, enabled: true }
     writeFileSync(join(home, 'opencode.json'), JSON.stringify({ mcp: { stock } }))

@@ -59,7 +59,7 @@ async function signIn(url: string, issuer: string, setupUrl: string): Promise<st
 
 describe.skipIf(!isInstalled)('a server that oidc-provider guards', () => {
   for (const mode of modes) {
-    test(`is signed in to, called, refreshed and signed out of: ${mode}`, async () => {
+    test.concurrent(`is signed in to, called, refreshed and signed out of: ${mode}`, async () => {
       using place = workplace()
       // The greeting alone takes several.
       using world = await start(place, 10, mode)

@@ -47,7 +47,7 @@ export const signInKill: Trial = {
   name: 'sign-in-kill',
   promise:
     'No token that was used is lost, no code works twice, and nobody is connected who is not (kill -9 in sign-ins)',
-  times: { full: 200, short: 8 },
+  times: { full: 200, short: 6 },
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -32,7 +32,7 @@ interface Minted {
 export const simulation: Trial = {
   name: 'simulation',
   promise: 'Whatever happens to clock, keys, store and process: a token counts when it should, and only then',
-  times: { full: 300, short: 12 },
+  times: { full: 300, short: 7 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
