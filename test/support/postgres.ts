@@ -4,10 +4,10 @@
  */
 
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { freePort } from './free-port.ts'
 
 const versions = '/usr/lib/postgresql'
 const newest = existsSync(versions)
@@ -85,14 +85,4 @@ async function run(program: string, ...args: readonly string[]): Promise<void> {
 function userId(name: string): number | undefined {
   const { stdout, exitCode } = Bun.spawnSync(['id', '-u', name])
   return exitCode === 0 ? Number(stdout.toString()) : undefined
-}
-
-/** One that the system has just given and got back. */
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' ? (address?.port ?? 0) : 0))
-    })
-  })
 }
