@@ -21,7 +21,7 @@ import { validatorOf } from '../../schema/check.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { oauthClientKey, prefixRange, unusedClientKey, unusedClients } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
-import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { OAuthError } from './oauth-error.ts'
 import { redirectUriProblem } from './redirect-uris.ts'
 
@@ -113,7 +113,7 @@ export function createClients({ store, upstream, schemes, now }: ClientsOptions)
   async function findDocument(url: string): Promise<Client> {
     const kept = documents.get(url)
     if (kept !== undefined && kept.until > now()) return kept.client
-    const { client, seconds } = await fetchDocument(upstream, url, schemes)
+    const { client, seconds } = await fetchDocument({ upstream, schemes, now }, url)
     if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
     return client
   }
@@ -195,7 +195,7 @@ const remedy =
   'An operator without access to the internet can stop announcing documents with --no-public-upstream; clients then register instead'
 
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
-async function fetchDocument(upstream: Upstream, url: string, schemes: readonly string[]) {
+async function fetchDocument({ upstream, schemes, now }: Omit<ClientsOptions, 'store'>, url: string) {
   const unusable = (why: string) => new OAuthError('invalid_client', `The client's document ${url} ${why}`)
   try {
     const { status, headers, body } = await upstream.send({
@@ -214,7 +214,7 @@ async function fetchDocument(upstream: Upstream, url: string, schemes: readonly 
     }
     const { name, redirectUris, refreshes } = readMetadata(document, schemes)
     const client: Client = { clientId: url, name, redirectUris, refreshes, host: new URL(url).host }
-    return { client, seconds: keepSecondsOf(headers['cache-control']) }
+    return { client, seconds: keepSecondsOf(headers, now()) }
   } catch (thrown) {
     if (thrown instanceof OAuthError) throw thrown
     if (thrown instanceof UpstreamError) {
@@ -224,10 +224,16 @@ async function fetchDocument(upstream: Upstream, url: string, schemes: readonly 
   }
 }
 
-/** As `Cache-Control` says, up to `clientDocumentSecondsMax`; five minutes if it says nothing. */
-function keepSecondsOf(cacheControl: string | undefined): number {
-  if (cacheControl === undefined) return 300
+/**
+ * As the headers say (RFC 9111, 4.2), up to `clientDocumentSecondsMax`; five minutes if they say nothing. `now`:
+ * milliseconds since 1970.
+ */
+function keepSecondsOf(headers: UpstreamResponse['headers'], now: number): number {
+  const { 'cache-control': cacheControl = '', expires, age = '0' } = headers
   if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return 0
-  const seconds = Number(/\bmax-age=(\d{1,9})\b/i.exec(cacheControl)?.[1] ?? 300)
-  return Math.min(seconds, clientDocumentSecondsMax)
+  const told = /\bmax-age="?(\d{1,9})\b/i.exec(cacheControl)?.[1]
+  // An expiry that is no date is one that has passed.
+  const untilExpiry = expires === undefined ? 300 : Math.floor(((Date.parse(expires) || 0) - now) / 1000)
+  const seconds = told === undefined ? untilExpiry : Number(told) - (Number(age) || 0)
+  return Math.min(Math.max(0, seconds), clientDocumentSecondsMax)
 }

@@ -112,6 +112,24 @@ describe('are kept as their headers say', () => {
     ['no-store', 0],
     ['no-cache, max-age=60', 0],
   ]
+  test('`Age` counts, and `Expires` where nothing else is said', async () => {
+    const ages: [headers: Record<string, string>, fetches: number][] = [
+      [{ 'cache-control': 'max-age=60', age: '60' }, 2],
+      [{ 'cache-control': 'max-age=60', age: '30' }, 1],
+      [{ expires: new Date(platform.now + 60_000).toUTCString() }, 1],
+      [{ expires: new Date(platform.now - 60_000).toUTCString() }, 2],
+      [{ expires: '0' }, 2],
+    ]
+    for (const [index, [given, fetches]] of ages.entries()) {
+      const id = `https://client.example/${index}.json`
+      answer = () => ({ body: JSON.stringify({ ...good, client_id: id }), headers: given })
+      fetched = []
+      await open(id)
+      await open(id)
+      expect({ given, fetches: fetched.length }).toEqual({ given, fetches })
+    }
+  })
+
   for (const [cacheControl, seconds] of kept) {
     test(cacheControl ?? 'without any', async () => {
       answer = () => ({
