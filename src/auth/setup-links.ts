@@ -4,9 +4,16 @@
  */
 
 import { setupTicketSeconds } from '../limits.ts'
+import type { ConnectionStatus } from '../model/connection.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import type { ConnectionRef } from './authorize.ts'
 import { openSealed, seal } from './secrets.ts'
+
+/** The status with the link to set the connection up, where there is something to set up. */
+export function withSetupUrl(status: ConnectionStatus, url: string): ConnectionStatus {
+  if (status.state === 'input_required') return { ...status, setupUrl: url }
+  return status.state === 'auth_required' ? { ...status, setupUrl: url, authorizationUrl: url } : status
+}
 
 /** What a ticket is bound to: the connection as it was made, until somebody has signed in or out. */
 export interface SetupOf {

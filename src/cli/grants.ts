@@ -23,7 +23,7 @@ export async function listGrantsCommand(
   )
   const all = await listGrants(store, now.getTime() / 1000)
   await store.close()
-  // A grant ends with the key of whoever allowed it.
+  // A grant ends when the API key of the user who allowed it is revoked.
   const rows = all
     .filter(({ keyId }) => live.has(keyId))
     .map(({ grantId, userId, client, namespace, connectionId, tools, expires }) => [

@@ -120,8 +120,7 @@ interface Known {
 }
 
 /**
- * What the data folder says of the token, as a server would look it up. Undefined if there is no such folder: it is
- * never created.
+ * What the data folder knows about the token. Undefined if there is no such folder: it is never created.
  */
 async function lookUp(
   { jti, par = [], key }: ServiceTokenClaims,

@@ -83,7 +83,7 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
     terminal.stdout(`the index of ${findings.connections} connections was rebuilt\n`)
   }
   const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
-  // What this run repairs or removes is no problem any more.
+  // Without the problems that this run has repaired, or is about to remove.
   const left = [...problems, ...(removeLeftovers ? [] : missing), ...(repair ? [] : indexProblems)]
   if (left.length > 0) {
     const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []

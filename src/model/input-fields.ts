@@ -42,16 +42,18 @@ export type InputRequired = Extract<ConnectionStatus, { state: 'input_required' 
  * or if the values could not be told apart.
  */
 export function readInputFields(schema: JsonObject): { readonly fields: InputField[] } | { readonly problem: string } {
-  const required = Array.isArray(schema['required']) ? schema['required'] : []
+  const required = new Set(Array.isArray(schema['required']) ? schema['required'] : [])
   const fields: InputField[] = []
   for (const [property, given] of Object.entries(objectIn(schema['properties']))) {
     const part = objectIn(given)
-    const isRequired = required.includes(property)
+    const isRequired = required.has(property)
     const kind = kindOf(part)
     if (kind === undefined) {
       if (!isRequired || part['default'] !== undefined) continue
       return { problem: `its configuration requires ${JSON.stringify(property)}, which is an object or a list` }
     }
+    // Before a name is compared with all others: a schema may have any number of properties.
+    if (fields.length === inputFieldsMax) return { problem: `its configuration has more than ${inputFieldsMax} fields` }
     const { name, place } = placeOf(property, part['x-from'])
     if (place === 'headers' && (isRefusedHeader(name) || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/.test(name)))
       return { problem: `its configuration sends ${JSON.stringify(name)}, which is not a header that can be set` }
@@ -72,7 +74,6 @@ export function readInputFields(schema: JsonObject): { readonly fields: InputFie
       default: isScalar(part['default']) ? part['default'] : undefined,
     })
   }
-  if (fields.length > inputFieldsMax) return { problem: `its configuration has more than ${inputFieldsMax} fields` }
   return { fields }
 }
 

@@ -165,6 +165,13 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
   return platform
 }
 
+/** All that is kept or written anywhere: keys and values of the store, the log and the audit log. */
+export async function everythingKept({ store, logged, audited }: TestPlatform): Promise<string> {
+  const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
+  const records = entries.map(({ key, value }) => `${Buffer.from(key)} ${Buffer.from(value)}`)
+  return [...records, ...logged, JSON.stringify(audited)].join('\n')
+}
+
 /** The id of a sample key. */
 export async function keyIdOf({ store, pepper }: TestPlatform, user: SampleUser): Promise<string> {
   const keyId = await store.get(apiKeyDigestKey(apiKeyDigest(pepper, sampleKeys[user])))

@@ -232,7 +232,7 @@ function keepSecondsOf(headers: UpstreamResponse['headers'], now: number): numbe
   const { 'cache-control': cacheControl = '', expires, age = '0' } = headers
   if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return 0
   const told = /\bmax-age="?(\d{1,9})\b/i.exec(cacheControl)?.[1]
-  // An expiry that is no date is one that has passed.
+  // An invalid `Expires` counts as a time in the past (RFC 9111, 5.3).
   const untilExpiry = expires === undefined ? 300 : Math.floor(((Date.parse(expires) || 0) - now) / 1000)
   const seconds = told === undefined ? untilExpiry : Number(told) - (Number(age) || 0)
   return Math.min(Math.max(0, seconds), clientDocumentSecondsMax)

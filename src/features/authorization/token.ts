@@ -62,7 +62,7 @@ async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promis
   const client = await deps.clients.find(clientId)
   const grant = grantOf(grantId, { code, client, now: deps.now() })
   const response = await accessResponse(deps, grant, caller)
-  // The same code, at the same time: whoever was first has a grant, and must lose it.
+  // The same code was redeemed at the same time: the grant that the other request made ends too.
   if (!(await makeGrant(deps, found, grant, client))) throw await notAgain()
   const { userId, keyId, namespace, connectionId } = grant
   await deps.audit.record('grant.created', { grantId, userId, keyId, namespace, connectionId, client: grant.client })

@@ -4,7 +4,7 @@
  */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
-import { openInput, sealInput, targetOf } from '../../auth/connection-input.ts'
+import { openInput, sealInput } from '../../auth/connection-input.ts'
 import { hasAuthorization, openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
 import { connectionBytesMax } from '../../limits.ts'
@@ -30,6 +30,7 @@ import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
 import { openGivenClient, type StoredClient, sealGivenClient } from '../upstream-sign-in/given-client.ts'
 import { readConfig } from '../upstream-sign-in/input.ts'
+import { withoutTokens } from '../upstream-sign-in/tokens.ts'
 
 const writeShape = validatorOf(ConnectionWrite)
 
@@ -168,12 +169,13 @@ export function draftChange(
     write.headers === undefined
       ? before.privatePart
       : { ...privatePart, ...sealHeaders(write.headers ?? {}, ref, headersKey) }
-  const ownHeaders =
-    write.headers === undefined ? openHeaders(before.privatePart, ref, headersKey) : (write.headers ?? {})
-  const target = withInput(mcpUrl, ownHeaders, openInput(before.privatePart, ref, headersKey))
-  // The same client once more is no other one: who writes a connection again and again signs nobody out.
+  const formerHeaders = openHeaders(before.privatePart, ref, headersKey)
+  const input = openInput(before.privatePart, ref, headersKey)
+  const target = withInput(mcpUrl, write.headers === undefined ? formerHeaders : (write.headers ?? {}), input)
+  // Writing the same client again changes nothing, so repeated writes sign nobody out.
   const oauth = isSameClient(write.oauth, openGivenClient(before.privatePart, ref, signInKey)) ? undefined : write.oauth
-  const had = hasAuthorization(targetOf(before, ref, headersKey).headers) && before.privatePart.tokens === undefined
+  const former = withInput(before.connection.mcpUrl, formerHeaders, input)
+  const had = hasAuthorization(former.headers) && before.privatePart.tokens === undefined
   const isSignedOut = oauth !== undefined || (hasAuthorization(target.headers) && !had)
   const withClient = oauth ? { oauth: sealGivenClient(oauth, ref, signInKey) } : {}
   return {
@@ -188,12 +190,9 @@ export function draftChange(
  * Without tokens, which were another client's, or would contradict an authorization header of the connection. Links and
  * sign-ins of before are void.
  */
-function signedOut(
-  { oauth, tokens: _, refreshUntil: __, refreshAfter: ___, wantedScope: ____, ...rest }: ConnectionPrivate,
-  keepsClient: boolean,
-): ConnectionPrivate {
-  const client = keepsClient && oauth !== undefined ? { oauth } : {}
-  return { ...rest, ...client, setups: (rest.setups ?? 0) + 1 }
+function signedOut(privatePart: ConnectionPrivate, keepsClient: boolean): ConnectionPrivate {
+  const { oauth, ...rest } = withoutTokens(privatePart)
+  return keepsClient && oauth !== undefined ? { ...rest, oauth } : rest
 }
 
 /** Whether a client is written that is there already. An issuer that was only met is none that was given. */

@@ -5,8 +5,8 @@
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
-import type { SetupLinks } from '../../auth/setup-links.ts'
-import type { Connection, ConnectionStatus } from '../../model/connection.ts'
+import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
+import type { Connection } from '../../model/connection.ts'
 import type { ConnectionPrivate, StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { Draft } from './draft.ts'
@@ -24,11 +24,6 @@ export function withLinks(
   const { status } = connection
   if (status.state === 'auth_required' && hasAuthorization(target.headers)) return connection
   return { ...connection, status: withSetupUrl(status, links.urlOf(ref)) }
-}
-
-function withSetupUrl(status: ConnectionStatus, url: string): ConnectionStatus {
-  if (status.state === 'input_required') return { ...status, setupUrl: url }
-  return status.state === 'auth_required' ? { ...status, setupUrl: url, authorizationUrl: url } : status
 }
 
 /** A server that wants more scopes than its token has is not connected, whatever it answers to a greeting. */

@@ -114,14 +114,14 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
       if (!sees(context, ref, before)) await draftWritable(write, ref, context)
       authorizer.requireAccess(context, ref, before, 'write')
-      const { fields } = await configOf(context.registry, before)
+      // With other headers, or another query in the URL, the server may respond differently.
+      const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
+      const needsProbe = write.headers !== undefined || write.oauth !== undefined || isMoved
+      const fields = needsProbe ? (await configOf(context.registry, before)).fields : []
       const draft = draftChange(write, before, { ref, headersKey, signInKey, fields })
       const { status, serverInfo } = before.connection
       const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
       requireWritable(context, ref, unchanged)
-      // With other headers, or another query in the URL, the server may respond differently.
-      const needsProbe =
-        write.headers !== undefined || write.oauth !== undefined || draft.connection.mcpUrl !== before.connection.mcpUrl
       const connection = needsProbe
         ? await withProbe(
             deps.upstream,

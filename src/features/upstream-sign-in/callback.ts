@@ -3,7 +3,6 @@
  * What does not belong to an attempt of this very browser is refused, and nothing of it is shown or sent on.
  */
 
-import type { RequestContext } from '../../auth/authorize.ts'
 import { cookieOf } from '../../auth/browser-sessions.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
@@ -19,7 +18,7 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, cookieName, hashOf } from './begin.ts'
 import { type ClientOptions, forgetClient, redirectUriOf } from './client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
-import { exchangeCode, sealTokens, type UpstreamTokens } from './tokens.ts'
+import { exchangeCode, sealTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly store: Store
@@ -67,7 +66,7 @@ export function callbackHandlers(deps: CallbackDeps) {
     const { url, headers } = targetOf(stored, ref, deps.headersKey)
     const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
     try {
-      const greeted = await probeServer(upstream, url, withToken, { holder: nobody, via: undefined })
+      const greeted = await probeServer(upstream, url, withToken, { via: undefined })
       if (greeted.status.state === 'connected') return greeted
       if (greeted.status.state === 'error') throw new SignInProblem('Greeting the server', greeted.status.message)
     } catch (error) {
@@ -82,14 +81,13 @@ export function callbackHandlers(deps: CallbackDeps) {
     tokens: UpstreamTokens,
     { status, serverInfo }: { readonly status: ConnectionStatus; readonly serverInfo?: ServerInfo },
   ): Promise<void> {
-    const { ref, setups, userId } = attempt
+    const { ref, userId } = attempt
     const kept = userId === undefined ? tokens : { ...tokens, userId }
     for (;;) {
       const before = await connectionOf(attempt)
-      const { refreshUntil: _, refreshAfter: __, wantedScope: ___, ...rest } = before.privatePart
       const after = {
         connection: { ...before.connection, status, ...(serverInfo && { serverInfo }) },
-        privatePart: { ...rest, tokens: sealTokens(kept, ref, signInKey), setups: setups + 1 },
+        privatePart: { ...withoutTokens(before.privatePart), tokens: sealTokens(kept, ref, signInKey) },
       }
       if ((await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok) return
     }
@@ -121,9 +119,6 @@ export function callbackHandlers(deps: CallbackDeps) {
       page({ title: 'Connected', body: html`<p>The server is connected. You can close this page.</p>` }),
   }
 }
-
-/** A person who is not a caller: nothing counts against anybody's share. */
-const nobody: Pick<RequestContext['caller'], 'keyId' | 'family'> = { keyId: '', family: '' }
 
 function refusedPage({ server }: Attempt, error: string, description: string | null): Response {
   const shown = `${error.slice(0, 100)}${description === null ? '' : `: ${description.slice(0, 300)}`}`

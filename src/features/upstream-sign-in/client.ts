@@ -81,7 +81,7 @@ export async function forgetClient(options: ClientOptions, issuer: string): Prom
   await options.store.commit({ deletes: [keyOf(options, issuer)], fromReserve: true })
 }
 
-/** Forgets some of the clients past `upstreamClientsMax`: whoever runs MCP servers can name any number of issuers. */
+/** Forgets some of the clients past `upstreamClientsMax`, because an MCP server can name any number of issuers. */
 export async function sweepUpstreamClients(store: Pick<Store, 'keys' | 'commit'>): Promise<void> {
   const { gte, lt } = prefixRange(upstreamClients)
   const { keys } = await store.keys({ gte, lt, limit: upstreamClientsMax * 2 })

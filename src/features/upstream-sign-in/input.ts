@@ -5,8 +5,8 @@
 
 import { sealInput, targetOf } from '../../auth/connection-input.ts'
 import type { RegistrySnapshot } from '../../auth/registry.ts'
-import { hasAuthorization } from '../../auth/sealed-headers.ts'
-import type { SetupLinks } from '../../auth/setup-links.ts'
+import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
+import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { conflict } from '../../errors.ts'
 import type { Form } from '../../http/form.ts'
 import { urlCharsMax } from '../../limits.ts'
@@ -19,6 +19,7 @@ import {
   type Scalar,
   schemaOfStatus,
   type UpstreamTarget,
+  withInput,
 } from '../../model/input-fields.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import type { Audit } from '../../ops/audit-log.ts'
@@ -86,10 +87,12 @@ export async function enterInput(deps: InputDeps, visit: Visit, config: Config, 
   const again = (problem: string, status: number) => inputPage({ ...visit, ...config, values, problem, status })
   const wrong = await problemOf(config, values)
   if (wrong !== undefined) return again(wrong, 400)
-  const target = { ...visit, input: placeValues(config.fields, values) }
-  const unsendable = sendingProblem(deps, target)
+  const { connection, privatePart } = visit.stored
+  const input = placeValues(config.fields, values)
+  const target = withInput(connection.mcpUrl, openHeaders(privatePart, visit.ref, deps.headersKey), input)
+  const unsendable = sendingProblem(input, target)
   if (unsendable !== undefined) return again(unsendable, 400)
-  const status = await keep(deps, target)
+  const status = await keep(deps, { ...visit, input, target })
   if (status.state === 'error') return again(`Your values are stored, and were tried. ${status.message}`, 200)
   const wantsSignIn = status.state === 'auth_required'
   if (wantsSignIn && status.setupUrl === undefined) return again('The server refuses these values.', 200)
@@ -147,16 +150,15 @@ function inLabels(problem: string, fields: readonly InputField[]): string {
 
 const headerValue = validatorOf(HeaderValue)
 
-/** A visit with the values that were entered, ready to be kept. */
-type Entered = Visit & { readonly input: InputValues }
+/** A visit with the values that were entered, and the server as they reach it. */
+type Entered = Visit & { readonly input: InputValues; readonly target: UpstreamTarget }
 
 /** What keeps the values from being sent; undefined if nothing does. */
-function sendingProblem({ headersKey }: InputDeps, { stored, ref, input }: Entered): string | undefined {
+function sendingProblem(input: InputValues, { url }: UpstreamTarget): string | undefined {
   for (const [name, text] of Object.entries(input.headers)) {
     const [problem] = headerValue.problems(text, 1)
     if (problem !== undefined) return `${name}: ${problem.message}`
   }
-  const { url } = targetWith(stored, { ref, input, headersKey })
   return url.length > urlCharsMax
     ? `The values are too long: the URL would have more than ${urlCharsMax} characters`
     : undefined
@@ -165,15 +167,10 @@ function sendingProblem({ headersKey }: InputDeps, { stored, ref, input }: Enter
 /** Asks the server with the values, and keeps them whatever it answers. Throws `conflict` if the record has changed. */
 async function keep(
   { store, upstream, links, audit, headersKey }: InputDeps,
-  { ref, stored, by, input }: Entered,
+  { ref, stored, by, input, target }: Entered,
 ): Promise<ConnectionStatus> {
-  const target = targetWith(stored, { ref, input, headersKey })
   const { status: learnt, serverInfo } = await greet(upstream, target)
-  const setupUrl = links.urlOf(ref)
-  const status: ConnectionStatus =
-    learnt.state === 'auth_required' && !hasAuthorization(target.headers)
-      ? { ...learnt, setupUrl, authorizationUrl: setupUrl }
-      : learnt
+  const status = hasAuthorization(target.headers) ? learnt : withSetupUrl(learnt, links.urlOf(ref))
   const { input: _, ...rest } = stored.privatePart
   const { setups = 0 } = rest
   const privatePart = {
@@ -190,22 +187,11 @@ async function keep(
   return status
 }
 
-function targetWith(
-  { connection, privatePart }: StoredConnection,
-  { ref, input, headersKey }: Pick<Entered, 'ref' | 'input'> & Pick<InputDeps, 'headersKey'>,
-): UpstreamTarget {
-  const { input: _, ...rest } = privatePart
-  return targetOf({ connection, privatePart: { ...rest, ...sealInput(input, ref, headersKey) } }, ref, headersKey)
-}
-
 async function greet(upstream: Upstream, { url, headers }: UpstreamTarget): ReturnType<typeof probeServer> {
   try {
-    return await probeServer(upstream, url, headers, { holder: nobody, via: undefined })
+    return await probeServer(upstream, url, headers, { via: undefined })
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error
     return { status: { state: 'error', message: `The server could not be reached: ${error.message}` } }
   }
 }
-
-/** A person who is not a caller: nothing counts against anybody's share. */
-const nobody = { keyId: '', family: '' }

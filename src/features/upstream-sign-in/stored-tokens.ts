@@ -1,7 +1,7 @@
 /** The tokens of a connection in its record: read, replaced as long as they are still the same, and dropped. */
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
-import type { SetupLinks } from '../../auth/setup-links.ts'
+import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
 import type { Audit, AuditFields } from '../../ops/audit-log.ts'
 import {
@@ -14,7 +14,7 @@ import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { ClientOptions } from './client.ts'
 import { createOAuthFetch } from './oauth-fetch.ts'
-import { openTokens, revokeTokens, type UpstreamTokens } from './tokens.ts'
+import { openTokens, revokeTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
   readonly store: Store
@@ -67,9 +67,8 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
       const before = await findConnection(store, ref.namespace, ref.connectionId)
       if (before === undefined || tokensOf(ref, before)?.accessToken !== used) return false
       const { privatePart, isOver = false } = make(before.privatePart)
-      const setupUrl = links.urlOf(ref)
       const connection = isOver
-        ? { ...before.connection, status: { state: 'auth_required', setupUrl, authorizationUrl: setupUrl } as const }
+        ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
       const write = connectionChange(ref.namespace, ref.connectionId, before, { connection, privatePart })
       if ((await store.commit({ ...write, fromReserve: true })).ok) return true
@@ -77,14 +76,7 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
   }
 
   async function drop(ref: ConnectionRef, used: string, reason: string, by: AuditFields = {}): Promise<boolean> {
-    const isDropped = await change(
-      ref,
-      used,
-      ({ tokens: _, refreshUntil: __, refreshAfter: ___, wantedScope: ____, ...rest }) => ({
-        privatePart: { ...rest, setups: (rest.setups ?? 0) + 1 },
-        isOver: true,
-      }),
-    )
+    const isDropped = await change(ref, used, (before) => ({ privatePart: withoutTokens(before), isOver: true }))
     if (isDropped) await deps.audit.record('upstream.signed_out', { ...by, ...ref, reason })
     return isDropped
   }

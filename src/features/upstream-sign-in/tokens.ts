@@ -36,6 +36,17 @@ export function sealTokens(tokens: UpstreamTokens, ref: ConnectionRef, key: Buff
   return sealJson(key, tokens, placeOf(ref))
 }
 
+/** The record without tokens and what belongs to them. Tickets and sign-ins of before are void. */
+export function withoutTokens({
+  tokens: _,
+  refreshUntil: __,
+  refreshAfter: ___,
+  wantedScope: ____,
+  ...rest
+}: ConnectionPrivate): ConnectionPrivate {
+  return { ...rest, setups: (rest.setups ?? 0) + 1 }
+}
+
 /** Undefined if nobody has signed in. Throws Error for tokens that were sealed elsewhere. */
 export function openTokens(
   { tokens }: Pick<ConnectionPrivate, 'tokens'>,

@@ -12,7 +12,14 @@ import {
 } from '../../../src/limits.ts'
 import { mintToken } from '../../api/cases.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
-import { createTestPlatform, issuer, keyIdOf, startOfTime, type TestPlatform } from '../../support/platform.ts'
+import {
+  createTestPlatform,
+  everythingKept,
+  issuer,
+  keyIdOf,
+  startOfTime,
+  type TestPlatform,
+} from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import {
   authorizePath,
@@ -706,12 +713,7 @@ test('nothing that a client holds is in the store in the clear, in the log or in
   const { answer, fields } = await signInClient(platform)
   const renewed = await refresh(platform, fields['client_id'] ?? '', answer.refresh_token)
   await callTool(platform, renewed.access_token, 'find_product')
-  const everything = await platform.store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
-  const texts = [
-    ...everything.entries.map(({ key, value }) => `${Buffer.from(key)} ${Buffer.from(value)}`),
-    ...platform.logged,
-    JSON.stringify(platform.audited),
-  ].join('\n')
+  const texts = await everythingKept(platform)
   const secrets = [unused, fields['code'] ?? 'none', cookie.split('=')[1] ?? 'none', verifier]
   const tokens = [answer, renewed].flatMap((one) => [one.access_token, one.refresh_token])
   // Of a refresh token only its MAC is secret: the rest is the id of its grant and a number.

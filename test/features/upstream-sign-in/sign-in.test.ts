@@ -13,7 +13,7 @@ import {
 import { prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
-import { issuer as base, createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { issuer as base, createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { createServers, issuer, mcpUrl, redirectUri, type Servers } from './world.ts'
 
@@ -958,12 +958,7 @@ test('nothing of it is in the store in the clear, in the log or in the audit log
   const begun = await begin(pathIn(setupUrl))
   await signIn({ mcpUrl, oauth: { clientId: 'client-by-hand', clientSecret: 'very-secret' } })
   await call()
-  const everything = await platform.store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
-  const texts = [
-    ...everything.entries.map(({ key, value }) => `${Buffer.from(key)} ${Buffer.from(value)}`),
-    ...platform.logged,
-    JSON.stringify(platform.audited),
-  ].join('\n')
+  const texts = await everythingKept(platform)
   const secrets = [
     ...['access-secret', 'refresh-secret', 'very-secret', 'client-by-hand', 'registered-secret', 'verifier'],
     new URL(setupUrl).searchParams.get('ticket') ?? 'none',
