@@ -169,6 +169,38 @@ export const connectionMetadataPairsMax = 64
 export const sharedReadKeysMax = 100
 /** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement. */
 export const postgresEntriesPerStatement = 1000
+/** Ours: bytes of keys and values that one statement of a load writes to PostgreSQL, beyond the last entry. Past it: the next statement. */
+export const postgresBytesPerStatement = 8 * MB
+/** Stores contract 4.1: milliseconds until a read of PostgreSQL must be answered. Past it: 503. */
+export const storeReadMs = 2000
+/** Stores contract 5.2: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
+export const storeOutcomeMs = 10_000
+/** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
+export const storeLookMs = 1000
+/** Stores contract 6.2: milliseconds that a primary is believed without a commit that it acknowledged. Past it: 503. */
+export const storeBeliefMs = 5000
+/** Stores contract 6.3: milliseconds that a start waits for the database. Past it: it ends. */
+export const storeStartMs = 30_000
+/** Ours: seconds to connect to a database, and for statements to end on connections that are given up. Past it: they are closed. */
+export const storeStatementGraceSeconds = 5
+/** Ours: milliseconds without a heartbeat after which a replica counts as gone; ten of them are missing then. Past it: its name may be taken. */
+export const replicaGoneMs = 10_000
+/** Ours: milliseconds in which a replica of the same name is seen to be alive; three heartbeats. Past it: it is gone. */
+export const replicaSeenMs = 3000
+/** Ours: milliseconds between two looks at the hosts after a connection was lost. Past it: the next look. */
+export const storeLookAgainMs = 100
+/** Stores contract 2: connections of a replica to PostgreSQL, `--store-pool`. Past it: exit 2. */
+export const storePoolMin = 2
+/** Stores contract 2: see `storePoolMin`. Past it: exit 2. */
+export const storePoolMax = 100
+/** Stores contract 2: the default of `--store-pool`. Past it: statements wait for a connection. */
+export const storePoolDefault = 10
+/** Stores contract 4.4: milliseconds that this machine's clock may differ from the database's. Past it: the log warns. */
+export const clockOffsetWarnMs = 5000
+/** Stores contract 4.4: the same at a start. Past it: it ends. */
+export const clockOffsetMaxMs = 20_000
+/** Ours: entries that a scan of a store reads at once. Past it: the next read. */
+export const scannedPerRead = 1000
 
 // Lists
 

@@ -1,11 +1,8 @@
 /** The operator's listener: `/metrics` in the Prometheus text format, and `/ready`. */
 
-import { statSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Observer } from '../app.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import type { Guard } from '../http/guard.ts'
-import { registryVersionKey } from '../storage/keys.ts'
 import { requireFreeSpace } from '../storage/lmdb/free-space.ts'
 import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
@@ -30,24 +27,15 @@ export async function serveMetrics(
   pageCache: () => { readonly hits: number; readonly misses: number },
 ): Promise<MetricsServer> {
   const { createMetrics } = await import('../ops/metrics.ts')
-  const storeFile = join(dataPath, 'store', 'data.mdb')
-  const metrics = createMetrics({ storeBytes: () => statSync(storeFile).blocks * 512, pageCache })
-  const { ino } = statSync(storeFile)
-  // Ready: the store can be read, is still the file under its name, and its disk has room for writes.
+  const metrics = createMetrics({ health: () => store.health(), pageCache })
+  // Ready: the store works, and the disk of the audit log has room.
   const ready = async () => {
     try {
-      await store.get(registryVersionKey)
-      // If the file was moved or replaced, this process still has the old one open, and its writes are lost to the next
-      // start.
-      if (statSync(storeFile).ino !== ino) throw new Error('the data folder is another one')
+      const { durability, primary } = await store.health()
       requireFreeSpace(dataPath, 0)
-      return Response.json({ status: 'ready' })
+      return Response.json({ status: 'ready', durability, ...(primary && { primary: primary.name }) })
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException
-      return Response.json(
-        { status: 'unavailable', message: code === 'ENOENT' ? 'the store was moved' : message },
-        { status: 503 },
-      )
+      return Response.json({ status: 'unavailable', message: (error as Error).message }, { status: 503 })
     }
   }
   const guarded = (answer: () => Promise<Response>) => async (request: Request) => {

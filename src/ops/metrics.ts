@@ -19,14 +19,19 @@ export interface Metrics {
 
 /** Values read when `/metrics` is requested. */
 export interface Gauges {
-  readonly storeBytes: () => number
+  /** How the store is; throws if it does not work. */
+  readonly health: () => Promise<{
+    readonly bytes: number
+    readonly durability: 'local' | 'replicated'
+    readonly clockOffsetMs: number
+  }>
   readonly pageCache: () => { readonly hits: number; readonly misses: number }
 }
 
 /** In seconds. A page takes about 50 µs, a mint 2 ms. */
 const buckets = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
+export function createMetrics({ health, pageCache }: Gauges): Metrics {
   const registry = new Registry()
   const registers = [registry]
   const requests = new Histogram({
@@ -56,7 +61,13 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
     buckets: [...buckets, 10, 60],
     registers,
   })
-  gauge('postern_store_bytes', 'Size of the store on disk', storeBytes)
+  const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
+  const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
+  const replicated = gauge(
+    'postern_store_replicated',
+    'Whether what is acknowledged is on another machine too: 1, or 0',
+  )
+  const offset = gauge('postern_clock_offset_seconds', "How far the store's clock is ahead of this machine's")
   gauge('postern_page_cache_hits_total', 'List pages that were answered ready', () => pageCache().hits)
   gauge('postern_page_cache_misses_total', 'List pages that were made', () => pageCache().misses)
   gauge('process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss())
@@ -65,15 +76,31 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
     return (user + system) / 1e6
   })
 
-  function gauge(name: string, help: string, value: () => number): void {
-    new Gauge({
+  /** Without `value` it keeps what it was set to. */
+  function gauge(name: string, help: string, value?: () => number): Gauge {
+    return new Gauge({
       name,
       help,
       registers,
-      collect() {
-        this.set(value())
-      },
+      ...(value && {
+        collect() {
+          this.set(value())
+        },
+      }),
     })
+  }
+
+  async function readHealth(): Promise<void> {
+    try {
+      const found = await health()
+      ready.set(1)
+      bytes.set(found.bytes)
+      replicated.set(found.durability === 'replicated' ? 1 : 0)
+      offset.set(found.clockOffsetMs / 1000)
+    } catch {
+      // What was measured before stays; that it is old shows here.
+      ready.set(0)
+    }
   }
 
   /** Histograms by operation and status: looking up labels costs more than the observation. */
@@ -92,7 +119,10 @@ export function createMetrics({ storeBytes, pageCache }: Gauges): Metrics {
     refused: (reason) => refused.inc({ reason }),
     credentialRefused: (reason) => credentials.inc({ reason }),
     upstreamResponded: (outcome, seconds) => upstream.observe({ outcome }, seconds),
-    text: () => registry.metrics(),
+    async text() {
+      await readHealth()
+      return registry.metrics()
+    },
     contentType: registry.contentType,
   }
 }

@@ -99,10 +99,14 @@ export function openMemoryStore(): Store {
       const { taken, more } = slice(range)
       return { keys: taken.map(({ key }) => copyBytes(key)), more }
     },
-    concatValues: async (range) => concatValues(range),
+    concatValues: async (range, beside) => ({
+      ...concatValues(range),
+      beside: beside === undefined ? undefined : get(beside),
+    }),
     local: { get, concatValues: (range, use) => use(concatValues(range)), commitCount: () => commits },
     commit,
     load: commit,
+    health: async () => ({ bytes: 0, durability: 'local', clockOffsetMs: 0 }),
     async close() {
       closed = true
       entries = []

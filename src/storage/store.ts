@@ -78,8 +78,11 @@ export interface Store {
   range(range: Range): Promise<{ readonly entries: readonly Entry[]; readonly more: boolean }>
   /** Like `range`, without the values. */
   keys(range: Range): Promise<{ readonly keys: readonly Key[]; readonly more: boolean }>
-  /** The values of a range, joined by commas in one buffer. For records whose stored JSON is the response. */
-  concatValues(range: Range): Promise<ConcatenatedValues>
+  /**
+   * The values of a range, joined by commas in one buffer, and the value of one more key from the same snapshot. For
+   * records whose stored JSON is the response, with the version that they belong to.
+   */
+  concatValues(range: Range, beside?: Key): Promise<ConcatenatedValues & { readonly beside: Uint8Array | undefined }>
   /**
    * A small write, made for a request. Resolves when it is durable. Concurrent commits share one disk flush if the
    * engine can do that.
@@ -92,8 +95,22 @@ export interface Store {
   load(write: Write): Promise<Committed>
   /** Present if the engine runs in this process. Code that uses it must also work without it. */
   readonly local?: LocalReads
+  /** Resolves if reads and writes work now. Throws StoreError, whose message is for the operator. */
+  health(): Promise<Health>
   /** No read or write may follow: it rejects, or throws for `local`. */
   close(): Promise<void>
+}
+
+/** How a store is. */
+export interface Health {
+  /** What it takes on disk. */
+  readonly bytes: number
+  /** `replicated`: what was acknowledged is on another machine too. */
+  readonly durability: 'local' | 'replicated'
+  /** Milliseconds by which the clock that all processes share is ahead of this machine's. */
+  readonly clockOffsetMs: number
+  /** The host that is written to, with its timeline, if the store is a database. */
+  readonly primary?: { readonly name: string; readonly timeline: number }
 }
 
 /** Synchronous reads, with the promises of the asynchronous ones. Only `fast-lane/` uses them. */
@@ -121,13 +138,13 @@ export interface ConcatenatedValues {
 }
 
 /**
- * `unavailable`: nothing was written, try again later (full disk, failed engine). `too_large`: a key out of bounds.
- * `damaged`: a value does not match its checksum. `fatal`: the store cannot be used; the message is one line for the
+ * `unavailable`: nothing was written, try again later (full disk, failed engine). `indeterminate`: whether the write was
+ * done is not known, and will not be: read before it is repeated. `too_large`: a key out of bounds. `damaged`: a value does not match its checksum. `fatal`: the store cannot be used; the message is one line for the
  * operator.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
-  readonly kind: 'unavailable' | 'too_large' | 'damaged' | 'fatal'
+  readonly kind: 'unavailable' | 'indeterminate' | 'too_large' | 'damaged' | 'fatal'
 
   constructor(kind: StoreError['kind'], message: string, options?: ErrorOptions) {
     super(message, options)

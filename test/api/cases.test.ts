@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { openPostgresStore } from '../../src/storage/postgres/store.ts'
 import { isHere } from '../support/needs.ts'
 import { createTestPlatform, type TestPlatform } from '../support/platform.ts'
-import { type PostgresCluster, startPostgres } from '../support/postgres.ts'
+import { addressOf, type PostgresCluster, startPostgres } from '../support/postgres.ts'
 import { readCases, runCase, titleOf } from './cases.ts'
 import clauses from './clauses.json' with { type: 'json' }
 
@@ -28,7 +28,7 @@ describe.skipIf(!isHere('PostgreSQL'))('the application on a database of its own
   beforeAll(async () => {
     cluster = await startPostgres()
     platform = await createTestPlatform({
-      store: await openPostgresStore({ url: await cluster.newDatabase(), pool: 4 }),
+      store: await openPostgresStore({ address: addressOf(await cluster.newDatabase()), mayMigrate: true }),
     })
   })
   afterAll(async () => {

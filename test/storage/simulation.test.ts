@@ -5,7 +5,7 @@ import { openMemoryStore } from '../../src/storage/memory.ts'
 import { openPostgresStore } from '../../src/storage/postgres/store.ts'
 import type { Range, Store, Write } from '../../src/storage/store.ts'
 import { isHere } from '../support/needs.ts'
-import { type PostgresCluster, startPostgres } from '../support/postgres.ts'
+import { addressOf, type PostgresCluster, startPostgres } from '../support/postgres.ts'
 import { type Random, random } from '../support/random.ts'
 import { workplace } from '../support/workplace.ts'
 
@@ -61,8 +61,9 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
 
   for (const seed of seeds.slice(0, 2)) {
     test(`PostgreSQL does what memory does, whatever is asked (seed ${seed})`, async () => {
-      const url = await cluster.newDatabase()
-      await doesWhatMemoryDoes(seed, { open: () => openPostgresStore({ url, pool: 2 }), [Symbol.dispose]() {} })
+      const address = addressOf(await cluster.newDatabase())
+      const open = () => openPostgresStore({ address, pool: 2, mayMigrate: true })
+      await doesWhatMemoryDoes(seed, { open, [Symbol.dispose]() {} })
     })
   }
 })

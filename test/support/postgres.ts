@@ -7,6 +7,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { type Address, readAddress } from '../../src/storage/postgres/address.ts'
 import { freePort } from './free-port.ts'
 
 const versions = '/usr/lib/postgresql'
@@ -67,6 +68,13 @@ export async function startPostgres(): Promise<PostgresCluster> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** What a URL means. Throws if it means nothing. */
+export function addressOf(url: string): Address {
+  const address = readAddress(url)
+  if (typeof address === 'string') throw new Error(address)
+  return address
 }
 
 function start(program: string, ...args: readonly string[]): Bun.Subprocess {

@@ -3,12 +3,13 @@
  * differ from lmdb-js's defaults follow measurements of lmdb-js 3.5 on Bun; a comment gives the reason for each.
  */
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../errors.ts'
 import { wrapBytesMax } from '../../limits.ts'
 import { copyBytes } from '../bytes.ts'
 import { concatenatedIn } from '../concatenated.ts'
+import { registryVersionKey } from '../keys.ts'
 import {
   type Committed,
   type ConcatenatedValues,
@@ -22,7 +23,7 @@ import {
 import { applyWrite } from './apply.ts'
 import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
-import { freeBytes } from './free-space.ts'
+import { freeBytes, requireFreeSpace } from './free-space.ts'
 import { openRecords, type Upgrading } from './migrations.ts'
 import { createRecords } from './records.ts'
 import { abort, type Bytes, openRoot, type Root } from './root.ts'
@@ -39,7 +40,8 @@ export function openLmdbStore(
   upgrading?: Upgrading,
   free = freeBytes,
 ): Store {
-  checkFile(join(folder, 'data.mdb'))
+  const file = join(folder, 'data.mdb')
+  checkFile(file)
   let root: Root
   let data: Bytes
   let segments: Bytes
@@ -57,6 +59,7 @@ export function openLmdbStore(
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
   }
 
+  const openedIno = statSync(file).ino
   let snapshotCount: number | undefined
   /**
    * lmdb-js takes a snapshot at the first read of an event loop turn and releases it at the end of the turn. If any
@@ -108,7 +111,11 @@ export function openLmdbStore(
         const more = records.walk(range, 'keys', (key) => keys.push(key))
         return { keys, more }
       }),
-    concatValues: async (range) => copyOfValues(read(() => records.concatValues(range))),
+    concatValues: async (range, beside) =>
+      read(() => ({
+        ...copyOfValues(records.concatValues(range)),
+        beside: beside === undefined ? undefined : records.find(beside),
+      })),
     local: {
       get: (key) => read(() => records.find(key)),
       concatValues: (range, use) => read(() => use(records.concatValues(range))),
@@ -127,6 +134,16 @@ export function openLmdbStore(
       } catch (error) {
         throw await asStoreError(error)
       }
+    },
+    async health() {
+      const { ino, blocks } = statSync(file, { throwIfNoEntry: false }) ?? { ino: undefined, blocks: 0 }
+      // If the file was moved or replaced, this process still has the old one open, and its writes are lost to the next
+      // start.
+      if (ino === undefined) throw new StoreError('unavailable', 'the store was moved')
+      if (ino !== openedIno) throw new StoreError('unavailable', 'the data folder is another one')
+      read(() => records.find(registryVersionKey))
+      requireFreeSpace(folder, 0, undefined, free)
+      return { bytes: blocks * 512, durability: 'local', clockOffsetMs: 0 }
     },
     async close() {
       await root.close()

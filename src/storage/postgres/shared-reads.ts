@@ -8,29 +8,36 @@ import { sharedReadKeysMax } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import type { Key } from '../store.ts'
 
-type Read<T> = (keys: readonly Key[]) => Promise<readonly (T | undefined)[]>
+/** `since`: when its first caller asked, for its deadline. */
+type Read<T> = (keys: readonly Key[], since: number) => Promise<readonly (T | undefined)[]>
 
 /** The callers of one statement. */
 interface Batch<T> {
   readonly keys: Map<string, Key>
+  readonly since: number
   readonly values: PromiseWithResolvers<ReadonlyMap<string, T | undefined>>
 }
 
-/** `read`: one statement, one snapshot. A caller with more than `sharedReadKeysMax` keys gets a statement of its own. */
-export function createSharedReads<T>(read: Read<T>): Read<T> {
-  /** Not sent yet: it begins when the one under way has ended. */
-  let next: Batch<T> | undefined
+/**
+ * `read`: one statement, one snapshot, of at most `sharedReadKeysMax` keys and those of one caller; who asks for more
+ * keys than that gets a statement of its own. `now`: a monotonic clock.
+ */
+export function createSharedReads<T>(
+  read: Read<T>,
+  now: () => number,
+): (keys: readonly Key[]) => Promise<readonly (T | undefined)[]> {
+  /** Not sent yet: the first begins when the one under way has ended. */
+  const waiting: Batch<T>[] = []
   let isUnderWay = false
 
   async function send(): Promise<void> {
     isUnderWay = true
     // Whatever asks in this turn shares the first statement too.
     await Promise.resolve()
-    for (let batch = next; batch !== undefined; batch = next) {
-      next = undefined
+    for (let batch = waiting.shift(); batch !== undefined; batch = waiting.shift()) {
       const names = [...batch.keys.keys()]
       const { resolve, reject } = batch.values
-      await read([...batch.keys.values()]).then(
+      await read([...batch.keys.values()], batch.since).then(
         (values) => resolve(new Map(names.map((name, index) => [name, values[index]]))),
         reject,
       )
@@ -39,13 +46,16 @@ export function createSharedReads<T>(read: Read<T>): Read<T> {
   }
 
   return async (keys) => {
+    if (keys.length > sharedReadKeysMax) return read(keys, now())
     const names = keys.map((key) => asBuffer(key).toString('latin1'))
-    if (keys.length > sharedReadKeysMax) return read(keys)
-    next ??= { keys: new Map(), values: Promise.withResolvers() }
-    const { keys: wanted, values } = next
-    for (const [index, name] of names.entries()) wanted.set(name, keys[index] as Key)
+    let batch = waiting.at(-1)
+    if (batch === undefined || batch.keys.size >= sharedReadKeysMax) {
+      batch = { keys: new Map(), since: now(), values: Promise.withResolvers() }
+      waiting.push(batch)
+    }
+    for (const [index, name] of names.entries()) batch.keys.set(name, keys[index] as Key)
     if (!isUnderWay) void send()
-    const found = await values.promise
+    const found = await batch.values.promise
     return names.map((name) => found.get(name))
   }
 }

@@ -1,68 +1,89 @@
 /** Writes to PostgreSQL: a commit is one call of `postern_commit` (`schema.ts`), a load one transaction. */
 
-import type { SQL } from 'bun'
-import { postgresEntriesPerStatement } from '../../limits.ts'
+import { postgresBytesPerStatement, postgresEntriesPerStatement } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { checksumOf } from '../checksum.ts'
 import { type Committed, checkKey, type Entry, type Key, type Write } from '../store.ts'
 import { arrayOf, bytesArray } from './arrays.ts'
+import type { Run } from './client.ts'
+import { schemaVersion } from './schema.ts'
 
-/** What runs a statement: the pool, or the connection of a transaction. */
-type Runner = Pick<SQL, 'unsafe'>
+/** What a commit says of itself. `id`: of its first sending, so that it is not done twice. */
+export interface CommitHead {
+  readonly id: Uint8Array
+  /** Whether it is refused where no synchronous standby is configured. */
+  readonly wantsStandby: boolean
+}
 
-/** Everything of a write but what may be of any size. */
-export async function commitWith(
-  runner: Runner,
-  { checks = [], counts = [] }: Write,
-  { puts, deletes }: { readonly puts: readonly Entry[]; readonly deletes: readonly Key[] },
-): Promise<Committed> {
+/** A call of `postern_commit`. */
+export interface CommitCall {
+  readonly statement: string
+  readonly values: readonly unknown[]
+}
+
+const call =
+  'SELECT kind, at FROM postern_commit($1, $2, $3, $4::bytea[], $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::bigint[])'
+
+/** The call for a small write, which may be sent more than once. Throws StoreError `too_large` for a key out of bounds. */
+export function commitCall({ id, wantsStandby }: CommitHead, write: Write): CommitCall {
+  const { checks = [], counts = [] } = write
+  const [puts, deletes] = [[...(write.puts ?? [])], [...(write.deletes ?? [])]]
   for (const key of [...deletes, ...puts.map((entry) => entry.key), ...counts.map((count) => count.key)]) checkKey(key)
-  const last = lastOfEach(puts)
-  const outcome: { kind: 'conflict' | 'full'; at: Buffer }[] = await runner.unsafe(
-    'SELECT kind, at FROM postern_commit($1::bytea[], $2::bytea[], $3::bytea[], $4::text[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bigint[])',
-    [
+  return {
+    statement: call,
+    values: [
+      asBuffer(id),
+      schemaVersion,
+      wantsStandby,
       bytesArray(checks.map(({ key }) => key)),
       bytesArray(checks.map(({ value }) => value)),
       bytesArray(counts.map(({ key }) => key)),
       arrayOf(counts.map(({ add }) => add.join(' '))),
       arrayOf(counts.map(({ most }) => (most ?? []).join(' '))),
       bytesArray(deletes),
-      ...putColumns(last),
+      ...putColumns(lastOfEach(puts)),
     ],
-  )
-  if (outcome.length === 0) return { ok: true }
-  const of = (wanted: string) => outcome.filter(({ kind }) => kind === wanted).map(({ at }) => at)
-  return { ok: false, conflicts: of('conflict'), full: of('full') }
+  }
 }
 
-/** A write of any size. Its puts and deletes are consumed in pieces. */
-export async function load(sql: SQL, write: Write): Promise<Committed> {
-  const work = async (transaction: Runner): Promise<Committed> => {
-    // Against commits of all replicas, which take a weaker lock of the table before they look at anything.
-    await transaction.unsafe('LOCK TABLE postern_records IN EXCLUSIVE MODE')
-    const checked = await commitWith(transaction, write, { puts: [], deletes: [] })
-    if (!checked.ok) throw new Refused(checked)
-    for (const deletes of piecesOf(write.deletes ?? [])) {
-      for (const key of deletes) checkKey(key)
-      await transaction.unsafe('DELETE FROM postern_records WHERE key = ANY ($1::bytea[])', [bytesArray(deletes)])
-    }
-    for (const puts of piecesOf(write.puts ?? [])) {
-      for (const { key } of puts) checkKey(key)
-      await transaction.unsafe(insert, putColumns(lastOfEach(puts)))
-    }
-    return checked
+/** A row of `postern_commit`. None: the write was done. */
+export interface CommitRow {
+  readonly kind: 'found' | 'conflict' | 'full'
+  readonly at: Buffer
+}
+
+export function outcomeOf(rows: readonly CommitRow[]): Committed {
+  const of = (wanted: string) => rows.filter(({ kind }) => kind === wanted).map(({ at }) => at)
+  const [conflicts, full] = [of('conflict'), of('full')]
+  return conflicts.length + full.length === 0 ? { ok: true } : { ok: false, conflicts, full }
+}
+
+/** A write of any size, in a transaction that is open. Its puts and deletes are consumed in pieces. */
+export async function loadWith(run: Run, head: CommitHead, write: Write): Promise<Committed> {
+  // Against commits of all replicas, which take a weaker lock of the table before they look at anything.
+  await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
+  const { statement, values } = commitCall(head, { checks: write.checks ?? [], counts: write.counts ?? [] })
+  const checked = outcomeOf(await run<CommitRow>(statement, values))
+  if (!checked.ok) throw new Refused(checked)
+  for (const deletes of piecesOf(write.deletes ?? [])) {
+    for (const key of deletes) checkKey(key)
+    await run('DELETE FROM postern_records WHERE key = ANY ($1::bytea[])', [bytesArray(deletes)])
   }
-  return sql.begin(work).catch((error) => {
-    if (error instanceof Refused) return error.outcome
-    throw error
-  })
+  for (const puts of piecesOf(write.puts ?? [])) await insertEntries(run, puts)
+  return checked
+}
+
+/** Adds entries, or replaces those of the same keys. */
+export async function insertEntries(run: Run, puts: readonly Entry[]): Promise<void> {
+  for (const { key } of puts) checkKey(key)
+  await run(insert, putColumns(lastOfEach(puts)))
 }
 
 const insert =
   'INSERT INTO postern_records SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[]) ON CONFLICT (key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum'
 
 /** Rolls a transaction back whose checks failed. */
-class Refused extends Error {
+export class Refused extends Error {
   override readonly name = 'Refused'
   readonly outcome: Committed
 
@@ -90,13 +111,16 @@ function lastOfEach(puts: readonly Entry[]): Entry[] {
   return [...new Map(puts.map((entry) => [asBuffer(entry.key).toString('latin1'), entry])).values()]
 }
 
-function* piecesOf<T>(all: Iterable<T>): Generator<T[]> {
+function* piecesOf<T extends Entry | Key>(all: Iterable<T>): Generator<T[]> {
   let piece: T[] = []
+  let bytes = 0
   for (const one of all) {
     piece.push(one)
-    if (piece.length < postgresEntriesPerStatement) continue
+    bytes += one instanceof Uint8Array ? one.length : one.key.length + one.value.length
+    if (piece.length < postgresEntriesPerStatement && bytes < postgresBytesPerStatement) continue
     yield piece
     piece = []
+    bytes = 0
   }
   if (piece.length > 0) yield piece
 }

@@ -20,7 +20,7 @@ function database() {
     statements.push({ keys: names, end: (error) => (error === undefined ? resolve(found) : reject(error)) })
     return promise
   }
-  return { values, statements, shared: createSharedReads(read) }
+  return { values, statements, shared: createSharedReads(read, () => 0) }
 }
 const textsOf = (values: readonly (Uint8Array | undefined)[]) => values.map((one) => one && Buffer.from(one).toString())
 

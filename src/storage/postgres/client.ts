@@ -1,0 +1,160 @@
+/**
+ * Connections to one host, through the runtime's own client, with the deadlines that it lacks: a statement that a
+ * stopped server never answers would otherwise wait for ever.
+ */
+
+import { SQL } from 'bun'
+import { storeStatementGraceSeconds } from '../../limits.ts'
+import { type Address, type Host, nameOf } from './address.ts'
+
+/**
+ * A statement failed. `sqlState`: what the server said, and then it did nothing of it. Without: the connection was lost,
+ * or no answer came in time. `wasSent`: the server may have run it all the same, or may still do so.
+ */
+export class StatementError extends Error {
+  override readonly name = 'StatementError'
+  readonly sqlState: string | undefined
+  readonly wasSent: boolean
+
+  constructor(message: string, sqlState: string | undefined, wasSent: boolean, options?: ErrorOptions) {
+    super(message, options)
+    this.sqlState = sqlState
+    this.wasSent = wasSent
+  }
+}
+
+/** Runs statements of one transaction, in order. */
+export type Run = <Row>(statement: string, values?: readonly unknown[]) => Promise<readonly Row[]>
+
+export interface Client {
+  /** HOST:PORT. */
+  readonly name: string
+  /** `until`: the deadline, by the monotonic clock in milliseconds. Throws StatementError. */
+  query<Row>(statement: string, values: readonly unknown[], until: number): Promise<readonly Row[]>
+  /**
+   * Runs `work` between `begin` and COMMIT, on a connection of its own, without a deadline. Throws what `work` throws
+   * after a ROLLBACK, and StatementError; `wasSent` is true only if that of COMMIT is unknown.
+   */
+  transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
+  /** Gives up what is under way, and all connections. */
+  close(): void
+}
+
+/** `max`: connections at most. `label`: what the database's own lists call us. `now`: a monotonic clock. */
+export interface ClientOptions {
+  readonly max: number
+  readonly label: string
+  readonly now: () => number
+}
+
+export function createClient(address: Address, host: Host, { max, label, now }: ClientOptions): Client {
+  // Each setting is given: what is left out, the runtime looks up in the environment, PGDATABASE even before a URL's.
+  const open = () =>
+    new SQL({
+      adapter: 'postgres',
+      hostname: host.host,
+      port: host.port,
+      username: address.user,
+      password: address.password,
+      database: address.database,
+      tls: tlsOf(address),
+      max,
+      prepare: address.hasNamedStatements,
+      connectionTimeout: storeStatementGraceSeconds,
+      connection: { application_name: label },
+    })
+  let sql = open()
+  let isClosed = false
+
+  /**
+   * After a statement that was late: its connection may be dead without knowing it, and others too. They are left to
+   * finish what they do, and new ones are made.
+   */
+  function replace(late: SQL): void {
+    if (isClosed || sql !== late) return
+    sql = open()
+    void late.close({ timeout: storeStatementGraceSeconds })
+  }
+
+  return {
+    name: nameOf(host),
+    async query<Row>(statement: string, values: readonly unknown[], until: number) {
+      const used = sql
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const late = new Promise<never>((_, reject) => {
+        timer = setTimeout(
+          () => {
+            replace(used)
+            reject(new StatementError(`${nameOf(host)} did not answer in time`, undefined, true))
+          },
+          Math.max(0, until - now()),
+        )
+      })
+      try {
+        return (await Promise.race([used.unsafe(statement, values as unknown[]), late])) as Row[]
+      } catch (error) {
+        throw statementError(error, host)
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    async transaction(begin, work) {
+      const connection = await sql.reserve().catch((error) => {
+        throw statementError(error, host)
+      })
+      const run: Run = async <Row>(statement: string, values: readonly unknown[] = []) => {
+        try {
+          return (await connection.unsafe(statement, values as unknown[])) as readonly Row[]
+        } catch (error) {
+          const failure = statementError(error, host)
+          throw new StatementError(failure.message, failure.sqlState, false, { cause: error })
+        }
+      }
+      try {
+        await run(begin)
+        const result = await work(run).catch(async (error: unknown) => {
+          await run('ROLLBACK').catch(() => {})
+          throw error
+        })
+        await connection.unsafe('COMMIT').catch((error: unknown) => {
+          throw statementError(error, host)
+        })
+        return result
+      } finally {
+        connection.release()
+      }
+    },
+    close() {
+      isClosed = true
+      void sql.close({ timeout: 0 })
+    },
+  }
+}
+
+/** `require` asks for TLS and believes any certificate; so does `tls: true`. */
+function tlsOf({ tls }: Address) {
+  if (tls.mode === 'disable') return false
+  if (tls.mode === 'require') return { rejectUnauthorized: false }
+  const { authorities } = tls
+  return { rejectUnauthorized: true, ...(authorities !== undefined && { ca: authorities }) }
+}
+
+/**
+ * What the server says with severity FATAL ends the connection: what ran on it is unknown, except where it never let us
+ * in (class 28, 3D000: no such user or database; 53300: too many connections; 57P03: starting up).
+ */
+function statementError(error: unknown, host: Host): StatementError {
+  if (error instanceof StatementError) return error
+  const { code, errno, severity, message } = error as Error & { code?: string; errno?: string; severity?: string }
+  const isFromServer = code === 'ERR_POSTGRES_SERVER_ERROR' && errno !== undefined
+  const said = `${nameOf(host)}: ${message}`
+  if (isFromServer && severity === 'ERROR') return new StatementError(said, errno, false, { cause: error })
+  const wasRefused = isFromServer ? /^(?:28|3D|53300|57P03)/.test(errno) : neverConnected.has(code ?? '')
+  return new StatementError(said, undefined, !wasRefused, { cause: error })
+}
+
+const neverConnected = new Set(
+  ['REFUSED', 'FAILED', 'TIMEOUT']
+    .map((why) => `ERR_POSTGRES_CONNECTION_${why}`)
+    .concat('ERR_POSTGRES_TLS_NOT_AVAILABLE'),
+)

@@ -1,0 +1,88 @@
+/** At a start: waits for a primary, and makes the schema or compares it with the one of this program. */
+
+import { storeReadMs } from '../../limits.ts'
+import type { Log } from '../../ops/log.ts'
+import { StoreError } from '../store.ts'
+import type { Client, StatementError } from './client.ts'
+import { choosePrimary, type Look } from './primary.ts'
+import { schema, schemaVersion } from './schema.ts'
+
+/** What a host is: a `Look`, as one row. */
+export const lookStatement = `
+SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' THEN NULL
+    ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END AS timeline,
+  (SELECT system_identifier::text FROM pg_control_system()) AS system, pg_postmaster_start_time()::text AS started`
+
+export interface PrepareOptions {
+  /** Makes the schema, or upgrades it. Otherwise one that is missing or of another version is refused. */
+  readonly mayMigrate: boolean
+  /** When waiting ends, by `now`, a monotonic clock. */
+  readonly until: number
+  readonly now: () => number
+  readonly log: Pick<Log, 'warn'>
+}
+
+/** Waits for a primary, and makes its schema or compares it with ours. Throws StoreError `fatal`. */
+export async function prepareSchema(
+  hosts: readonly { readonly watch: Client }[],
+  { mayMigrate, until, now, log }: PrepareOptions,
+): Promise<void> {
+  for (let said = ''; ; ) {
+    let reason: string
+    try {
+      const failures: string[] = []
+      const looks = await Promise.all(
+        hosts.map(({ watch }) =>
+          watch
+            .query<Look>(lookStatement, [], now() + storeReadMs)
+            .then(([look]) => look)
+            .catch((error: Error) => void failures.push(error.message)),
+        ),
+      )
+      const chosen = choosePrimary(looks, { system: undefined, timeline: 0 })
+      if (typeof chosen === 'number') {
+        const { watch } = hosts[chosen] as { watch: Client }
+        if (mayMigrate) {
+          await watch.transaction('BEGIN', async (run) => {
+            for (const statement of schema) await run(statement)
+          })
+        }
+        return await requireSchema(watch, now() + storeReadMs)
+      }
+      reason = [chosen, ...failures].join('; ')
+    } catch (error) {
+      if (error instanceof StoreError) throw error
+      // What the server refuses with a state of its own, waiting does not mend: a missing right, say.
+      const { sqlState, message } = error as StatementError
+      if (sqlState !== undefined)
+        throw new StoreError('fatal', `the store cannot be opened: ${message}`, { cause: error })
+      reason = message
+    }
+    if (now() >= until) throw new StoreError('fatal', `the store cannot be opened: ${reason}`)
+    if (reason !== said) log.warn('waiting for the store', { reason })
+    said = reason
+    await Bun.sleep(500)
+  }
+}
+
+async function requireSchema(client: Client, until: number): Promise<void> {
+  const [there] = await client.query<{ is: boolean }>(
+    `SELECT to_regclass('postern_instance') IS NOT NULL AS is`,
+    [],
+    until,
+  )
+  if (there?.is !== true) {
+    throw new StoreError(
+      'fatal',
+      'there is no store in this database yet: run `postern serve` or `postern store migrate` on it',
+    )
+  }
+  const statement = 'SELECT version, oldest FROM postern_instance'
+  const [found] = await client.query<{ version: number; oldest: number }>(statement, [], until)
+  if (found === undefined || found.oldest > schemaVersion) {
+    throw new StoreError('fatal', 'the store was upgraded by a newer postern: use that version')
+  }
+  if (found.version < schemaVersion) {
+    throw new StoreError('fatal', 'the store is of an older postern: run `postern store migrate` first')
+  }
+}

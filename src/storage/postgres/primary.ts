@@ -1,0 +1,217 @@
+/**
+ * Which of the hosts is the primary, and whether it may be believed (stores contract, 6). All hosts are looked at every
+ * second. A primary is believed while it acknowledges commits of ours: one that was deposed and lost its standbys cannot,
+ * and so is left within seconds. Nobody is answered from memory meanwhile.
+ */
+
+import { storeBeliefMs, storeLookAgainMs, storeLookMs } from '../../limits.ts'
+import type { Log } from '../../ops/log.ts'
+import { StoreError } from '../store.ts'
+import type { Client } from './client.ts'
+
+/** What a look at a host found. `timeline`: of its WAL; null for a standby, and where nothing may be written. */
+export interface Look {
+  readonly timeline: number | null
+  /** The system identifier of its cluster. */
+  readonly system: string
+  /** When it was started: two names of one server have the same. */
+  readonly started: string
+}
+
+/** What is remembered of earlier looks. */
+export interface Known {
+  readonly system: string | undefined
+  /** The highest timeline that was seen. */
+  readonly timeline: number
+}
+
+/**
+ * The place of the primary among `looks`; undefined in it: this host did not answer. A text says why there is none.
+ * Of several the one of the highest timeline is it: the others were deposed. Two of one timeline can only be a fault
+ * of whoever promoted them, and writing to either would lose what is written to the other.
+ */
+export function choosePrimary(looks: readonly (Look | undefined)[], { system, timeline }: Known): number | string {
+  const answered = looks.filter((look) => look !== undefined)
+  if (answered.length === 0) return 'no host of the database answers'
+  const ours = answered.filter((look) => system === undefined || look.system === system)
+  if (ours.length === 0) return 'the database is another one than at the start'
+  const latest = ours.filter((look) => look.timeline !== null && look.timeline >= timeline)
+  const highest = Math.max(...latest.map((look) => look.timeline ?? 0))
+  const candidates = latest.filter((look) => look.timeline === highest)
+  const [primary] = candidates
+  if (primary === undefined) return 'no host of the database is its primary'
+  if (candidates.some(({ started, system: other }) => started !== primary.started || other !== primary.system)) {
+    return 'two hosts of the database are primaries of one timeline: end one of them'
+  }
+  return looks.indexOf(primary)
+}
+
+/** A host, with the connections that watch it and those that work on it. */
+export interface WatchedHost {
+  readonly name: string
+  /** Throws if it does not answer by `until`. */
+  look(until: number): Promise<Look>
+  /** Commits a sign of life on it. Throws if it is not acknowledged by `until`. */
+  beat(until: number): Promise<void>
+  /** Opens connections for work. */
+  open(): Client
+}
+
+export interface PrimaryWatch {
+  /** The primary, once it is believed. Throws StoreError `unavailable` with the reason if it is not by `until`. */
+  current(until: number): Promise<Client>
+  /** The primary that is believed now, with its timeline; undefined if there is none. */
+  believed(): { readonly name: string; readonly timeline: number } | undefined
+  /** Why no primary is believed, for people. */
+  reason(): string
+  /** Looks at all hosts soon, because a connection was lost. Resolves when that is done. */
+  lookAgain(): Promise<void>
+  /** Resolves when a commit that was sent after this call was acknowledged. Throws StoreError `unavailable`. */
+  acknowledged(until: number): Promise<void>
+  close(): void
+}
+
+/** `now`: a monotonic clock in milliseconds. `every`: repeats an action, and returns what ends that. */
+export interface WatchOptions {
+  readonly hosts: readonly WatchedHost[]
+  readonly now: () => number
+  readonly every: (milliseconds: number, act: () => void) => () => void
+  readonly log: Pick<Log, 'info' | 'warn'>
+}
+
+export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryWatch {
+  let known: Known = { system: undefined, timeline: 0 }
+  let primary: { readonly host: WatchedHost; readonly client: Client; readonly timeline: number } | undefined
+  /** When the last commit that was acknowledged was sent. */
+  let acknowledgedAt = Number.NEGATIVE_INFINITY
+  let why = 'the database was not asked yet'
+  let wasBelieved = false
+  let isClosed = false
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let looking: Promise<void> | undefined
+  let beating: Promise<void> | undefined
+  /** Resolved, and replaced, whenever something has changed. */
+  let change = Promise.withResolvers<void>()
+
+  function changed(): void {
+    change.resolve()
+    change = Promise.withResolvers()
+    const isBelieved = isBelievedNow()
+    if (isBelieved !== wasBelieved) {
+      wasBelieved = isBelieved
+      if (isBelieved) log.info('the store is there', { primary: primary?.host.name, timeline: primary?.timeline })
+      else log.warn('the store is unavailable', { reason: why })
+    }
+  }
+
+  const isBelievedNow = () => primary !== undefined && now() - acknowledgedAt < storeBeliefMs
+
+  function leave(): void {
+    primary?.client.close()
+    primary = undefined
+    acknowledgedAt = Number.NEGATIVE_INFINITY
+  }
+
+  async function look(): Promise<void> {
+    const until = now() + storeLookMs
+    const found = await Promise.all(hosts.map((host) => host.look(until).catch(() => undefined)))
+    if (isClosed) return
+    const chosen = choosePrimary(found, known)
+    if (typeof chosen === 'string') {
+      why = chosen
+      const at = primary === undefined ? -1 : hosts.indexOf(primary.host)
+      // Of one that only does not answer, its next acknowledgement decides.
+      if (found[at] !== undefined) leave()
+      return
+    }
+    const { system, timeline } = found[chosen] as Look
+    known = { system, timeline: timeline ?? 0 }
+    const host = hosts[chosen] as WatchedHost
+    // After a promotion of the same host, what was open before belongs to its past.
+    if (primary?.host === host && primary.timeline === timeline) return
+    leave()
+    primary = { host, client: host.open(), timeline: timeline ?? 0 }
+  }
+
+  async function beat(): Promise<void> {
+    const at = primary
+    if (at === undefined) return
+    const sentAt = now()
+    try {
+      await at.host.beat(sentAt + storeBeliefMs)
+      if (primary === at) acknowledgedAt = Math.max(acknowledgedAt, sentAt)
+    } catch (error) {
+      if (primary === at) why = (error as Error).message
+    }
+  }
+
+  /** At once, or a moment after the last look: many callers may have lost a connection, and more than once. */
+  async function lookInTurn(): Promise<void> {
+    const pause = lookedAt + storeLookAgainMs - now()
+    if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause))
+    lookedAt = now()
+    await look()
+  }
+
+  const lookOnce = (): Promise<void> => {
+    looking ??= lookInTurn().finally(() => {
+      looking = undefined
+      changed()
+      if (!isClosed && acknowledgedAt === Number.NEGATIVE_INFINITY) void beatOnce()
+    })
+    return looking
+  }
+  const beatOnce = (): Promise<void> => {
+    beating ??= beat().finally(() => {
+      beating = undefined
+      changed()
+    })
+    return beating
+  }
+
+  const stop = every(storeLookMs, () => {
+    void lookOnce()
+    void beatOnce()
+  })
+  void lookOnce()
+
+  /** Waits for a change, until then at most. False: it is too late. */
+  async function awaitChange(until: number): Promise<boolean> {
+    if (isClosed || now() >= until) return false
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, until - now())
+    })
+    await Promise.race([change.promise, late])
+    clearTimeout(timer)
+    return true
+  }
+
+  const unavailable = () => new StoreError('unavailable', `the store is unavailable: ${why}`)
+
+  return {
+    async current(until) {
+      for (;;) {
+        if (primary !== undefined && isBelievedNow()) return primary.client
+        if (!(await awaitChange(until))) throw unavailable()
+      }
+    },
+    believed: () =>
+      primary !== undefined && isBelievedNow() ? { name: primary.host.name, timeline: primary.timeline } : undefined,
+    reason: () => why,
+    lookAgain: lookOnce,
+    async acknowledged(until) {
+      const since = now()
+      while (acknowledgedAt < since) {
+        void beatOnce()
+        if (!(await awaitChange(until))) throw unavailable()
+      }
+    },
+    close() {
+      isClosed = true
+      stop()
+      leave()
+      change.resolve()
+    },
+  }
+}
