@@ -194,7 +194,7 @@ export function createApp(deps: AppDeps): App {
   function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
     const error = unavailableError(thrown) ?? asPlatformError(thrown)
     // Only our own failures are logged; an upstream's show in the connection's state.
-    if (error.code === 'internal' || error.code === 'unavailable') middleware.noteError(request, thrown)
+    if (['internal', 'unavailable', 'outcome_unknown'].includes(error.code)) middleware.noteError(request, thrown)
     return errorResponse(error, shape)
   }
 
@@ -290,8 +290,12 @@ function shapeOutsideOf(request: Request): ErrorShape {
   return shape === 'server' ? shape : undefined
 }
 
-/** 503 for a failing store. Except for a damaged record: that is permanent, so it is a 500, with details in the log. */
+/** 503 for a failing store, with a code of its own where the outcome of a write is unknown. Except for a damaged record: that is permanent, so it is a 500, with details in the log. */
 function unavailableError(thrown: unknown): PlatformError | undefined {
   if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
-  return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })
+  if (thrown.kind !== 'indeterminate') {
+    return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })
+  }
+  const message = 'It is not known whether this was written: read before you repeat it'
+  return new PlatformError('outcome_unknown', message, { cause: thrown })
 }

@@ -31,6 +31,8 @@ export const errorTable = {
   internal: { status: 500, rpcCode: -32_603 },
   upstream_error: { status: 502, rpcCode: -32_000 },
   unavailable: { status: 503, rpcCode: -32_000 },
+  /** Whether a write was done is not known: read before it is repeated. */
+  outcome_unknown: { status: 503, rpcCode: -32_000 },
   upstream_timeout: { status: 504, rpcCode: -32_000 },
   /** The connection leads back to this platform. */
   loop_detected: { status: 508, rpcCode: -32_000, outsideRpc: 'upstream_error' },

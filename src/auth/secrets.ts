@@ -5,7 +5,6 @@
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
 import { requirePrivate } from '../storage/private-file.ts'
 
@@ -22,16 +21,17 @@ export interface Secrets {
   readonly sessionKey: Buffer
   /** Seals and hashes what sign-in keeps: sessions, attempts, codes, refresh tokens. */
   readonly signInKey: Buffer
+  /** Makes the value by which a database knows the secret that belongs to it. */
+  readonly storeCheckKey: Buffer
   /** Our name in `Via` headers (RFC 9110, 7.6.3); the same for all processes with this secret. */
   readonly pseudonym: string
 }
 
-/** Reads the secret of a data folder; creates one if there is none. Throws CommandError. */
-export function openSecrets(folder: string): Secrets {
-  const secret = readOrCreate(join(folder, 'instance-secret'), () => randomBytes(32).toString('base64url'))
+/** Reads the secret in a file; creates one if there is none. Throws CommandError. */
+export function openSecrets(file: string): Secrets {
+  const secret = readOrCreate(file, () => randomBytes(32).toString('base64url'))
   const bytes = Buffer.from(secret, 'base64url')
-  if (bytes.length !== 32)
-    throw new CommandError(`${join(folder, 'instance-secret')} is damaged: restore it from a backup`)
+  if (bytes.length !== 32) throw new CommandError(`${file} is damaged: restore it from a backup`)
   // A purpose must never be renamed or reused: everything sealed with its key would be lost.
   const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', bytes, '', `postern ${purpose}`, 32))
   return {
@@ -41,6 +41,7 @@ export function openSecrets(folder: string): Secrets {
     headersKey: derive('connection headers key'),
     sessionKey: derive('session key'),
     signInKey: derive('sign-in key'),
+    storeCheckKey: derive('store check'),
     pseudonym: `postern-${derive('pseudonym').toString('hex').slice(0, 12)}`,
   }
 }

@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs'
 import { chosenKeyProblem } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import { type Network, readNetwork } from '../http/client-address.ts'
-import { upstreamTimeoutMaxSeconds } from '../limits.ts'
+import { storePoolMax, storePoolMin, upstreamTimeoutMaxSeconds } from '../limits.ts'
+import { type DatabaseFlags, type DatabasePlace, readDatabase } from '../maintenance/database.ts'
 import { readTtl } from '../policy/duration.ts'
 import { didYouMean } from '../schema/near-name.ts'
 import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
@@ -13,7 +14,7 @@ import { type ClientName, clientNames } from '../upstream/client-names.ts'
 import { variableOf } from './serve-options.ts'
 
 /** The flags as Commander returns them, unchecked. */
-export interface ServeFlags {
+export interface ServeFlags extends DatabaseFlags {
   readonly host: string
   readonly port: string
   readonly fixtures: readonly string[]
@@ -38,6 +39,11 @@ export interface ServeFlags {
   /** False for `--no-client-document`. */
   readonly clientDocument: boolean
   readonly redirectScheme: readonly string[]
+  /** Of `serve` alone, like the rest below. */
+  readonly data?: string
+  readonly storePool?: string
+  readonly storeSync?: string
+  readonly replica?: string
 }
 
 /** Checked settings. */
@@ -74,6 +80,17 @@ export interface ServeConfig {
   }
   /** True if the publicly known sample keys are accepted on an address that other machines can reach. */
   readonly areSampleKeysAllowed: boolean
+  /** The database that has the store; undefined for the store in the data folder. */
+  readonly database:
+    | {
+        readonly place: DatabasePlace
+        /** Connections at most. */
+        readonly pool: number
+        readonly isStandbyRequired: boolean
+        /** Undefined: derived from the machine's name and the port. */
+        readonly replica: string | undefined
+      }
+    | undefined
   /** The first operator key, if the environment gives one. */
   readonly operatorKey: string | undefined
 }
@@ -87,7 +104,8 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
   const complain: Complain = (flag, value, problem) => {
     // Name what the operator wrote: the variable if the value came from there.
     const variable = variableOf(flag)
-    complaints.push(`${env[variable] === value ? variable : flag} ${value}: ${problem}`)
+    const name = value !== undefined && env[variable] === value ? variable : flag
+    complaints.push(`${name}${value === undefined ? '' : ` ${value}`}: ${problem}`)
   }
   // An empty variable is none: that is how container files unset one.
   const operatorKey = env['POSTERN_API_KEY'] === '' ? undefined : env['POSTERN_API_KEY']
@@ -96,6 +114,7 @@ export function readServeConfig(flags: ServeFlags, env: Readonly<Record<string, 
     ...readBounds(flags, complain),
     upstream: readUpstream(flags, complain),
     signIn: readSignIn(flags, complain),
+    database: readReplica(flags, complain),
     fixtures: flags.fixtures,
     areSampleKeysAllowed: flags.allowSampleKeys ?? false,
     operatorKey,
@@ -182,6 +201,35 @@ function readUpstream(flags: ServeFlags, complain: Complain): ServeConfig['upstr
     authorities,
     client: client ?? 'parser',
   }
+}
+
+/** The database of `--store`, and how this replica uses it. */
+function readReplica(flags: ServeFlags, complain: Complain): ServeConfig['database'] {
+  const { store, storePool = '', storeSync, replica, data = '', baseUrl } = flags
+  if (store === undefined) {
+    if (storeSync !== undefined) complain('--store-sync', storeSync, 'is of a database, which --store names')
+    if (replica !== undefined) complain('--replica', replica, 'is of a database, which --store names')
+    return undefined
+  }
+  const place = readDatabase(store, flags, data)
+  // Without the value, which may have a password.
+  if ('problem' in place) complain(place.flag, undefined, place.problem)
+  if (baseUrl === undefined)
+    complain(
+      '--base-url',
+      undefined,
+      'must be given with --store: it is the issuer of tokens, the same for all replicas',
+    )
+  const pool = /^\d{1,3}$/.test(storePool) ? Number(storePool) : 0
+  if (pool < storePoolMin || pool > storePoolMax) {
+    complain('--store-pool', storePool, `must be a number from ${storePoolMin} to ${storePoolMax}`)
+  }
+  if (storeSync !== undefined && storeSync !== 'required') complain('--store-sync', storeSync, 'must be required')
+  if (replica !== undefined && !/^[A-Za-z0-9._:[\]-]{1,64}$/.test(replica)) {
+    complain('--replica', replica, 'must have at most 64 letters, digits, dots, colons and dashes')
+  }
+  if ('problem' in place) return undefined
+  return { place, pool, isStandbyRequired: storeSync === 'required', replica }
 }
 
 /** Whether and where clients may sign in, and how postern itself does. */

@@ -10,11 +10,14 @@ import {
   type NamedFolder,
   openExistingDataFolder,
   openNamedDataFolder,
+  type Place,
 } from '../maintenance/data-folder.ts'
 import { exportLines } from '../maintenance/export.ts'
 import { importFile } from '../maintenance/import.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { isAnythingAhead, removeAhead } from '../storage/ahead.ts'
+import { type Scan, scanStore } from '../storage/lmdb/scan.ts'
+import { scanDatabase } from '../storage/postgres/scan.ts'
 import { type Store, StoreError } from '../storage/store.ts'
 import { writeWhole } from '../storage/write-whole.ts'
 import { auditCommand } from './audit.ts'
@@ -22,19 +25,17 @@ import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
-/** `data`: path of the data folder. */
-interface Flags {
-  readonly data: string
-}
-
 /** Exports all records to a new file, or to stdout if `file` is undefined. Throws CommandError. */
-export async function exportCommand(file: string | undefined, { data }: Flags, terminal: Terminal): Promise<void> {
+export async function exportCommand(file: string | undefined, place: Place, terminal: Terminal): Promise<void> {
   if (file !== undefined && existsSync(file)) {
     throw new CommandError(`${file} already exists: choose another name (nothing was overwritten)`)
   }
-  // Opened only to upgrade the layout and to read the secret; the scan opens the store itself.
-  const { store, secrets } = await openExistingDataFolder(data, terminal.stderr)
-  await store.close()
+  const { data } = place
+  const { store, database, secrets } = await openExistingDataFolder(place, terminal.stderr)
+  const scan: Scan = (visitor) =>
+    database === undefined ? scanStore(join(data, 'store'), visitor) : scanDatabase(database, visitor)
+  // A folder was opened only to upgrade its layout and to read the secret; the scan opens the store itself.
+  if (database === undefined) await store.close()
   // Written under another name, so that `file` appears complete or not at all. `wx`: never overwrites.
   const draft = `${file}.part`
   const output = file === undefined ? 1 : openSync(draft, 'wx', 0o600)
@@ -48,7 +49,7 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
     writeWhole(output, bytes)
   }
   try {
-    gone = await exportLines(join(data, 'store'), secretName(secrets.apiKeyPepper), (line) => {
+    gone = await exportLines(scan, secretName(secrets.apiKeyPepper), (line) => {
       waiting.push(`${line}\n`)
       lines += 1
       // A write for each line would be a system call for each record.
@@ -72,6 +73,8 @@ export async function exportCommand(file: string | undefined, { data }: Flags, t
         cause: error,
       },
     )
+  } finally {
+    await database?.close()
   }
   progress.end()
   // Two lines are not records: the head and the end.
@@ -94,9 +97,10 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
   const progress = commandProgress(terminal)
   const { records, leftOut, isNew } = await leavingNothing(data, async () => {
-    const { store, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
+    const { store, database, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
     try {
-      if (await isAnythingAhead(store)) await removeLeftovers(data, store)
+      if (database !== undefined) await database.exclusively(() => removeAhead(database))
+      else if (await isAnythingAhead(store)) await removeLeftovers(data, store)
       return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
     } finally {
       await store.close()

@@ -3,7 +3,7 @@
 import { listApiKeys } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import { endGrant, listGrants } from '../features/authorization/grants.ts'
-import { openExistingDataFolder } from '../maintenance/data-folder.ts'
+import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -12,12 +12,8 @@ import type { Terminal } from './terminal.ts'
  * Prints all grants that have not expired, as a table: for whom, which client, and what it may reach. Tokens are not
  * in it, as the store holds none: a refresh token is computed from its grant and from how often it was replaced.
  */
-export async function listGrantsCommand(
-  { data }: { readonly data: string },
-  now: Date,
-  { stdout, stderr }: Terminal,
-): Promise<void> {
-  const { store } = await openExistingDataFolder(data, stderr)
+export async function listGrantsCommand(place: Place, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+  const { store } = await openExistingDataFolder(place, stderr)
   const live = new Set(
     (await listApiKeys(store)).flatMap(({ keyId, revokedAt }) => (revokedAt === null ? [keyId] : [])),
   )
@@ -42,14 +38,14 @@ export async function listGrantsCommand(
  * refresh token at its next use. The user may allow the same client again. Throws CommandError for an unknown id. */
 export async function revokeGrantCommand(
   grantId: string,
-  { data }: { readonly data: string },
+  place: Place,
   now: Date,
   { stdout, stderr }: Terminal,
 ): Promise<void> {
-  const { store } = await openExistingDataFolder(data, stderr)
+  const { store } = await openExistingDataFolder(place, stderr)
   const found = await endGrant(store, grantId, Math.floor(now.getTime() / 1000))
   await store.close()
   if (!found) throw new CommandError(`there is no grant ${JSON.stringify(grantId)}: see \`postern grants list\``)
-  await auditCommand(data, 'grant.ended', { grantId, reason: 'revoked by operator' })
+  await auditCommand(place.data, 'grant.ended', { grantId, reason: 'revoked by operator' })
   stdout(`${grantId} is revoked, and every token of it\n`)
 }

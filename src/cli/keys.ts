@@ -11,6 +11,7 @@ import {
   type NamedFolder,
   openExistingDataFolder,
   openNamedDataFolder,
+  type Place,
 } from '../maintenance/data-folder.ts'
 import { ApiKey } from '../model/registry.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
@@ -57,8 +58,8 @@ export async function createKey(flags: CreateFlags, terminal: Terminal): Promise
 }
 
 /** Prints all keys, revoked ones included, as a table. */
-export async function listKeys({ data }: { readonly data: string }, { stdout, stderr }: Terminal): Promise<void> {
-  const { store } = await openExistingDataFolder(data, stderr)
+export async function listKeys(place: Place, { stdout, stderr }: Terminal): Promise<void> {
+  const { store } = await openExistingDataFolder(place, stderr)
   const keys = await listApiKeys(store)
   await store.close()
   const rows = keys.map(({ keyId, userId, name, operator, createdAt, revokedAt }) => [
@@ -76,21 +77,17 @@ export async function listKeys({ data }: { readonly data: string }, { stdout, st
  * Revokes a key and with it every token minted from it. What clients were allowed by its sessions is over from then on;
  * those grants are removed and audited after it. Throws CommandError for an unknown id.
  */
-export async function revokeKey(
-  keyId: string,
-  { data }: { readonly data: string },
-  { stdout, stderr }: Terminal,
-): Promise<void> {
-  const { store } = await openExistingDataFolder(data, stderr)
+export async function revokeKey(keyId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
+  const { store } = await openExistingDataFolder(place, stderr)
   try {
     const now = new Date()
     if (!(await revokeApiKey(store, keyId, now)))
       throw new CommandError(`there is no key ${JSON.stringify(keyId)}: see \`postern keys list\``)
-    await auditCommand(data, 'key.revoked', { keyId })
+    await auditCommand(place.data, 'key.revoked', { keyId })
     const nowSeconds = Math.floor(now.getTime() / 1000)
     for (const grant of await listGrants(store, nowSeconds)) {
       if (grant.keyId !== keyId || !(await endGrant(store, grant.grantId, nowSeconds))) continue
-      await auditCommand(data, 'grant.ended', { grantId: grant.grantId, reason: 'its key was revoked' })
+      await auditCommand(place.data, 'grant.ended', { grantId: grant.grantId, reason: 'its key was revoked' })
     }
   } finally {
     await store.close()

@@ -20,8 +20,9 @@ import { createProgress } from './progress.ts'
 export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
 
 /** A loader for an open data folder. Many connections are spooled to a file in that folder. */
-export function fixtureLoader({ store, secrets, path }: DataFolder, config: ServeConfig, log: Log): LoadFixtures {
-  return async (sources) => {
+export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log): LoadFixtures {
+  const { store, database, secrets, path } = folder
+  const load: LoadFixtures = async (sources) => {
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
     const progress = createProgress(log, process.stderr)
@@ -48,6 +49,8 @@ export function fixtureLoader({ store, secrets, path }: DataFolder, config: Serv
     if (isLarge) setTimeout(giveBack, giveBackAfterMs).unref()
     return fixtures
   }
+  // Of replicas that start together, one loads, and the others find that it is done.
+  return database === undefined ? load : (sources) => database.exclusively(() => load(sources))
 }
 
 /** The runtime keeps some hundred megabytes of garbage after so many connections. Collect it explicitly. */

@@ -8,7 +8,7 @@
 import { createExpiringRecords } from '../auth/expiring-records.ts'
 import { CommandError } from '../errors.ts'
 import { createLoginLink } from '../features/sign-in/login-link.ts'
-import { openExistingDataFolder } from '../maintenance/data-folder.ts'
+import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { apiKeyKey, baseUrlKey } from '../storage/keys.ts'
 import { readApiKey } from '../storage/registry-records.ts'
@@ -16,13 +16,9 @@ import { auditCommand } from './audit.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Prints the link. Throws CommandError for an unknown or revoked key, and for a folder that no server ever used. */
-export async function loginLink(
-  keyId: string,
-  { data }: { readonly data: string },
-  now: Date,
-  { stdout, stderr }: Terminal,
-): Promise<void> {
-  const { store, secrets } = await openExistingDataFolder(data, stderr)
+export async function loginLink(keyId: string, place: Place, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+  const { data } = place
+  const { store, secrets } = await openExistingDataFolder(place, stderr)
   try {
     const stored = await store.get(apiKeyKey(keyId))
     const key = stored === undefined ? undefined : readApiKey(stored)

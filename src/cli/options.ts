@@ -6,6 +6,29 @@ import { type Command, Option } from 'commander'
 export const dataOption = (words = 'data folder; created if missing') =>
   new Option('--data <dir>', words).env('POSTERN_DATA').default('./postern-data')
 
+/** Names a store in a database. Without `--store` the store is in the data folder. */
+const storeOptions = () => [
+  new Option(
+    '--store <url>',
+    'store in PostgreSQL: postgres://user@host:5432/database (default: in the data folder)',
+  ).env('POSTERN_STORE'),
+  new Option('--store-password-file <file>', 'file with the password of the user of --store').env(
+    'POSTERN_STORE_PASSWORD_FILE',
+  ),
+  new Option('--instance-secret-file <file>', 'file with the secret of the store (default: in the data folder)').env(
+    'POSTERN_INSTANCE_SECRET_FILE',
+  ),
+]
+
+/** Lets each command that takes a data folder take a database in its place; `audit verify` reads no store, `store copy` has two. */
+export function addStoreOptions(command: Command): void {
+  const names = command.options.map(({ long }) => long)
+  if (names.includes('--data') && !names.includes('--hash') && !names.includes('--from')) {
+    for (const option of storeOptions()) command.addOption(option)
+  }
+  for (const child of command.commands) addStoreOptions(child)
+}
+
 /** True if the operator gave `--data`. Commands create a missing folder only then (`openNamedDataFolder`). */
 export const isNamed = (command: Command) => ({ isNamed: command.getOptionValueSource('data') !== 'default' })
 export const makingOption = () => dataOption('data folder; created if named here and missing')

@@ -11,8 +11,8 @@ import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
 import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
-import { collect, dataOption, isNamed, makingOption } from './options.ts'
-import { withServeOptions } from './serve-options.ts'
+import { addStoreOptions, collect, dataOption, isNamed, makingOption } from './options.ts'
+import { withReplicaOptions, withServeOptions } from './serve-options.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What a command has of its process. Tests pass their own. */
@@ -46,9 +46,11 @@ export function createProgram(context: Context): Command {
   addTokenCommands(postern, context)
   addAuditCommand(postern, context)
   addDataCommands(postern, context)
+  addStoreCommands(postern, context)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
-  // Last: it visits each command that was added.
+  // Last: they visit each command that was added.
+  addStoreOptions(postern)
   pointToHelp(postern, 'postern')
   return postern
 }
@@ -74,13 +76,14 @@ function group(postern: Command, name: string): Command {
 
 /** `serve` and `dev`, the two that stay: they resolve with an exit code once a signal has stopped them. */
 function addServeCommands(postern: Command, { terminal, exit }: Context): void {
-  withServeOptions(postern.command('serve').description('serve the platform from a data folder'))
+  const serve = postern.command('serve').description('serve the platform from a data folder, or from a database')
+  withReplicaOptions(withServeOptions(serve))
     .addOption(dataOption())
     .addHelpText('after', serveHelp)
     .action(async (flags: ServeFlags & { data: string }) => {
       const config = readServeConfig(flags, process.env)
-      const { serve } = await import('./serve.ts')
-      exit(await serve(config, flags.data, terminal))
+      const { serve: run } = await import('./serve.ts')
+      exit(await run(config, flags.data, terminal))
     })
 
   withServeOptions(
@@ -210,6 +213,15 @@ function addAuditCommand(postern: Command, { terminal }: Context): void {
     .action(async (files: string[], flags) => (await import('./audit.ts')).verifyAudit(files, flags, terminal))
 }
 
+/** A file of ours would be no backup of a database: its own tools know what is in it. */
+function refuseStore({ store }: { readonly store?: string }): void {
+  if (store === undefined) return
+  throw new CommandError(
+    'a database is backed up with its own tools (pg_dump, or what your provider has): keep the instance secret with it, ' +
+      'or copy everything to a data folder with `postern store copy`',
+  )
+}
+
 /**
  * `backup`, `restore`, `export`, `import` and `verify`. A backup is the whole folder, secrets included; an export is
  * the records alone, for another version or another system.
@@ -221,6 +233,7 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
     .description('write the whole data folder to one file, whether or not the server runs')
     .addOption(dataOption('data folder'))
     .action(async (file: string, flags) => {
+      refuseStore(flags)
       // A backup is checked as a whole before it is handed out, so stdout gets it from a private temporary file.
       if (file === '-') await (await import('./streamed-files.ts')).backUpToStdout(flags, terminal)
       else await (await import('./backup.ts')).backUpCommand(file, flags, terminal)
@@ -236,6 +249,7 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
         .makeOptionMandatory(),
     )
     .action(async (file: string, flags) => {
+      refuseStore(flags)
       const { restoreCommand } = await import('./backup.ts')
       const { withInputFile } = await import('./streamed-files.ts')
       await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
@@ -265,6 +279,30 @@ function addDataCommands(postern: Command, { terminal }: Context): void {
     .option('--remove-leftovers', 'delete connections whose namespace was removed with its fixture')
     .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./verify.ts')).verify(flags, terminal))
+}
+
+/** `store`: moving from one machine to several, and back, and what a database does for us. */
+function addStoreCommands(postern: Command, { terminal }: Context): void {
+  const store = group(postern, 'store').description('show, upgrade and copy the store itself')
+  store
+    .command('status')
+    .description('print where the store is, whether it is replicated, and which replicas use it')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./store.ts')).storeStatus(flags, terminal))
+  store
+    .command('migrate')
+    .description('make or upgrade the schema of a database, as the next start would')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./store.ts')).migrateStore(flags, terminal))
+  store
+    .command('copy')
+    .description('copy a store with everything in it; the source may be in use')
+    .requiredOption('--from <store>', 'data folder, or postgres://user@host:5432/database')
+    .requiredOption('--to <store>', 'the same, which must be new or empty')
+    .addOption(dataOption('folder of the audit log, if neither is a data folder'))
+    .option('--instance-secret-file <file>', 'secret of the store, if it comes from a database')
+    .addHelpText('after', copyHelp)
+    .action(async (flags) => (await import('./store.ts')).copyStore(flags, terminal))
 }
 
 /** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */
@@ -361,6 +399,12 @@ const auditHelp = `
 Examples:
   postern audit verify audit.jsonl.2 audit.jsonl.1 audit.jsonl
   zcat -f audit.jsonl.2.gz audit.jsonl.1 audit.jsonl | postern audit verify -`
+
+const copyHelp = `
+The last line has the number of records and a hash of all of them: the same for a copy of the copy.
+
+Example:
+  postern store copy --from ./postern-data --to postgres://postern@db.example.com:5432/postern`
 
 const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no

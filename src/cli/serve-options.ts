@@ -9,6 +9,7 @@ import {
   mintsPerSecondDefault,
   namespaceBytesDefault,
   namespaceConnectionsDefault,
+  storePoolDefault,
   upstreamTimeoutDefaultSeconds,
   writesPerSecondDefault,
 } from '../limits.ts'
@@ -19,6 +20,20 @@ export function withServeOptions(command: Command): Command {
   for (const option of [...listening(), ...bounds(), ...upstreams(), ...signIn()]) command.addOption(option)
   return command
 }
+
+/** Adds the flags of a replica that shares a database with others. `dev` has none: its store is temporary. */
+export function withReplicaOptions(command: Command): Command {
+  for (const option of replica()) command.addOption(option)
+  return command
+}
+
+/** How a replica uses the database that `--store` names. */
+const replica = () => [
+  setting('--store-pool <number>', 'connections to the database at most').default(String(storePoolDefault)),
+  setting('--store-sync <when>', 'required: refuse writes while the database has no synchronous standby'),
+  // Its default is known once the port is bound.
+  setting('--replica <name>', 'name of this replica in logs and in the audit log (default: HOSTNAME:PORT)'),
+]
 
 /** Where clients reach this server, what it serves, and whose word it takes for a client's address. */
 const listening = () => [

@@ -1,6 +1,6 @@
 /** `postern serve`: opens the data folder, loads fixtures, listens, and shuts down gracefully. */
 
-import { networkInterfaces } from 'node:os'
+import { hostname, networkInterfaces } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { CommandError } from '../errors.ts'
@@ -12,8 +12,15 @@ import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import { createShares } from '../http/shares.ts'
-import { grantSweepIntervalMs, idleTimeoutSeconds, pendingResponseBytesMax, shutdownTimeoutMs } from '../limits.ts'
-import { type DataFolder, lockForServing, openDataFolder } from '../maintenance/data-folder.ts'
+import {
+  clockCheckIntervalMs,
+  clockOffsetWarnMs,
+  grantSweepIntervalMs,
+  idleTimeoutSeconds,
+  pendingResponseBytesMax,
+  shutdownTimeoutMs,
+} from '../limits.ts'
+import { type DataFolder, lockForServing, openBesideDatabase, openDataFolder } from '../maintenance/data-folder.ts'
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
@@ -63,23 +70,24 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   using cleanup = new DisposableStack()
   // First: two servers on one folder would each believe that they alone load fixtures and write the audit log.
   cleanup.use(lockForServing(dataPath))
-  const folder = await openDataFolder(dataPath, (from, to, upgrade) => {
-    if (upgrade()) log.info('the store was upgraded', { from, to })
-  })
-  const { store, secrets } = folder
   const server = listen(config)
   cleanup.defer(() => void server.stop(true))
+  const port = server.port ?? 0
+  const replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
+  const folder = await openFolder(config, dataPath, replica, terminal, log)
+  const { store, database, secrets } = folder
   const load = fixtureLoader(folder, config, log)
-  // Remove what an interrupted load left. No other load is running: we hold the lock.
-  await removeAhead(store)
+  // Remove what an interrupted load left. No other load is running: we hold the lock, of the folder or of the database.
+  await (database === undefined ? removeAhead(store) : database.exclusively(() => removeAhead(store)))
   if (config.fixtures.length > 0) await load(fixtures.map(sourceFile))
   await checkSampleKeys(folder, config, log)
 
-  const url = config.baseUrl ?? urlOf(config.host, server.port ?? 0)
+  const url = config.baseUrl ?? urlOf(config.host, port)
   const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
   const guard = createGuard({ host: config.host, baseUrl: url, corsOrigins: config.corsOrigins, localAddresses })
   const audit = openAuditLog(dataPath, {
     now: () => new Date(),
+    ...(replica !== undefined && { replica }),
     onFailure: (error) => log.error('the audit log cannot be written', { error: String(error) }),
   })
   cleanup.defer(() => audit.close())
@@ -95,8 +103,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     return () => server.timeout(arrived, idleTimeoutSeconds)
   }
   // A connection must not point back to this server: calls would recurse.
-  const isSelf = (address: string, port: number, target: URL) =>
-    (port === server.port && isThisMachine(address, config.host, localAddresses)) || isBelow(target, url)
+  const isSelf = (address: string, at: number, target: URL) =>
+    (at === port && isThisMachine(address, config.host, localAddresses)) ||
+    isBelow(target, url) ||
+    (database?.otherAddresses().has(`${address} ${at}`) ?? false)
   const app = createApp({
     upstream: createUpstream(createAddresses({ ...config.upstream, isSelf: isSelf }), {
       open: await chooseUpstreamClient(config, log),
@@ -129,10 +139,15 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     log,
     ...(metrics && { observer: metrics.observer }),
   })
+  if (database !== undefined && replica !== undefined) {
+    const addresses = isWildcard(config.host) ? localAddresses.filter((address) => !isLoopback(address)) : [config.host]
+    await database.join({ name: replica, baseUrl: url, addresses: addresses.map((one) => `${one} ${port}`) })
+    cleanup.defer(repeatClockCheck(store, log))
+  }
   // Last, so that a failed start has not created a key that was never shown.
   const operatorKey = await firstStart(folder, config.operatorKey, log)
   await recordBaseUrl(store, url, log)
-  if (config.baseUrl === undefined && wildcards.has(config.host)) {
+  if (config.baseUrl === undefined && isWildcard(config.host)) {
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
   cleanup.defer(repeatSweeps(store, log))
@@ -174,6 +189,24 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       held.dispose()
     },
   }
+}
+
+/** Opens the store of the folder, or of the database. Throws CommandError. */
+function openFolder(
+  { database }: ServeConfig,
+  path: string,
+  replica: string | undefined,
+  { stderr }: Terminal,
+  log: Log,
+): Promise<DataFolder> {
+  if (database === undefined) {
+    return openDataFolder(path, (from, to, upgrade) => {
+      if (upgrade()) log.info('the store was upgraded', { from, to })
+    })
+  }
+  const { place, pool, isStandbyRequired } = database
+  const label = `postern ${replica}`
+  return openBesideDatabase(path, place, { mayMake: true, pool, isStandbyRequired, label, log, tell: stderr })
 }
 
 /** What the metrics listener shows beside what it counts itself. */
@@ -246,7 +279,20 @@ function repeatSweeps(store: Store, log: Log): () => void {
   return () => clearInterval(timer)
 }
 
-const wildcards = new Set(['0.0.0.0', '::'])
+/** Warns every minute while this machine's clock is not the database's. */
+function repeatClockCheck(store: Store, log: Log): () => void {
+  const check = async () => {
+    const { clockOffsetMs } = await store.health()
+    if (Math.abs(clockOffsetMs) < clockOffsetWarnMs) return
+    log.warn("this machine's clock and the database's differ: set them", { seconds: clockOffsetMs / 1000 })
+  }
+  // An outage is logged where it is noticed.
+  const timer = setInterval(() => void check().catch(() => {}), clockCheckIntervalMs).unref()
+  void check().catch(() => {})
+  return () => clearInterval(timer)
+}
+
+const isWildcard = (host: string) => host === '0.0.0.0' || host === '::'
 
 /** Serves until a signal. Resolves with the exit code. */
 export async function serve(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<number> {

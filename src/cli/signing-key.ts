@@ -13,58 +13,59 @@ import {
 } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
 import { keyRetirementSeconds } from '../limits.ts'
-import { openExistingDataFolder } from '../maintenance/data-folder.ts'
+import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-interface Flags {
-  readonly data: string
-}
-
 /** Prints all keys with their state: next, active or retired. */
-export async function listSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
-  stdout(describeKey(await change(data, stderr, () => undefined), seconds(now)))
+export async function listSigningKeys(place: Place, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+  const { records, nowSeconds } = await change(place, now, stderr, () => undefined)
+  stdout(describeKey(records, nowSeconds))
 }
 
 /** Makes the next key active and the active one retired, and creates a new next key. */
-export async function rotateSigningKeys({ data }: Flags, now: Date, { stdout, stderr }: Terminal): Promise<void> {
-  const records = await change(data, stderr, (before) => rotateKeys(before, seconds(now)))
+export async function rotateSigningKeys(place: Place, now: Date, { stdout, stderr }: Terminal): Promise<void> {
+  const { records, nowSeconds } = await change(place, now, stderr, rotateKeys)
   const { active } = keyRing(records)
-  await auditCommand(data, 'signing-key.rotated', { kid: active.kid })
-  stdout(`${active.kid} signs from now on\n\n${describeKey(records, seconds(now))}`)
+  await auditCommand(place.data, 'signing-key.rotated', { kid: active.kid })
+  stdout(`${active.kid} signs from now on\n\n${describeKey(records, nowSeconds)}`)
 }
 
 /** Removes a key at once: every token that it signed is refused. Throws CommandError for an unknown id. */
 export async function revokeSigningKey(
   kid: string,
-  { data }: Flags,
+  place: Place,
   now: Date,
   { stdout, stderr }: Terminal,
 ): Promise<void> {
-  const records = await change(data, stderr, (before) => {
-    const after = removeKey(before, kid, seconds(now))
+  const { records, nowSeconds } = await change(place, now, stderr, (before, at) => {
+    const after = removeKey(before, kid, at)
     if (after === undefined)
       throw new CommandError(`there is no signing key ${JSON.stringify(kid)}: see \`postern signing-key list\``)
     return after
   })
-  await auditCommand(data, 'signing-key.revoked', { kid })
-  stdout(`${kid} is revoked, and every token it signed\n\n${describeKey(records, seconds(now))}`)
+  await auditCommand(place.data, 'signing-key.revoked', { kid })
+  stdout(`${kid} is revoked, and every token it signed\n\n${describeKey(records, nowSeconds)}`)
 }
 
 /**
- * Changes the keys as `how` returns them; undefined leaves them alone. Resolves with the keys after that. `how` may run
- * more than once, if another process changes them too.
+ * Changes the keys as `how` returns them; undefined leaves them alone. Resolves with the keys after that, and with the
+ * time, in Unix seconds: a database's, so that all machines agree on when a key may be replaced. `how` may run more than
+ * once, if another process changes them too.
  */
 async function change(
-  data: string,
+  place: Place,
+  now: Date,
   stderr: Terminal['stderr'],
-  how: (records: readonly SigningKeyRecord[]) => SigningKeyRecord[] | undefined,
-): Promise<readonly SigningKeyRecord[]> {
-  const { store, secrets } = await openExistingDataFolder(data, stderr)
+  how: (records: readonly SigningKeyRecord[], nowSeconds: number) => SigningKeyRecord[] | undefined,
+): Promise<{ readonly records: readonly SigningKeyRecord[]; readonly nowSeconds: number }> {
+  const { store, database, secrets } = await openExistingDataFolder(place, stderr)
   try {
-    const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? []))
-    return records ?? []
+    const { clockOffsetMs = 0 } = (await database?.health()) ?? {}
+    const nowSeconds = Math.floor((now.getTime() + clockOffsetMs) / 1000)
+    const records = await changeSigningKeys(store, secrets.sealingKey, (before) => how(before ?? [], nowSeconds))
+    return { records: records ?? [], nowSeconds }
   } finally {
     await store.close()
   }
@@ -84,8 +85,4 @@ function describeKey(records: readonly SigningKeyRecord[], nowSeconds: number): 
         : 'over',
   ])
   return table([['KID', 'STATE', 'SINCE', ''], ...rows])
-}
-
-function seconds(now: Date): number {
-  return Math.floor(now.getTime() / 1000)
 }

@@ -13,7 +13,7 @@ import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-tok
 import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
 import { CommandError, constraintOf } from '../errors.ts'
 import { rpcDepthMax } from '../limits.ts'
-import { openExistingDataFolder } from '../maintenance/data-folder.ts'
+import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { operationKinds, resourceTypes } from '../model/constraint.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
@@ -27,9 +27,8 @@ import { baseUrlKey } from '../storage/keys.ts'
 import { readToken } from './given-token.ts'
 import type { Terminal } from './terminal.ts'
 
-/** All but `data` describe the request. */
-export interface ExplainFlags {
-  readonly data: string
+/** All but the place describe the request. */
+export interface ExplainFlags extends Place {
   readonly namespace?: string
   readonly resource?: string
   readonly operation?: string
@@ -61,7 +60,7 @@ export async function explainToken(
       )
     return read.block
   })
-  const known = await lookUp(claims, flags.data, stderr)
+  const known = await lookUp(claims, flags, stderr)
   const lines = [
     ...tokenLines(claims, signatureLines(claims, token, flags.data, known), now),
     ...blocks.flatMap(blockLines),
@@ -124,11 +123,11 @@ interface Known {
  */
 async function lookUp(
   { jti, par = [], key }: ServiceTokenClaims,
-  data: string,
+  place: Place,
   stderr: Terminal['stderr'],
 ): Promise<Known | undefined> {
-  if (!existsSync(join(data, 'store'))) return undefined
-  const { store, secrets } = await openExistingDataFolder(data, stderr)
+  if (place.store === undefined && !existsSync(join(place.data, 'store'))) return undefined
+  const { store, secrets } = await openExistingDataFolder(place, stderr)
   try {
     const registry = await createRegistry(store).current()
     const revoked: string[] = []

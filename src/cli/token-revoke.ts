@@ -7,7 +7,7 @@ import { revokeToken } from '../auth/revocation.ts'
 import { unverifiedClaims, verifyToken } from '../auth/service-token.ts'
 import { readKeyRing } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
-import { openExistingDataFolder } from '../maintenance/data-folder.ts'
+import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { tokenIdShape } from '../model/token.ts'
 import { auditCommand } from './audit.ts'
 import { readToken } from './given-token.ts'
@@ -19,7 +19,7 @@ import type { Terminal } from './terminal.ts'
  */
 export async function revokeTokenCommand(
   named: string,
-  { data }: { readonly data: string },
+  place: Place,
   now: Date,
   { stdout, stderr }: Terminal,
 ): Promise<void> {
@@ -28,7 +28,8 @@ export async function revokeTokenCommand(
   if (claims === undefined && !tokenIdShape.test(token)) {
     throw new CommandError('this is neither a service token of postern nor a token id (tok_…)', 2)
   }
-  const { store, secrets } = await openExistingDataFolder(data, stderr)
+  const { data } = place
+  const { store, secrets } = await openExistingDataFolder(place, stderr)
   try {
     if (claims !== undefined) {
       const keys = await readKeyRing(store, secrets.sealingKey)

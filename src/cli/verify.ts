@@ -5,21 +5,22 @@ import { openSecrets } from '../auth/secrets.ts'
 import { isCompiled } from '../compiled.ts'
 import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
-import { openExistingDataFolder, requireDataFolder, upgradeStore } from '../maintenance/data-folder.ts'
-import { type Findings, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
+import { openExistingDataFolder, type Place, requireDataFolder, upgradeStore } from '../maintenance/data-folder.ts'
+import { type Findings, type ReplaceIndex, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { removeLeftovers as removeLeftoversOf } from '../storage/leftovers.ts'
 import { checkFile } from '../storage/lmdb/file-check.ts'
+import { replaceIndex, type Scan, scanStore } from '../storage/lmdb/scan.ts'
+import { replaceIndexIn, scanDatabase } from '../storage/postgres/scan.ts'
 import { auditCommand } from './audit.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
- * `data`: path of the data folder. `repair`: rebuild the index. `removeLeftovers`: delete connections without a
+ * `repair`: rebuild the index. `removeLeftovers`: delete connections without a
  * namespace.
  */
-interface Flags {
-  readonly data: string
+interface Flags extends Place {
   readonly repair?: boolean
   readonly removeLeftovers?: boolean
 }
@@ -29,6 +30,8 @@ interface Flags {
  * structure crashes the process. Throws CommandError with the problems.
  */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
+  // A database checks its own structure.
+  if (flags.store !== undefined) return verifyDatabase(flags, terminal)
   if (process.env[verifyChildVariable] !== undefined) return verifyHere(flags, terminal)
   const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data]
@@ -61,7 +64,8 @@ const verifyChildVariable = 'POSTERN_VERIFY_HERE'
  * The check itself, in the child. Without `--repair` and `--remove-leftovers` it only reads, so it may run beside a
  * server.
  */
-async function verifyHere({ data, repair = false, removeLeftovers = false }: Flags, terminal: Terminal): Promise<void> {
+async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
+  const { data } = flags
   // The store creates a lock file, which must be private.
   process.umask(0o077)
   const folder = join(data, 'store')
@@ -72,13 +76,46 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
     throw new CommandError((error as Error).message, 1, { cause: error })
   }
   await upgradeStore(data, terminal.stderr)
+  const { sealingKey } = openSecrets(join(data, 'instance-secret'))
+  await verifyRecords(flags, terminal, sealingKey, {
+    scan: (visitor) => scanStore(folder, visitor),
+    replaceIndex: (entries, more) => replaceIndex(folder, entries, more),
+  })
+}
+
+async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
+  const { database, secrets } = await openExistingDataFolder(flags, terminal.stderr)
+  if (database === undefined) return
+  try {
+    await verifyRecords(flags, terminal, secrets.sealingKey, {
+      scan: (visitor) => scanDatabase(database, visitor),
+      replaceIndex: (entries, more) => replaceIndexIn(database, entries, more),
+    })
+  } finally {
+    await database.close()
+  }
+}
+
+/** What is checked, and how its index is replaced. */
+interface Checked {
+  readonly scan: Scan
+  readonly replaceIndex: ReplaceIndex
+}
+
+/** The check of all records, whatever store they are in. */
+async function verifyRecords(
+  flags: Flags,
+  terminal: Terminal,
+  sealingKey: Buffer,
+  { scan, replaceIndex: replace }: Checked,
+): Promise<void> {
+  const { data, repair = false, removeLeftovers = false } = flags
   const progress = commandProgress(terminal)
-  const { sealingKey } = openSecrets(data)
-  const findings = await verifyStore(folder, { sealingKey, onProgress: progress.step })
+  const findings = await verifyStore(scan, { sealingKey, onProgress: progress.step })
   progress.end()
   const { problems, indexProblems, leftovers, lost } = findings
   if (indexProblems.length > 0 && repair) {
-    await rebuildIndex(folder, findings)
+    await rebuildIndex(scan, replace, findings)
     await auditCommand(data, 'index.rebuilt', { connections: findings.connections })
     terminal.stdout(`the index of ${findings.connections} connections was rebuilt\n`)
   }
@@ -94,7 +131,7 @@ async function verifyHere({ data, repair = false, removeLeftovers = false }: Fla
   if (indexProblems.length === 0) {
     terminal.stdout(`${findings.records} records and ${findings.indexEntries} index entries, all correct\n`)
   }
-  if (removeLeftovers) await remove(data, [...leftovers.keys(), ...lost.keys()], terminal)
+  if (removeLeftovers) await remove(flags, [...leftovers.keys(), ...lost.keys()], terminal)
   else if (leftovers.size > 0) terminal.stderr(leftoverLines(leftovers))
 }
 
@@ -109,13 +146,13 @@ function adviceFor({ problems, lost }: Findings): string {
 }
 
 /** Removes the connections of these namespaces, which do not exist, and audits each removal. */
-async function remove(data: string, namespaces: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
+async function remove(place: Place, namespaces: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
   if (namespaces.length === 0) stdout('there are no leftovers\n')
-  const { store } = await openExistingDataFolder(data, stderr)
+  const { store } = await openExistingDataFolder(place, stderr)
   try {
     for (const namespace of namespaces) {
       const connections = await removeLeftoversOf(store, namespace)
-      await auditCommand(data, 'leftovers.removed', { namespace, connections })
+      await auditCommand(place.data, 'leftovers.removed', { namespace, connections })
       stdout(`removed ${connectionsOf(namespace, connections)}\n`)
     }
   } finally {

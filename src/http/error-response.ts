@@ -65,7 +65,7 @@ function rpcErrorResponse(error: PlatformError): Response {
 
 function retryHeader({ code, retryAfter }: PlatformError): Record<string, string> {
   if (retryAfter !== undefined) return { 'retry-after': String(retryAfter) }
-  return code === 'rate_limited' ? { 'retry-after': '1' } : {}
+  return ['rate_limited', 'unavailable', 'outcome_unknown'].includes(code) ? { 'retry-after': '1' } : {}
 }
 
 /** The error as a JSON-RPC response to the request with this id. */

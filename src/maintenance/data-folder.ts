@@ -11,13 +11,23 @@ import { changeSigningKeys, newSigningKeys } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
 import type { Upgrading } from '../storage/lmdb/migrations.ts'
 import { openLmdbStore } from '../storage/lmdb/store.ts'
+import type { PostgresStore } from '../storage/postgres/store.ts'
 import { requireOwn, requirePrivate } from '../storage/private-file.ts'
 import { type Store, StoreError } from '../storage/store.ts'
+import {
+  type DatabaseFlags,
+  type DatabasePlace,
+  type OpenDatabaseOptions,
+  openDatabase,
+  readDatabase,
+} from './database.ts'
 
-/** An open data folder. The caller must close `store`. */
+/** An open data folder, with its store or one in a database. The caller must close `store`. */
 export interface DataFolder {
   readonly path: string
   readonly store: Store
+  /** The store, if it is in a database. */
+  readonly database?: PostgresStore
   readonly secrets: Secrets
   /** True if this call created the store. */
   readonly isNew: boolean
@@ -68,10 +78,54 @@ function requireSecret(path: string): void {
   }
 }
 
-/** For a command: opens an existing data folder. Throws CommandError if there is none. */
-export async function openExistingDataFolder(path: string, stderr: Tell): Promise<DataFolder> {
-  requireDataFolder(path)
-  return openDataFolder(path, upgradeUnlessServed(path, stderr))
+/** The store of a command: in the data folder, or in the database that its flags name. */
+export interface Place extends DatabaseFlags {
+  readonly data: string
+}
+
+/** For a command: opens an existing store. Throws CommandError if there is none. */
+export async function openExistingDataFolder(place: Place, tell: Tell): Promise<DataFolder> {
+  const { data } = place
+  const database = databaseOf(place)
+  if (database !== undefined) return openBesideDatabase(data, database, { mayMake: false, label: commandLabel, tell })
+  requireDataFolder(data)
+  return openDataFolder(data, upgradeUnlessServed(data, tell))
+}
+
+/** What the database's own lists call a command. */
+const commandLabel = 'postern command'
+
+/** The database that the flags name. Throws CommandError 2 for flags that are wrong. */
+export function databaseOf(place: Place): DatabasePlace | undefined {
+  if (place.store === undefined) return undefined
+  const database = readDatabase(place.store, place, place.data)
+  if ('problem' in database) throw new CommandError(`${database.flag} ${database.problem}`, 2)
+  return database
+}
+
+/**
+ * Opens a store in a database. The folder has the audit log, and no store: one that is there would be forgotten, with
+ * all that is in it.
+ */
+export async function openBesideDatabase(
+  path: string,
+  place: DatabasePlace,
+  options: OpenDatabaseOptions,
+): Promise<DataFolder & { readonly database: PostgresStore }> {
+  if (hasStore(path)) {
+    throw new CommandError(
+      `${path} has a store of its own: copy it with \`postern store copy --from ${path} --to URL\`, or name another --data`,
+    )
+  }
+  makeFolder(path)
+  const { store, secrets, isNew } = await openDatabase(place, options)
+  try {
+    await ensureSigningKeys(store, secrets)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return { path, store, database: store, secrets, isNew }
 }
 
 /** Writes a message for the operator. */
@@ -98,13 +152,14 @@ export async function upgradeStore(path: string, stderr: Tell): Promise<void> {
  * default path, in whatever directory the command was run, belongs to no server, and a key created in it would be
  * useless.
  */
-export function openNamedDataFolder({ data, isNamed }: NamedFolder, stderr: Tell): Promise<DataFolder> {
-  return isNamed ? openDataFolder(data, upgradeUnlessServed(data, stderr)) : openExistingDataFolder(data, stderr)
+export function openNamedDataFolder(place: NamedFolder, stderr: Tell): Promise<DataFolder> {
+  const { data, isNamed, store } = place
+  if (!isNamed || store !== undefined) return openExistingDataFolder(place, stderr)
+  return openDataFolder(data, upgradeUnlessServed(data, stderr))
 }
 
 /** A data folder as given to a command. */
-export interface NamedFolder {
-  readonly data: string
+export interface NamedFolder extends Place {
   /** True if the path was given by a flag or the environment, false for the default. */
   readonly isNamed: boolean
 }
@@ -123,7 +178,7 @@ export async function openDataFolder(path: string, upgrading?: Upgrading): Promi
   // Asked first: the next lines create what is missing.
   const isNew = !hasStore(path)
   requireSecret(path)
-  const secrets = openSecrets(path)
+  const secrets = openSecrets(join(path, 'instance-secret'))
   const store = openStore(join(path, 'store'), upgrading)
   try {
     await ensureSigningKeys(store, secrets)

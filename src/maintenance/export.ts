@@ -4,15 +4,15 @@ import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import { parseKey } from '../storage/keys.ts'
-import { scanStore } from '../storage/lmdb/scan.ts'
+import type { Scan } from '../storage/lmdb/scan.ts'
 import { type Entry, StoreError } from '../storage/store.ts'
 
 /**
- * Passes each line (without a newline) to `give`. `folder` is the store's folder; a server may have it open. Resolves
+ * Passes each line (without a newline) to `give`. Resolves
  * with the namespaces that have connections but do not exist; an import requires them. Throws StoreError `damaged` at
  * the first damaged record.
  */
-export async function exportLines(folder: string, secret: string, give: (line: string) => void): Promise<string[]> {
+export async function exportLines(scan: Scan, secret: string, give: (line: string) => void): Promise<string[]> {
   // Control characters occur only inside JSON strings, where their escapes are valid JSON.
   const write = (line: string) => give(escapeControlCharacters(line))
   write(JSON.stringify({ postern: 'export', version: 1, secret }))
@@ -79,7 +79,7 @@ export async function exportLines(folder: string, secret: string, give: (line: s
         return undefined
     }
   }
-  await scanStore(folder, {
+  await scan({
     entry(entry) {
       const line = lineOf(entry)
       if (line === undefined) return

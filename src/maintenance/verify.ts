@@ -13,7 +13,7 @@ import { problemText, type Validator, validatorOf } from '../schema/check.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKind, latin1Key, type ParsedKey, parseKey, recordName } from '../storage/keys.ts'
-import { replaceIndex, scanStore } from '../storage/lmdb/scan.ts'
+import type { Scan } from '../storage/lmdb/scan.ts'
 import type { Entry, Key } from '../storage/store.ts'
 import { createUsageCounter } from '../storage/usage.ts'
 
@@ -46,13 +46,13 @@ export interface VerifyOptions {
 }
 
 /**
- * Checks the store in `folder`, in one snapshot; a server may have it open. Throws StoreError if it cannot be opened.
+ * Checks a store, in one snapshot; servers may use it meanwhile. Throws StoreError if it cannot be opened.
  */
-export async function verifyStore(folder: string, { sealingKey, onProgress }: VerifyOptions): Promise<Findings> {
+export async function verifyStore(scan: Scan, { sealingKey, onProgress }: VerifyOptions): Promise<Findings> {
   const records = new RecordCheck(sealingKey)
   const actual = new KeySum()
   const indexProblems: string[] = []
-  await scanStore(folder, {
+  await scan({
     entry(entry) {
       const parsed = parseKey(entry.key)
       if (parsed?.kind === 'indexEntry') {
@@ -71,7 +71,7 @@ export async function verifyStore(folder: string, { sealingKey, onProgress }: Ve
   })
   const problems = records.end()
   if (indexProblems.length === 0 && !records.expectedIndex.equals(actual)) {
-    indexProblems.push(...(await indexDifferences(folder)))
+    indexProblems.push(...(await indexDifferences(scan)))
   }
   const usages = records.usages.entries()
   // If a record is unreadable its size is unknown, and the count would be wrong for that reason only.
@@ -88,19 +88,26 @@ export async function verifyStore(folder: string, { sealingKey, onProgress }: Ve
   }
 }
 
+/** Replaces all index entries by these, which are in key order, and writes `more` with them. */
+export type ReplaceIndex = (entries: readonly Entry[], more: readonly Entry[]) => Promise<void>
+
 /**
  * Rewrites the whole index and all usages from the records, in one transaction, and gives every namespace a new
  * version, so that no cache survives. A commit of another process between the scan and this transaction is missing from
  * the new index.
  */
-export async function rebuildIndex(folder: string, { namespaces, usages }: Findings): Promise<void> {
+export async function rebuildIndex(
+  scan: Scan,
+  replaceIndex: ReplaceIndex,
+  { namespaces, usages }: Findings,
+): Promise<void> {
   const entries: Entry[] = []
-  await scanStore(folder, {
+  await scan({
     entry: (entry) => void entries.push(...indexEntriesOf(entry)),
     damaged() {},
   })
   entries.sort((a, b) => Buffer.compare(a.key, b.key))
-  await replaceIndex(folder, entries, [...namespaces.map(newConnectionsVersion), ...usages])
+  await replaceIndex(entries, [...namespaces.map(newConnectionsVersion), ...usages])
 }
 
 const roleShape = validatorOf(Role)
@@ -282,11 +289,11 @@ class KeySum {
  * Names the missing index entries and those without a connection. Runs only if the sums differ, because it keeps keys
  * in memory.
  */
-async function indexDifferences(folder: string): Promise<string[]> {
+async function indexDifferences(scan: Scan): Promise<string[]> {
   const missing = new Set<string>()
   const extra: string[] = []
   // Connections (`c`) come before index entries (`x`), so one pass is enough.
-  await scanStore(folder, {
+  await scan({
     entry(entry) {
       const key = latin1Key(entry.key)
       if (entry.key[0] !== indexKind[0]) for (const { key } of indexEntriesOf(entry)) missing.add(latin1Key(key))

@@ -36,6 +36,8 @@ export interface AuditLog extends Audit {
 
 interface AuditLogOptions {
   readonly now: () => Date
+  /** Added to each line, if the store is shared with others that have logs of their own. */
+  readonly replica?: string
   /** Called if lines of `recordBestEffort`, or a reopening, failed. */
   readonly onFailure: (error: unknown) => void
 }
@@ -50,7 +52,7 @@ interface Pending {
 const secondMs = 1000
 
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
-export function openAuditLog(folder: string, { now, onFailure }: AuditLogOptions): AuditLog {
+export function openAuditLog(folder: string, { now, replica, onFailure }: AuditLogOptions): AuditLog {
   const lock = openAuditLock(join(folder, 'audit.lock'))
   const file = new AuditFile(join(folder, 'audit.jsonl'), lock)
   let pending: Pending[] = []
@@ -63,7 +65,16 @@ export function openAuditLog(folder: string, { now, onFailure }: AuditLogOptions
     pending = []
     if (batch.length === 0) return
     try {
-      lock.hold(() => file.append(batch.map(({ event, fields }) => ({ time: now().toISOString(), event, ...fields }))))
+      lock.hold(() =>
+        file.append(
+          batch.map(({ event, fields }) => ({
+            time: now().toISOString(),
+            event,
+            ...fields,
+            ...(replica && { replica }),
+          })),
+        ),
+      )
       for (const { done } of batch) done()
     } catch (error) {
       for (const { failed } of batch) failed(error)

@@ -26,15 +26,15 @@ const writeSecret = (bytes: number) =>
   writeFileSync(secretFile(), Buffer.alloc(bytes, 7).toString('base64url'), { mode: 0o600 })
 
 test('a secret is made once, for its owner alone, and gives the same keys each time', () => {
-  const secrets = openSecrets(folder)
-  expect(openSecrets(folder)).toEqual(secrets)
+  const secrets = openSecrets(join(folder, 'instance-secret'))
+  expect(openSecrets(join(folder, 'instance-secret'))).toEqual(secrets)
   expect(readdirSync(folder)).toEqual(['instance-secret'])
   expect(statSync(secretFile()).mode & 0o777).toBe(0o600)
   expect(Buffer.from(readFileSync(secretFile(), 'utf8').trim(), 'base64url').length).toBe(32)
 })
 
 test('each purpose has a key of its own', () => {
-  const { pseudonym, ...keys } = openSecrets(folder)
+  const { pseudonym, ...keys } = openSecrets(join(folder, 'instance-secret'))
   expect(new Set(Object.values(keys).map((key) => key.toString('hex'))).size).toBe(Object.keys(keys).length)
   for (const key of Object.values(keys)) expect(key.length).toBe(32)
   expect(pseudonym).toMatch(/^postern-[0-9a-f]{12}$/)
@@ -43,21 +43,21 @@ test('each purpose has a key of its own', () => {
 test('a secret of another length is damaged, not used', () => {
   for (const bytes of [0, 31, 33]) {
     writeSecret(bytes)
-    expect(() => openSecrets(folder)).toThrow('is damaged: restore it from a backup')
+    expect(() => openSecrets(join(folder, 'instance-secret'))).toThrow('is damaged: restore it from a backup')
   }
   writeSecret(32)
-  expect(openSecrets(folder).cursorKey.length).toBe(32)
+  expect(openSecrets(join(folder, 'instance-secret')).cursorKey.length).toBe(32)
 })
 
 test('a secret that others may read, or that is a link, is refused before it is read', () => {
   writeSecret(32)
   for (const mode of [0o640, 0o604, 0o610, 0o601]) {
     chmodSync(secretFile(), mode)
-    expect(() => openSecrets(folder)).toThrow('is accessible to other users: run `chmod 600')
+    expect(() => openSecrets(join(folder, 'instance-secret'))).toThrow('is accessible to other users: run `chmod 600')
   }
   rmSync(secretFile())
   symlinkSync('/dev/null', secretFile())
-  expect(() => openSecrets(folder)).toThrow('is a symbolic link')
+  expect(() => openSecrets(join(folder, 'instance-secret'))).toThrow('is a symbolic link')
 })
 
 test('whoever comes second keeps what the first wrote', () => {

@@ -122,6 +122,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       sealingKey,
       headersKey: seed('headers key'),
       sessionKey: seed('session key'),
+      storeCheckKey: seed('store check'),
       signInKey: seed('sign-in key'),
       pseudonym: 'postern-test',
     },

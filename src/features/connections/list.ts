@@ -9,7 +9,7 @@ import { concatenate } from '../../storage/concatenated.ts'
 import { readConnection } from '../../storage/connections.ts'
 import { connectionKey, connectionsOf, connectionsVersionKey, idOfKey, prefixRange } from '../../storage/keys.ts'
 import type { ConcatenatedValues, Key, Store } from '../../storage/store.ts'
-import { readVersion } from '../../storage/versions.ts'
+import { readVersion, versionText } from '../../storage/versions.ts'
 import { createCursors } from './cursor.ts'
 import { successor, type WorkBudget } from './id-stream.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
@@ -72,7 +72,6 @@ export interface Rows {
 
 export function createConnectionLists(store: Store, cursorKey: Buffer): ConnectionLists {
   const cursors = createCursors(cursorKey)
-  const versionOf = (namespace: string) => readVersion(store, connectionsVersionKey(namespace))
 
   function bodyOf({ binding }: PreparedList, { values, resumeFrom }: Rows): Uint8Array<ArrayBuffer> {
     const cursor = resumeFrom === undefined ? 'null' : `"${cursors.seal(binding, resumeFrom)}"`
@@ -112,13 +111,15 @@ export function createConnectionLists(store: Store, cursorKey: Buffer): Connecti
     },
     async readPage(list) {
       const { namespace } = list.scope
-      const version = await versionOf(namespace)
-      const isStillAtVersion = async () => (await versionOf(namespace)) === version
-      // Without narrowing, one read returns a consistent snapshot, even if the version has changed since.
-      const rows = list.isNarrowed
-        ? await readPlannedRows(store, list, isStillAtVersion)
-        : unnarrowedRows(list, await store.concatValues(list))
-      if (await isStillAtVersion()) return compose(list, rows, version)
+      const versionKey = connectionsVersionKey(namespace)
+      if (!list.isNarrowed) {
+        // Rows and version of one snapshot.
+        const values = await store.concatValues(list, versionKey)
+        return compose(list, unnarrowedRows(list, values), versionText(values.beside))
+      }
+      const version = await readVersion(store, versionKey)
+      const { isSettled, ...rows } = await readPlannedRows(store, list, versionKey, version)
+      if (isSettled) return compose(list, rows, version)
       // The rows are correct, but they may not be the rows of this version.
       return { body: bodyOf(list, rows), etag: undefined, version }
     },
@@ -139,15 +140,16 @@ function unnarrowedRows({ prefix }: PreparedList, values: ConcatenatedValues): R
 async function readPlannedRows(
   store: Store,
   { scope, limit, from }: PreparedList,
-  isStillAtVersion: () => Promise<boolean>,
-): Promise<Rows> {
+  versionKey: Key,
+  version: string,
+): Promise<Rows & { readonly isSettled: boolean }> {
   const { namespace } = scope
   const spending: WorkBudget = { examined: 0, turnStarted: performance.now() }
   const plan = planOf(store, scope, spending)
   const rows: Uint8Array[] = []
-  const result = (resumeFrom: string | undefined) => ({ values: concatenate(rows, undefined), resumeFrom })
   /** Whether the version has been unchanged so far, so that the index agrees with the records. */
-  let settled = true
+  let isSettled = true
+  const result = (resumeFrom: string | undefined) => ({ values: concatenate(rows, undefined), resumeFrom, isSettled })
   let position = from
   let pastLast = from
   for (;;) {
@@ -162,11 +164,11 @@ async function readPlannedRows(
         position = step.found ? successor(step.at) : step.at
       }
     }
-    const values = await store.getMany(ids.map((id) => connectionKey(namespace, id)))
+    const [now, ...values] = await store.getMany([versionKey, ...ids.map((id) => connectionKey(namespace, id))])
     // Index and records are read one after the other. If the namespace changed in between, check each record.
-    settled = settled && (await isStillAtVersion())
+    isSettled = isSettled && versionText(now) === version
     for (const [index, value] of values.entries()) {
-      if (value === undefined || (!settled && !inScope(readConnection(value), scope))) continue
+      if (value === undefined || (!isSettled && !inScope(readConnection(value), scope))) continue
       if (rows.length === limit) return result(pastLast)
       rows.push(value)
       pastLast = successor(ids[index] as string)

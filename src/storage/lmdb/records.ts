@@ -92,7 +92,11 @@ export function createRecords(data: Bytes, packed: SegmentReader, kinds: PackedK
 
   return {
     find,
-    findMany: (keys) => (keys.every(isPacked) ? packed.getMany(keys) : keys.map(find)),
+    findMany(keys) {
+      // Those in segments are read together: neighbours are often in the same one.
+      const inSegments = packed.getMany(keys.filter(isPacked)).values()
+      return keys.map((key) => (isPacked(key) ? inSegments.next().value : find(key)))
+    },
     walk,
     concatValues,
     isPacked,

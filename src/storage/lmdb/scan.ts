@@ -3,12 +3,13 @@
  * and for exports.
  */
 
+import { scannedPerRead } from '../../limits.ts'
 import { isOf, namespacesAhead } from '../ahead.ts'
 import { aheadKey, indexKind, prefixRange } from '../keys.ts'
 import type { Entry, Key } from '../store.ts'
-import { appendChecksum, noKey, tryVerifyChecksum } from './checksum.ts'
+import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from './checksum.ts'
 import { openRecords } from './migrations.ts'
-import { openRoot } from './root.ts'
+import { type Bytes, openRoot, type Root } from './root.ts'
 import { encodeSegment, packedKinds, Segment, splitSegments } from './segments.ts'
 
 /** Called for every value, synchronously and inside the snapshot. */
@@ -21,6 +22,9 @@ export interface ScanVisitor {
   /** The value under this key cannot be read. For a segment this is the segment's key, the last of its entries. */
   damaged(key: Key): void
 }
+
+/** Visits a whole store, in one snapshot. */
+export type Scan = (visitor: ScanVisitor) => Promise<void>
 
 /** `folder` is the store's folder. A server may have it open. */
 export async function scanStore(folder: string, { entry, damaged }: ScanVisitor): Promise<void> {
@@ -56,6 +60,59 @@ export async function scanStore(folder: string, { entry, damaged }: ScanVisitor)
     }
   } finally {
     await root.close()
+  }
+}
+
+/** Passes all entries to `take` in key order, a batch at a time and in one snapshot. Throws StoreError `damaged`. */
+export async function readFolder(
+  folder: string,
+  take: (entries: readonly Entry[]) => void | Promise<void>,
+): Promise<void> {
+  const root = openRoot(folder)
+  try {
+    const { data, segments } = openRecords(root)
+    const transaction = root.useReadTransaction()
+    try {
+      let batch: Entry[] = []
+      for (const entry of inKeyOrder(singlesOf(data, transaction), packedOf(segments, transaction))) {
+        batch.push(entry)
+        if (batch.length < scannedPerRead) continue
+        await take(batch)
+        batch = []
+      }
+      if (batch.length > 0) await take(batch)
+    } finally {
+      transaction.done()
+    }
+  } finally {
+    await root.close()
+  }
+}
+
+type ReadTransaction = ReturnType<Root['useReadTransaction']>
+
+function* singlesOf(data: Bytes, transaction: ReadTransaction): Generator<Entry> {
+  for (const { key, value } of data.getRange({ transaction })) yield { key, value: verifyChecksum(key, value) }
+}
+
+function* packedOf(segments: Bytes, transaction: ReadTransaction): Generator<Entry> {
+  for (const { value } of segments.getRange({ transaction })) {
+    const segment = new Segment(verifyChecksum(noKey, value))
+    for (let at = 0; at < segment.count; at += 1) yield { key: segment.key(at), value: segment.value(at) }
+  }
+}
+
+/** Merges two sequences that are in order. */
+function* inKeyOrder(one: Iterator<Entry>, other: Iterator<Entry>): Generator<Entry> {
+  let [a, b] = [one.next(), other.next()]
+  while (a.done !== true || b.done !== true) {
+    if (b.done === true || (a.done !== true && Buffer.compare(a.value.key, b.value.key) < 0)) {
+      yield a.value as Entry
+      a = one.next()
+    } else {
+      yield b.value
+      b = other.next()
+    }
   }
 }
 

@@ -8,12 +8,12 @@ export interface Replica {
   readonly name: string
   /** The issuer of its tokens. */
   readonly baseUrl: string
-  /** Where it listens: `ADDRESS:PORT`, several separated by spaces. */
-  readonly addresses: string
+  /** Where it listens: `ADDRESS PORT`. */
+  readonly addresses: readonly string[]
 }
 
 /** A replica that has sent a heartbeat. `run`: of which start. `ageMs`: since when, by the database's clock. */
-export interface SeenReplica extends Replica {
+export interface SeenReplica extends Omit<Replica, 'addresses'> {
   readonly run: string
   readonly program: string
   readonly ageMs: number

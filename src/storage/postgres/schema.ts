@@ -168,7 +168,7 @@ BEGIN
     DELETE FROM postern_replicas AS gone WHERE gone.beat < clock_timestamp() - interval '1 day';
   END IF;
   is_replicated := current_setting('synchronous_standby_names') <> '';
-  others := (SELECT string_agg(one.addresses, ' ') FROM postern_replicas AS one
+  others := (SELECT string_agg(one.addresses, ',') FROM postern_replicas AS one
     WHERE one.name <> replica AND one.beat > clock_timestamp() - interval '1 minute');
   RETURN NEXT;
 END $$`

@@ -56,13 +56,16 @@ export interface PostgresStore extends Store {
   join(replica: Replica): Promise<void>
   /** All that have sent a heartbeat within a day. */
   replicas(): Promise<readonly SeenReplica[]>
-  /** Where the other replicas listen: `ADDRESS:PORT`. At most a second old. */
+  /** Where the other replicas listen: `ADDRESS PORT`. At most a second old. */
   otherAddresses(): ReadonlySet<string>
+  /** Runs `work` while no other process does; the others wait. For loads of fixtures. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>
   /** Runs statements in one transaction on the primary, which `begin` opens. For commands. */
   transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
 }
 
-interface Row {
+/** A record as it is stored. */
+export interface Row {
   readonly key: Buffer
   readonly value: Buffer
   /** A bigint as text; null where the database has counted. */
@@ -102,14 +105,14 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
         return found as Look
       },
       async beat(until) {
-        const { name: replica = null, baseUrl = null, addresses = null } = joined?.replica ?? {}
+        const { name: replica = null, baseUrl = null, addresses } = joined?.replica ?? {}
         const [row] = await watch.query<{ is_replicated: boolean; others: string | null }>(
           'SELECT is_replicated, others FROM postern_beat($1, $2, $3, $4, $5, $6)',
-          [schemaVersion, replica, joined?.run ?? null, baseUrl, addresses, program],
+          [schemaVersion, replica, joined?.run ?? null, baseUrl, addresses?.join(), program],
           until,
         )
         durability = row?.is_replicated === true ? 'replicated' : 'local'
-        others = new Set(row?.others?.split(' '))
+        others = new Set(row?.others?.split(','))
       },
     })),
     now,
@@ -205,7 +208,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
 
   async function replicas(): Promise<readonly SeenReplica[]> {
     const rows = await read<SeenReplica & { ageMs: string | number }>(
-      `SELECT name, base_url AS "baseUrl", addresses, run, program,
+      `SELECT name, base_url AS "baseUrl", run, program,
          extract(epoch FROM clock_timestamp() - beat)::float8 * 1000 AS "ageMs" FROM postern_replicas ORDER BY name`,
       [],
     )
@@ -286,6 +289,13 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
     },
     replicas,
     otherAddresses: () => others,
+    exclusively: (work) =>
+      transaction('BEGIN', async (run) => {
+        // Waiting for another's load is no failure, however long that takes.
+        await run('SET LOCAL lock_timeout = 0')
+        await run(`SELECT pg_advisory_xact_lock(${loadingLock})`)
+        return work()
+      }),
     transaction,
     async close() {
       if (isClosed) return
@@ -310,6 +320,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
     throw error
   }
 }
+
+/** The number of the advisory lock under which fixtures are loaded. Any constant will do. */
+const loadingLock = 7_075_831_902_418
 
 /** SQLSTATE 25006: the host was primary a moment ago. */
 const readOnly = '25006'
@@ -336,6 +349,7 @@ function verified({ key, value, checksum }: Row): Uint8Array {
   throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
 }
 
+/** Whether the checksum of a record matches. */
 export function isIntact({ key, value, checksum }: Row): boolean {
   return checksum === null || BigInt(checksum) === signed(checksumOf(key, value))
 }

@@ -272,16 +272,21 @@ describe('ETag', () => {
     expect((await get(platform, narrow, etag)).status).toBe(200)
   })
 
-  test('none for a page that overtook a change: its tag would be that of another page', async () => {
+  test('of a page that a change overtook it is that of before; none for one that a plan read in steps', async () => {
     const store = openMemoryStore()
     let meanwhile = () => {}
     const local = store.local as LocalReads
     const racing: Store = {
       ...store,
-      async concatValues(range) {
-        const values = await store.concatValues(range)
+      async concatValues(range, beside) {
+        const values = await store.concatValues(range, beside)
         meanwhile()
         return values
+      },
+      async keys(range) {
+        const found = await store.keys(range)
+        meanwhile()
+        return found
       },
       local: {
         ...local,
@@ -297,13 +302,22 @@ describe('ETag', () => {
     const chance = random(6)
     await write(store, new Map([['a', pickConnection(chance, 'a')]]), rows)
     meanwhile = () => void write(store, new Map([['b', pickConnection(chance, 'b')]]), rows)
+    const idsIn = async (response: { json(): Promise<unknown> }) =>
+      ((await response.json()) as { connections: Connection[] }).connections.map(({ connectionId }) => connectionId)
     const overtaken = await get(platform, key)
-    expect([overtaken.status, overtaken.headers.get('etag')]).toEqual([200, null])
+    expect(await idsIn(overtaken.clone())).toEqual(['a'])
     meanwhile = () => {}
     const settled = await get(platform, key)
-    expect(settled.headers.get('etag')).not.toBeNull()
-    const { connections } = (await settled.json()) as { connections: Connection[] }
-    expect(connections.map(({ connectionId }) => connectionId)).toEqual(['a', 'b'])
+    expect(settled.headers.get('etag')).not.toBe(overtaken.headers.get('etag'))
+    expect(await idsIn(settled.clone())).toEqual(['a', 'b'])
+    const name = rows.get('a')?.name ?? ''
+    const headers = { authorization: `Bearer ${key}` }
+    const named = () => platform.fetch(`/connect/acme?name=${encodeURIComponent(name)}`, { headers })
+    expect((await named()).headers.get('etag')).not.toBeNull()
+    meanwhile = () => void write(store, new Map([['c', pickConnection(chance, 'c')]]), rows)
+    const inSteps = await named()
+    expect([inSteps.status, inSteps.headers.get('etag')]).toEqual([200, null])
+    expect(await idsIn(inSteps)).toEqual(['a'])
   })
 })
 

@@ -1,0 +1,154 @@
+/** `postern store status | migrate | copy`: the store itself, in a data folder or in a database. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readOrCreate } from '../auth/secrets.ts'
+import { CommandError } from '../errors.ts'
+import { replicaGoneMs } from '../limits.ts'
+import {
+  type Copied,
+  fromDatabase,
+  fromFolder,
+  type Source,
+  type Target,
+  toDatabase,
+  toFolder,
+} from '../maintenance/copy.ts'
+import {
+  databaseOf,
+  openBesideDatabase,
+  openExistingDataFolder,
+  type Place,
+  requireDataFolder,
+  upgradeStore,
+} from '../maintenance/data-folder.ts'
+import { openDatabase, readDatabase } from '../maintenance/database.ts'
+import { schemaVersion } from '../storage/postgres/schema.ts'
+import { StoreError } from '../storage/store.ts'
+import { auditCommand } from './audit.ts'
+import { leavingNothing } from './leaving-nothing.ts'
+import { table } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Prints where the store is, whether what it acknowledges is replicated, and who uses it. Throws CommandError. */
+export async function storeStatus(place: Place, { stdout, stderr }: Terminal): Promise<void> {
+  const { store, database, path } = await openExistingDataFolder(place, stderr)
+  try {
+    const { bytes, durability, primary, clockOffsetMs } = await store.health()
+    const megabytes = `${Math.ceil(bytes / 2 ** 20)} MB`
+    if (database === undefined || primary === undefined) {
+      stdout(
+        table([
+          ['store', join(path, 'store')],
+          ['size', megabytes],
+          ['durability', durability],
+        ]),
+      )
+      return
+    }
+    const rows = (await database.replicas()).map(({ name, ageMs, program, baseUrl }) => [
+      name,
+      ageMs < replicaGoneMs ? 'alive' : `gone for ${Math.round(ageMs / 1000)} s`,
+      program,
+      baseUrl,
+    ])
+    const facts = [
+      ['primary', primary.name],
+      ['timeline', String(primary.timeline)],
+      ['durability', durability],
+      ['schema', String(schemaVersion)],
+      ['size', megabytes],
+      ['clock', `${clockOffsetMs} ms ahead of this machine`],
+    ]
+    stdout(`${table(facts)}\n${table([['REPLICA', 'STATE', 'VERSION', 'BASE URL'], ...rows])}`)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Makes the schema of a database, or upgrades it; replicas may be running. Throws CommandError. */
+export async function migrateStore(place: Place, { stdout, stderr }: Terminal): Promise<void> {
+  const database = databaseOf(place)
+  if (database === undefined) {
+    throw new CommandError('a store in a data folder is upgraded by the next start: name a database with --store', 2)
+  }
+  const { store, isNew } = await openBesideDatabase(place.data, database, {
+    mayMake: true,
+    label: 'postern store migrate',
+    tell: stderr,
+  })
+  await store.close()
+  await auditCommand(place.data, 'store.migrated', { schema: schemaVersion })
+  stdout(`the store has schema ${schemaVersion}${isNew ? ', and is new' : ''}\n`)
+}
+
+export interface CopyFlags {
+  readonly from: string
+  readonly to: string
+  /** Has the audit log, where neither side is a folder. */
+  readonly data: string
+  readonly instanceSecretFile?: string
+}
+
+/** Copies a store with everything in it. Throws CommandError; then the target is as before. */
+export async function copyStore({ from, to, data, instanceSecretFile }: CopyFlags, terminal: Terminal): Promise<void> {
+  const [source, target] = [sideOf(from), sideOf(to)]
+  if (source.url === undefined) requireDataFolder(source.folder)
+  const ownSecret = source.folder === undefined ? target.folder : source.folder
+  const secretFile = instanceSecretFile ?? (ownSecret && join(ownSecret, 'instance-secret'))
+  if (secretFile === undefined || (source.url !== undefined && instanceSecretFile === undefined)) {
+    throw new CommandError('a database has no secret: name its file with --instance-secret-file', 2)
+  }
+  const copied = await (target.folder === undefined
+    ? copyBetween(source, target, secretFile, terminal)
+    : leavingNothing(target.folder, () => copyBetween(source, target, secretFile, terminal)))
+  const audited = target.folder ?? source.folder ?? data
+  await auditCommand(audited, 'store.copied', { records: copied.records, sha256: copied.sha256 })
+  terminal.stdout(`${copied.records} records, sha256 ${copied.sha256}\n`)
+}
+
+type Side = { readonly url: string; readonly folder: undefined } | { readonly url: undefined; readonly folder: string }
+
+function sideOf(text: string): Side {
+  return /^postgres(?:ql)?:/.test(text) ? { url: text, folder: undefined } : { url: undefined, folder: text }
+}
+
+async function copyBetween(source: Side, target: Side, secretFile: string, terminal: Terminal): Promise<Copied> {
+  await using opened = new AsyncDisposableStack()
+  const open = async (url: string, flag: string, mayMake: boolean) => {
+    const place = readDatabase(url, { instanceSecretFile: secretFile }, '')
+    if ('problem' in place) throw new CommandError(`${flag} ${place.problem}`, 2)
+    const { store } = await openDatabase(place, { mayMake, label: 'postern store copy', tell: terminal.stderr })
+    opened.defer(() => store.close())
+    return store
+  }
+  try {
+    let read: Source
+    if (source.url === undefined) {
+      await upgradeStore(source.folder, terminal.stderr)
+      read = fromFolder(join(source.folder, 'store'))
+    } else read = fromDatabase(await open(source.url, '--from', false))
+    let write: Target
+    if (target.url === undefined) {
+      process.umask(0o077)
+      write = toFolder(join(target.folder, 'store'))
+    } else write = toDatabase(await open(target.url, '--to', true))
+    const copied = await write(read)
+    if (target.url === undefined) takeSecret(secretFile, target.folder)
+    return copied
+  } catch (error) {
+    if (error instanceof StoreError) throw new CommandError(error.message, 1, { cause: error })
+    throw error
+  }
+}
+
+/** Puts the secret into the folder, unless it is already there. Throws CommandError for another one. */
+function takeSecret(from: string, folder: string): void {
+  const file = join(folder, 'instance-secret')
+  const secret = readFileSync(from, 'utf8').trim()
+  const isThere = existsSync(file)
+  if (readOrCreate(file, () => secret) === secret) return
+  throw new CommandError(
+    `${file} is ${isThere ? 'of another store' : 'not what was written'}: name a new folder with --to`,
+  )
+}

@@ -1,0 +1,116 @@
+/**
+ * Copies a whole store, between folders and databases: hashes, revocations, sealed keys and headers, everything. What
+ * was written is read back and compared before anybody can use it.
+ */
+
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { CommandError } from '../errors.ts'
+import { readFolder } from '../storage/lmdb/scan.ts'
+import { openLmdbStore } from '../storage/lmdb/store.ts'
+import { readAll, readAllWith } from '../storage/postgres/scan.ts'
+import type { PostgresStore } from '../storage/postgres/store.ts'
+import { insertEntries } from '../storage/postgres/write.ts'
+import type { Entry } from '../storage/store.ts'
+
+/** Takes entries in key order, a batch at a time. */
+type Take = (entries: readonly Entry[]) => void | Promise<void>
+
+/** Reads everything, in one snapshot. */
+export type Source = (take: Take) => Promise<void>
+
+/** Writes what a source has, all or nothing, if it is empty. Throws CommandError if it is not. */
+export type Target = (source: Source) => Promise<Copied>
+
+/** What two stores agree in: the number of records, and SHA-256 over keys and values in key order, in hex. */
+export interface Copied {
+  readonly records: number
+  readonly sha256: string
+}
+
+export const fromFolder =
+  (store: string): Source =>
+  (take) =>
+    readFolder(store, take)
+
+export const fromDatabase =
+  (database: PostgresStore): Source =>
+  (take) =>
+    readAll(database, take)
+
+/** `store`: the folder of a store, which is made. It appears complete or not at all. */
+export function toFolder(store: string): Target {
+  return async (source) => {
+    if (existsSync(store)) throw new CommandError(`${store} is there already: name a new folder`)
+    // No dot in the name: lmdb-js takes a path with an extension for a file.
+    const draft = `${store}-draft`
+    rmSync(draft, { recursive: true, force: true })
+    mkdirSync(draft, { recursive: true })
+    try {
+      const opened = openLmdbStore(draft)
+      const given = createSum()
+      await source(async (entries) => {
+        given.add(entries)
+        await opened.load({ puts: entries })
+      })
+      await opened.close()
+      const copied = await requireSame(given, fromFolder(draft))
+      rmSync(join(draft, 'lock.mdb'), { force: true })
+      renameSync(draft, store)
+      return copied
+    } finally {
+      rmSync(draft, { recursive: true, force: true })
+    }
+  }
+}
+
+/** In one transaction, which is rolled back unless what it reads is what was given. */
+export function toDatabase(database: PostgresStore): Target {
+  return (source) =>
+    database.transaction('BEGIN', async (run) => {
+      await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
+      if ((await run('SELECT 1 FROM postern_records LIMIT 1')).length > 0) {
+        throw new CommandError('the database of --to is not empty: name a new one')
+      }
+      const given = createSum()
+      await source(async (entries) => {
+        given.add(entries)
+        await insertEntries(run, entries)
+      })
+      return requireSame(given, (take) => readAllWith(run, take))
+    })
+}
+
+async function requireSame(given: Sum, written: Source): Promise<Copied> {
+  const found = createSum()
+  await written((entries) => found.add(entries))
+  const [before, after] = [given.end(), found.end()]
+  if (before.records === after.records && before.sha256 === after.sha256) return after
+  throw new CommandError(
+    `the copy is not what was read (${after.records} of ${before.records} records): nothing was kept`,
+  )
+}
+
+interface Sum {
+  add(entries: readonly Entry[]): void
+  end(): Copied
+}
+
+/** Lengths stand before keys and values, so that no two stores have the same sum. */
+function createSum(): Sum {
+  const hash = createHash('sha256')
+  let records = 0
+  const length = Buffer.alloc(8)
+  return {
+    add(entries) {
+      for (const { key, value } of entries) {
+        records += 1
+        length.writeUInt32BE(key.length, 0)
+        length.writeUInt32BE(value.length, 4)
+        hash.update(length).update(key).update(value)
+      }
+    },
+    end: () => ({ records, sha256: hash.digest('hex') }),
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * A store in PostgreSQL, as serving and commands open it: the data folder beside it keeps the audit log, and the
+ * instance secret, which the database must never have.
+ */
+
+import { createHmac } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openSecrets, type Secrets } from '../auth/secrets.ts'
+import { CommandError } from '../errors.ts'
+import type { Log } from '../ops/log.ts'
+import { equalBytes } from '../storage/bytes.ts'
+import { type Address, readAddress } from '../storage/postgres/address.ts'
+import { openPostgresStore, type PostgresStore } from '../storage/postgres/store.ts'
+import { requirePrivate } from '../storage/private-file.ts'
+import { StoreError } from '../storage/store.ts'
+
+/** The flags that name a store in a database, unchecked. */
+export interface DatabaseFlags {
+  /** `postgres://…`; undefined for the store in the data folder. */
+  readonly store?: string
+  readonly storePasswordFile?: string
+  readonly instanceSecretFile?: string
+}
+
+/** A database, and the file of the secret that belongs to it. */
+export interface DatabasePlace {
+  readonly address: Address
+  readonly secretFile: string
+}
+
+/** What the flags say, or the problem and the flag that has it. `data`: the data folder. */
+export function readDatabase(
+  url: string,
+  { storePasswordFile, instanceSecretFile }: DatabaseFlags,
+  data: string,
+): DatabasePlace | { readonly flag: string; readonly problem: string } {
+  const address = readAddress(url)
+  if (typeof address === 'string') return { flag: '--store', problem: address }
+  const secretFile = instanceSecretFile ?? join(data, 'instance-secret')
+  if (storePasswordFile === undefined) return { address, secretFile }
+  if (address.password !== '')
+    return { flag: '--store-password-file', problem: 'is not needed: --store has a password' }
+  try {
+    requirePrivate(storePasswordFile, 'file')
+    return { address: { ...address, password: readFileSync(storePasswordFile, 'utf8').trim() }, secretFile }
+  } catch (error) {
+    return { flag: '--store-password-file', problem: (error as Error).message }
+  }
+}
+
+export interface OpenDatabaseOptions {
+  /** Whether the schema and, for a new database, the secret may be made. Commands only use what is there. */
+  readonly mayMake: boolean
+  readonly pool?: number
+  readonly label: string
+  readonly isStandbyRequired?: boolean
+  readonly waitMs?: number
+  readonly log?: Pick<Log, 'info' | 'warn'>
+  /** Writes a line for the operator. */
+  readonly tell: (text: string) => void
+}
+
+/**
+ * Opens the database with the secret that belongs to it. Throws CommandError with one line that tells the operator what
+ * to do.
+ */
+export async function openDatabase(
+  { address, secretFile }: DatabasePlace,
+  options: OpenDatabaseOptions,
+): Promise<{ readonly store: PostgresStore; readonly secrets: Secrets; readonly isNew: boolean }> {
+  const { mayMake, tell, ...rest } = options
+  const isThere = existsSync(secretFile)
+  const missing = () =>
+    new CommandError(
+      `${secretFile} is missing, and the store needs its instance secret: copy it from another replica, or name it with --instance-secret-file`,
+    )
+  if (!isThere && !mayMake) throw missing()
+  const store = await openPostgresStore({ address, mayMigrate: mayMake, ...rest }).catch((error: unknown) => {
+    throw asCommandError(error)
+  })
+  try {
+    const stored = await store.secretCheck()
+    if (!isThere && stored !== undefined) throw missing()
+    const secrets = openSecrets(secretFile)
+    if (!isThere) tell(`made the instance secret ${secretFile}: every replica and every backup needs this file\n`)
+    await requireSecretOf(store, secrets, stored, secretFile)
+    return { store, secrets, isNew: stored === undefined }
+  } catch (error) {
+    await store.close()
+    throw asCommandError(error)
+  }
+}
+
+/** Two processes may open a new database at once, each with a secret of its own: one of them is refused. */
+async function requireSecretOf(
+  store: PostgresStore,
+  { storeCheckKey }: Secrets,
+  stored: Uint8Array | undefined,
+  file: string,
+): Promise<void> {
+  const ours = createHmac('sha256', storeCheckKey).update('this store').digest()
+  if (stored === undefined && (await store.noteSecretCheck(ours))) return
+  if (equalBytes(stored ?? (await store.secretCheck()), ours)) return
+  throw new CommandError(`${file} is not the instance secret of this store: copy it from another replica`)
+}
+
+function asCommandError(error: unknown): unknown {
+  return error instanceof StoreError ? new CommandError(error.message, 1, { cause: error }) : error
+}

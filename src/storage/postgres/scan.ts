@@ -1,0 +1,85 @@
+/** Reads everything in a database, in one snapshot and without stopping at damage: for verify, exports and copies. */
+
+import { postgresEntriesPerStatement, scannedPerRead } from '../../limits.ts'
+import { isOf, namespacesAhead } from '../ahead.ts'
+import { asBuffer } from '../bytes.ts'
+import { aheadKey, connections, indexKind, prefixRange } from '../keys.ts'
+import type { ScanVisitor } from '../lmdb/scan.ts'
+import { type Entry, type Key, StoreError } from '../store.ts'
+import type { Run } from './client.ts'
+import { isIntact, type PostgresStore, type Row } from './store.ts'
+import { insertEntries } from './write.ts'
+
+const snapshot = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
+const columns = 'SELECT key, value, checksum::text FROM postern_records'
+
+/** Passes all rows of a query to `take`, a batch at a time. */
+async function fetchAll(run: Run, query: string, take: (rows: readonly Row[]) => void | Promise<void>): Promise<void> {
+  await run(`DECLARE scanned NO SCROLL CURSOR FOR ${query}`)
+  for (;;) {
+    const rows = await run<Row>(`FETCH ${scannedPerRead} FROM scanned`)
+    if (rows.length === 0) break
+    await take(rows)
+  }
+  await run('CLOSE scanned')
+}
+
+/** As `scanStore` does it for a folder: single records first, then connections and index entries. */
+export function scanDatabase(database: PostgresStore, { entry, damaged }: ScanVisitor): Promise<void> {
+  return database.transaction(snapshot, async (run) => {
+    const [note] = await run<Row>(`${columns} WHERE key = $1`, [asBuffer(aheadKey)])
+    const ahead = namespacesAhead(note?.value)
+    const take = (rows: readonly Row[]) => {
+      for (const row of rows) {
+        if (!isIntact(row)) damaged(row.key)
+        else if (!isOf(ahead, row.key)) entry({ key: row.key, value: row.value })
+      }
+    }
+    const within = (prefix: Key) => {
+      const { gte, lt } = prefixRange(prefix)
+      return `key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`
+    }
+    const [those, index] = [within(connections), within(indexKind)]
+    for (const where of [`NOT (${those}) AND NOT (${index})`, those, index]) {
+      await fetchAll(run, `${columns} WHERE ${where} ORDER BY key`, take)
+    }
+  })
+}
+
+/** Passes all entries to `take`, in key order. Throws StoreError `damaged`. */
+export function readAll(
+  database: PostgresStore,
+  take: (entries: readonly Entry[]) => void | Promise<void>,
+): Promise<void> {
+  return database.transaction(snapshot, (run) => readAllWith(run, take))
+}
+
+/** The same within a transaction. */
+export function readAllWith(run: Run, take: (entries: readonly Entry[]) => void | Promise<void>): Promise<void> {
+  return fetchAll(run, `${columns} ORDER BY key`, (rows) => {
+    if (!rows.every(isIntact)) throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
+    return take(rows)
+  })
+}
+
+/** Replaces all index entries, in one transaction. `more` are single entries written with them. */
+export function replaceIndexIn(
+  database: PostgresStore,
+  entries: readonly Entry[],
+  more: readonly Entry[],
+): Promise<void> {
+  const { gte, lt } = prefixRange(indexKind)
+  return database.transaction('BEGIN', async (run) => {
+    await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
+    await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)
+    for (let at = 0; at < entries.length; at += postgresEntriesPerStatement) {
+      await insertEntries(run, entries.slice(at, at + postgresEntriesPerStatement))
+    }
+    await insertEntries(run, more)
+  })
+}
+
+/** A literal: a cursor takes no parameters from every client. */
+function bytesOf(key: Key): string {
+  return `'\\x${asBuffer(key).toString('hex')}'::bytea`
+}
