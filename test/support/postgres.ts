@@ -32,12 +32,12 @@ export interface PostgresCluster {
 
 export async function startPostgres(): Promise<PostgresCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-postgres-'))
-  if (user !== undefined) chownSync(folder, user, user)
+  giveToPostgres(folder)
   const data = join(folder, 'data')
-  await run('initdb', '-D', data, '-A', 'trust', '-U', 'postern', '-N', '--no-instructions')
+  await runPostgresProgram('initdb', '-D', data, '-A', 'trust', '-U', 'postern', '-N', '--no-instructions')
   const port = await freePort()
   const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'fsync=off']
-  const server = start('postgres', '-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one]))
+  const server = postgresProgram('postgres', '-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one]))
   const urlOf = (database: string) => `postgres://postern@127.0.0.1:${port}/${database}`
   const query = async (url: string, statement: string) => {
     const sql = new SQL({ url, max: 1 })
@@ -77,7 +77,8 @@ export function addressOf(url: string): Address {
   return address
 }
 
-function start(program: string, ...args: readonly string[]): Bun.Subprocess {
+/** Starts a program of the package, never as root. */
+export function postgresProgram(program: string, ...args: readonly string[]): Bun.Subprocess {
   const command = [join(versions, newest ?? '', 'bin', program), ...args]
   const asUser = ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups']
   const env = { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' }
@@ -85,9 +86,15 @@ function start(program: string, ...args: readonly string[]): Bun.Subprocess {
   return Bun.spawn(isRoot ? [...asUser, ...command] : command, { cwd, env, stdout: 'ignore', stderr: 'ignore' })
 }
 
-async function run(program: string, ...args: readonly string[]): Promise<void> {
-  const code = await start(program, ...args).exited
+/** Runs a program of the package to its end. */
+export async function runPostgresProgram(program: string, ...args: readonly string[]): Promise<void> {
+  const code = await postgresProgram(program, ...args).exited
   if (code !== 0) throw new Error(`${program} ended with ${code}`)
+}
+
+/** Makes a folder that of the user who runs the programs. */
+export function giveToPostgres(folder: string): void {
+  if (user !== undefined) chownSync(folder, user, user)
 }
 
 function userId(name: string): number | undefined {

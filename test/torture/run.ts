@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util'
 import { type Written, writeResults } from '../results/junit.ts'
 import { attenuation } from './attenuation.ts'
 import { damage } from './damage.ts'
+import { failover } from './failover.ts'
 import { forgedTokens } from './forged-tokens.ts'
 import { fuzz } from './fuzz.ts'
 import { heavy } from './heavy.ts'
@@ -33,6 +34,7 @@ const trials: readonly Trial[] = [
   heldConnections,
   kill,
   signInKill,
+  failover,
   powerCuts,
   reopened,
   damage,

@@ -1,0 +1,217 @@
+/**
+ * Two replicas on a PostgreSQL with two standbys, under load from outside, while its primary is killed, stopped and comes
+ * back, and while replicas are killed. Every write that was acknowledged must be there, on either replica, at once.
+ */
+
+import { copyFileSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { mintToken } from '../api/cases.ts'
+import { run, type Server, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
+import { freePort } from '../support/free-port.ts'
+import { isPostgresInstalled } from '../support/postgres.ts'
+import { type Random, random } from '../support/random.ts'
+import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/replicated-postgres.ts'
+import { sampleKeys } from '../support/sample.ts'
+import { collector, type Trial } from './trial.ts'
+
+/** Writers, each with a connection of its own. */
+const writers = 6
+/** From the promotion to the first write that is acknowledged, in milliseconds (stores contract, 9.2). */
+const writesAfterMs = 3000
+/** Until a read is answered, whatever happens to the database, with a second for a busy machine. */
+const readsWithinMs = 4000
+
+export const failover: Trial = {
+  name: 'failover',
+  promise: 'Replicas on PostgreSQL lose nothing acknowledged, and answer nothing wrong, when its primary is killed',
+  times: { full: 20, short: 1 },
+
+  async run(times, seed) {
+    if (!isPostgresInstalled) return { figure: '', broken: [], missing: 'PostgreSQL is not installed' }
+    const { broken, expect } = collector()
+    const held = await drill({ cycles: times, seed, stopMs: times > 1 ? 10_000 : 3000 })
+    for (const one of held.broken) expect(false, () => one)
+    // The drill must notice what it is there for.
+    const losing = await drill({ cycles: 1, seed, isSynchronous: false })
+    expect(losing.lost > 0, () => 'with asynchronous standbys nothing was lost: the drill would not notice')
+    const torn = await drill({ cycles: 0, seed, hasLocks: false })
+    expect(torn.broken.length > 0, () => 'without locks nothing was wrong: the drill would not notice')
+    const { writes, promotedMs, readMs, refused } = held
+    const figure = `${times} failovers, ${writes} writes acknowledged: ${held.lost} lost, ${held.broken.length} wrong; ${refused} refused; writes ${promotedMs} ms after promotion at most, reads within ${readMs} ms; with asynchronous standbys ${losing.lost} lost`
+    return { figure, broken }
+  },
+}
+
+interface Drill {
+  readonly cycles: number
+  readonly seed: number
+  readonly isSynchronous?: boolean
+  readonly hasLocks?: boolean
+  /** How long the primary stands still in the last cycle. */
+  readonly stopMs?: number
+}
+
+interface Drilled {
+  readonly broken: readonly string[]
+  readonly lost: number
+  readonly writes: number
+  readonly refused: number
+  readonly promotedMs: number
+  readonly readMs: number
+}
+
+/** What a connection may hold: what was acknowledged last, or what was sent since and whose outcome is not known. */
+interface Written {
+  readonly id: string
+  acknowledged: number
+  unknown: number[]
+}
+
+async function drill({ cycles, seed, isSynchronous = true, hasLocks = true, stopMs = 0 }: Drill): Promise<Drilled> {
+  const { broken, expect } = collector()
+  const chance = random(seed)
+  await using database = await startReplicatedPostgres({ isSynchronous })
+  using place = workplace()
+  const secret = join(place.folder, 'secret')
+  const ports = [await freePort(), await freePort()]
+  const starting = (at: number) => {
+    const flags = ['--data', join(place.folder, `r${at}`), '--store', database.url, '--port', String(ports[at])]
+    const more = ['--base-url', 'http://127.0.0.1:1', '--instance-secret-file', secret, '--write-rate', '0']
+    return startServer(place, [
+      ...flags,
+      ...more,
+      '--fixtures',
+      sampleFolder,
+      '--failure-rate',
+      '0',
+      '--mint-rate',
+      '0',
+    ])
+  }
+  const replicas: Server[] = [await starting(0)]
+  replicas.push(await starting(1))
+  if (!hasLocks) await removeLocks(database)
+
+  const state: Written[] = Array.from({ length: writers }, (_, at) => ({ id: `f-${at}`, acknowledged: 0, unknown: [] }))
+  let isOver = false
+  let [writes, refused, number, lost, readMs, promotedMs, promotedAt] = [0, 0, 0, 0, 0, 0, 0]
+  const headers = { authorization: `Bearer ${sampleKeys.priya}`, 'content-type': 'application/json' }
+
+  /** The number in a connection, or undefined while nobody may say. */
+  async function read(at: number, { id }: Written): Promise<number | undefined> {
+    const askedAt = performance.now()
+    const response = await sendTo(replicas[at] as Server)(`/connect/priya?name=${id}`, { headers }).catch(
+      () => undefined,
+    )
+    readMs = Math.max(readMs, Math.round(performance.now() - askedAt))
+    if (response?.status !== 200) return undefined
+    const { connections = [] } = (await response.json()) as { connections?: { metadata: { number: number } }[] }
+    return connections[0]?.metadata.number ?? 0
+  }
+
+  async function write(one: Written, by: Random): Promise<void> {
+    number += 1
+    const sent = number
+    const at = by.int(2)
+    const body = JSON.stringify({ server: 'lumen', mock: { enabled: true }, name: one.id, metadata: { number: sent } })
+    const init = { method: 'PUT', headers, body }
+    const response = await sendTo(replicas[at] as Server)(`/connect/priya/${one.id}`, init).catch(() => undefined)
+    const code =
+      response === undefined ? 'lost' : response.ok ? 'ok' : ((await response.json()) as { error: string }).error
+    if (code === 'ok') {
+      writes += 1
+      one.acknowledged = sent
+      one.unknown = []
+      if (promotedAt > 0) {
+        promotedMs = Math.max(promotedMs, Math.round(performance.now() - promotedAt))
+        promotedAt = 0
+      }
+    } else {
+      refused += 1
+      // `unavailable`: surely not written. Anything else must not happen at all.
+      if (code === 'lost' || code === 'outcome_unknown') one.unknown.push(sent)
+      else expect(code === 'unavailable' || code === 'conflict', () => `a write got ${response?.status} ${code}`)
+    }
+    // Acknowledged by one, it is there for whoever asks the other.
+    for (const reader of [1 - at, at]) await check(reader, one)
+  }
+
+  async function check(reader: number, one: Written): Promise<void> {
+    const found = await read(reader, one)
+    if (found === undefined || found === one.acknowledged || one.unknown.includes(found)) return
+    if (found < one.acknowledged) lost += 1
+    expect(false, () => `${one.id} is at ${found}; acknowledged ${one.acknowledged}, unknown ${one.unknown.join()}`)
+    one.acknowledged = found
+  }
+
+  /** A token that a command revokes is refused by both replicas from then on. */
+  async function revoke(): Promise<void> {
+    const [one, other] = replicas.map(sendTo) as [ReturnType<typeof sendTo>, ReturnType<typeof sendTo>]
+    const token = await mintToken(one, sampleKeys.ada, { policy: [{ ttl: '1h' }] })
+    const args = ['token', 'revoke', token, '--store', database.url, '--instance-secret-file', secret]
+    const { code } = await run(place, [...args, '--data', join(place.folder, 'commands')])
+    if (code !== 0) return
+    for (const send of [one, other]) {
+      const response = await send('/connect/ada?limit=1', { headers: { authorization: `Bearer ${token}` } })
+      expect([401, 503].includes(response.status), () => `a revoked token got ${response.status}`)
+    }
+  }
+
+  const repeat = async (act: () => Promise<void>) => {
+    // A replica that is being killed answers nobody; a moment later another try is due.
+    while (!isOver) await act().catch(() => Bun.sleep(20))
+  }
+  const load = [...state.map((one, at) => repeat(() => write(one, random(seed + at)))), repeat(revoke)]
+  await Bun.sleep(hasLocks ? 500 : 3000)
+  for (let cycle = 0; cycle < cycles; cycle += 1) {
+    const old = database.primary()
+    const standbys = database.standbys()
+    for (const standby of standbys) await standby.signal('SIGSTOP')
+    await Bun.sleep(50 + chance.int(200))
+    await old.signal('SIGKILL')
+    // Killed too: what only waits in their sockets would reach them otherwise, after all.
+    for (const standby of standbys) {
+      await standby.signal('SIGKILL')
+      await database.startAsItWas(standby)
+    }
+    await database.failOver()
+    promotedAt = performance.now()
+    await Bun.sleep(500)
+    // It does not know that it was deposed, and takes what it is given, as far as it can.
+    await database.startAsItWas(old)
+    await Bun.sleep(1000)
+    await database.rejoin(old)
+    const at = chance.int(2)
+    await replicas[at]?.kill('SIGKILL')
+    replicas[at] = await starting(at)
+    await Bun.sleep(300)
+  }
+  if (stopMs > 0) {
+    await database.primary().signal('SIGSTOP')
+    await Bun.sleep(stopMs)
+    await database.primary().signal('SIGCONT')
+    await Bun.sleep(1000)
+  }
+  isOver = true
+  await Promise.all(load)
+  for (const one of state) for (const reader of [0, 1]) await check(reader, one)
+  expect(promotedMs <= writesAfterMs, () => `the first write was acknowledged ${promotedMs} ms after a promotion`)
+  expect(readMs <= readsWithinMs, () => `a read took ${readMs} ms`)
+  mkdirSync(join(place.folder, 'verify'), { mode: 0o700 })
+  copyFileSync(secret, join(place.folder, 'verify', 'instance-secret'))
+  const args = ['verify', '--store', database.url, '--data', join(place.folder, 'verify')]
+  const { code, stderr } = await run(place, args)
+  expect(code === 0, () => `verify: ${stderr}`)
+  for (const replica of replicas) await replica.kill('SIGKILL')
+  return { broken, lost, writes, refused, promotedMs, readMs }
+}
+
+/** Takes the locks out of the commit: what it reads may change before it writes. */
+async function removeLocks(database: ReplicatedPostgres): Promise<void> {
+  const primary = database.primary()
+  const [row] = await primary.query<{ text: string }>(
+    "SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname = 'postern_commit'",
+  )
+  const without = row?.text.replace('PERFORM pg_advisory_xact_lock(lock_number)', 'PERFORM pg_sleep(0.001)') ?? ''
+  await primary.query(without)
+}
