@@ -290,7 +290,10 @@ function shapeOutsideOf(request: Request): ErrorShape {
   return shape === 'server' ? shape : undefined
 }
 
-/** 503 for a failing store, with a code of its own where the outcome of a write is unknown. Except for a damaged record: that is permanent, so it is a 500, with details in the log. */
+/**
+ * 503 for a failing store, with a code of its own where the outcome of a write is unknown. Except for a damaged record:
+ * that is permanent, so it is a 500, with details in the log.
+ */
 function unavailableError(thrown: unknown): PlatformError | undefined {
   if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
   if (thrown.kind !== 'indeterminate') {

@@ -82,7 +82,7 @@ describe('only one place', () => {
     [/^(?:elysia|@elysiajs\/)/, ['http/router.ts']],
     [/^tweetnacl$/, ['auth/signature.ts']],
     [/^lmdb$/, ['storage/lmdb/library.ts', 'storage/lmdb/root.ts']],
-    [/^storage\/lmdb\/store\.ts$/, ['maintenance/data-folder.ts']],
+    [/^storage\/lmdb\/store\.ts$/, ['maintenance/copy.ts', 'maintenance/data-folder.ts']],
     [/^fast-lane\//, ['app.ts', 'fast-lane/fast-lane.ts', 'fast-lane/pages.ts']],
   ]
   for (const [what, importers] of only) {
@@ -116,6 +116,7 @@ test('clocks and chance come in from the root', () => {
     'features/gateway/stream.ts',
     'features/gateway/tool-requests.ts',
     'maintenance/data-folder.ts',
+    'storage/postgres/store.ts',
     'upstream/addresses.ts',
     'upstream/deadline-clock.ts',
     'upstream/connection-pool.ts',
@@ -175,6 +176,7 @@ describe('what is long has a reason', () => {
   const longFiles: Readonly<Record<string, string>> = { 'limits.ts': 'every bound, each with its reason' }
   const longFunctions: Readonly<Record<string, string>> = {
     'app.ts:createApp': 'puts the application together, one part after the other',
+    'storage/postgres/primary.ts:watchPrimary': 'one state, which looks and heartbeats change at the same time',
     'cli/serve.ts:start': 'puts the server together, in the order in which it comes apart again',
   }
 

@@ -1,6 +1,19 @@
-/** Flags that several commands share. */
+/** What several commands share: their flags above all. */
 
 import { type Command, Option } from 'commander'
+import type { Terminal } from './terminal.ts'
+
+/** What a command has of its process. Tests pass their own. */
+export interface Context {
+  readonly terminal: Terminal
+  /** Sets the exit code of a command that resolves. A thrown CommandError has its own. */
+  readonly exit: (code: number) => void
+}
+
+/** A command with subcommands, such as `keys`. */
+export function group(postern: Command, name: string): Command {
+  return postern.command(name).helpCommand('help [command]', 'print the help of a command')
+}
 
 /** `--data`, with its environment variable and default. */
 export const dataOption = (words = 'data folder; created if missing') =>
@@ -8,10 +21,9 @@ export const dataOption = (words = 'data folder; created if missing') =>
 
 /** Names a store in a database. Without `--store` the store is in the data folder. */
 const storeOptions = () => [
-  new Option(
-    '--store <url>',
-    'store in PostgreSQL: postgres://user@host:5432/database (default: in the data folder)',
-  ).env('POSTERN_STORE'),
+  new Option('--store <url>', 'store in PostgreSQL: postgres://user@host:5432/database (default: the data folder)').env(
+    'POSTERN_STORE',
+  ),
   new Option('--store-password-file <file>', 'file with the password of the user of --store').env(
     'POSTERN_STORE_PASSWORD_FILE',
   ),
@@ -20,7 +32,10 @@ const storeOptions = () => [
   ),
 ]
 
-/** Lets each command that takes a data folder take a database in its place; `audit verify` reads no store, `store copy` has two. */
+/**
+ * Lets each command that takes a data folder take a database in its place. `audit verify` reads no store, and
+ * `store copy` has two.
+ */
 export function addStoreOptions(command: Command): void {
   const names = command.options.map(({ long }) => long)
   if (names.includes('--data') && !names.includes('--hash') && !names.includes('--from')) {

@@ -11,16 +11,9 @@ import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
 import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
-import { addStoreOptions, collect, dataOption, isNamed, makingOption } from './options.ts'
+import { addDataCommands, addStoreCommands } from './data-commands.ts'
+import { addStoreOptions, type Context, collect, dataOption, group, isNamed, makingOption } from './options.ts'
 import { withReplicaOptions, withServeOptions } from './serve-options.ts'
-import type { Terminal } from './terminal.ts'
-
-/** What a command has of its process. Tests pass their own. */
-interface Context {
-  readonly terminal: Terminal
-  /** Sets the exit code of a command that resolves. A thrown CommandError has its own. */
-  readonly exit: (code: number) => void
-}
 
 /**
  * All commands. Parsing throws CommanderError for wrong usage and after help, CommandError from commands; it never
@@ -67,11 +60,6 @@ function pointToHelp(command: Command, name: string): void {
     },
   })
   for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`)
-}
-
-/** A command with subcommands, such as `keys`. */
-function group(postern: Command, name: string): Command {
-  return postern.command(name).helpCommand('help [command]', 'print the help of a command')
 }
 
 /** `serve` and `dev`, the two that stay: they resolve with an exit code once a signal has stopped them. */
@@ -213,98 +201,6 @@ function addAuditCommand(postern: Command, { terminal }: Context): void {
     .action(async (files: string[], flags) => (await import('./audit.ts')).verifyAudit(files, flags, terminal))
 }
 
-/** A file of ours would be no backup of a database: its own tools know what is in it. */
-function refuseStore({ store }: { readonly store?: string }): void {
-  if (store === undefined) return
-  throw new CommandError(
-    'a database is backed up with its own tools (pg_dump, or what your provider has): keep the instance secret with it, ' +
-      'or copy everything to a data folder with `postern store copy`',
-  )
-}
-
-/**
- * `backup`, `restore`, `export`, `import` and `verify`. A backup is the whole folder, secrets included; an export is
- * the records alone, for another version or another system.
- */
-function addDataCommands(postern: Command, { terminal }: Context): void {
-  postern
-    .command('backup')
-    .argument('<file>', 'the file to make; - for stdout')
-    .description('write the whole data folder to one file, whether or not the server runs')
-    .addOption(dataOption('data folder'))
-    .action(async (file: string, flags) => {
-      refuseStore(flags)
-      // A backup is checked as a whole before it is handed out, so stdout gets it from a private temporary file.
-      if (file === '-') await (await import('./streamed-files.ts')).backUpToStdout(flags, terminal)
-      else await (await import('./backup.ts')).backUpCommand(file, flags, terminal)
-    })
-  postern
-    .command('restore')
-    .argument('<file>', 'the backup; - for stdin')
-    .description('make a data folder from a backup')
-    // No default: restore creates the folder, so the operator must name it.
-    .addOption(
-      new Option('--data <dir>', 'data folder to make, which must be empty or missing')
-        .env('POSTERN_DATA')
-        .makeOptionMandatory(),
-    )
-    .action(async (file: string, flags) => {
-      refuseStore(flags)
-      const { restoreCommand } = await import('./backup.ts')
-      const { withInputFile } = await import('./streamed-files.ts')
-      await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
-    })
-  postern
-    .command('export')
-    .argument('[file]', 'the file to make; - for stdout, as without it')
-    .description('write all records as JSON lines, without secrets, whether or not the server runs')
-    .addOption(dataOption('data folder'))
-    .action(async (file: string | undefined, flags) =>
-      (await import('./export-import.ts')).exportCommand(file === '-' ? undefined : file, flags, terminal),
-    )
-  postern
-    .command('import')
-    .argument('<file>', 'an export; - for stdin')
-    .description('add the records of an export, all or none; a record of the same id is replaced')
-    .addOption(makingOption())
-    .action(async (file: string, flags, command: Command) => {
-      const { importCommand } = await import('./export-import.ts')
-      const { withInputFile } = await import('./streamed-files.ts')
-      await withInputFile(file, 'export', (path) => importCommand(path, { ...flags, ...isNamed(command) }, terminal))
-    })
-  postern
-    .command('verify')
-    .description('check every record and index entry, whether or not the server runs')
-    .option('--repair', 'rebuild the index if it does not match the records')
-    .option('--remove-leftovers', 'delete connections whose namespace was removed with its fixture')
-    .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./verify.ts')).verify(flags, terminal))
-}
-
-/** `store`: moving from one machine to several, and back, and what a database does for us. */
-function addStoreCommands(postern: Command, { terminal }: Context): void {
-  const store = group(postern, 'store').description('show, upgrade and copy the store itself')
-  store
-    .command('status')
-    .description('print where the store is, whether it is replicated, and which replicas use it')
-    .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./store.ts')).storeStatus(flags, terminal))
-  store
-    .command('migrate')
-    .description('make or upgrade the schema of a database, as the next start would')
-    .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./store.ts')).migrateStore(flags, terminal))
-  store
-    .command('copy')
-    .description('copy a store with everything in it; the source may be in use')
-    .requiredOption('--from <store>', 'data folder, or postgres://user@host:5432/database')
-    .requiredOption('--to <store>', 'the same, which must be new or empty')
-    .addOption(dataOption('folder of the audit log, if neither is a data folder'))
-    .option('--instance-secret-file <file>', 'secret of the store, if it comes from a database')
-    .addHelpText('after', copyHelp)
-    .action(async (flags) => (await import('./store.ts')).copyStore(flags, terminal))
-}
-
 /** `signing-key`. Rotating is routine and refuses no token; revoking is for a leak and refuses many. */
 function addSigningKeyCommands(postern: Command, { terminal }: Context): void {
   const signingKey = group(postern, 'signing-key').description(
@@ -399,12 +295,6 @@ const auditHelp = `
 Examples:
   postern audit verify audit.jsonl.2 audit.jsonl.1 audit.jsonl
   zcat -f audit.jsonl.2.gz audit.jsonl.1 audit.jsonl | postern audit verify -`
-
-const copyHelp = `
-The last line has the number of records and a hash of all of them: the same for a copy of the copy.
-
-Example:
-  postern store copy --from ./postern-data --to postgres://postern@db.example.com:5432/postern`
 
 const rotateHelp = `
 A key is published before it signs (next), signs (active), and is accepted for a day after (retired), so no

@@ -53,6 +53,8 @@ export async function startReplicatedPostgres({ isSynchronous = true }: Settings
     'wal_keep_size=256MB',
     `synchronous_standby_names=${isSynchronous ? 'ANY 1 (n1, n2, n3)' : ''}`,
     'wal_receiver_status_interval=1s',
+    // A standby that looks for its new primary only every five seconds keeps all writers waiting.
+    'wal_retrieve_retry_interval=100ms',
   ]
   const children = new Map<string, Bun.Subprocess>()
   const dataOf = (name: string) => join(folder, name)
@@ -123,14 +125,7 @@ export async function startReplicatedPostgres({ isSynchronous = true }: Settings
     standbys: () => nodes.filter(({ name }) => name !== primaryName && children.has(name)),
     async failOver() {
       await nodeOf(primaryName).signal('SIGKILL')
-      const received = await Promise.all(
-        running.standbys().map(async (node) => {
-          const [row] = await node.query<{ at: string }>(
-            "SELECT pg_wal_lsn_diff(coalesce(pg_last_wal_receive_lsn(), '0/0'), '0/0')::text AS at",
-          )
-          return { node, at: BigInt(row?.at ?? 0) }
-        }),
-      )
+      const received = await Promise.all(running.standbys().map(async (node) => ({ node, at: await endOfLog(node) })))
       const [most] = received.sort((a, b) => (a.at < b.at ? 1 : -1))
       if (most === undefined) throw new Error('there is no standby')
       primaryName = most.node.name
@@ -152,6 +147,24 @@ export async function startReplicatedPostgres({ isSynchronous = true }: Settings
     },
   }
   return running
+}
+
+/**
+ * How far a standby's log reaches. What it received before it was restarted shows only once it has read it, so this
+ * waits until it reads no further.
+ */
+async function endOfLog(node: PostgresNode): Promise<bigint> {
+  let before = -1n
+  for (let still = 0; still < 3; ) {
+    const [row] = await node.query<{ at: string }>(
+      "SELECT pg_wal_lsn_diff(greatest(pg_last_wal_replay_lsn(), pg_last_wal_receive_lsn()), '0/0')::text AS at",
+    )
+    const at = BigInt(row?.at ?? 0)
+    still = at === before ? still + 1 : 0
+    before = at
+    await Bun.sleep(30)
+  }
+  return before
 }
 
 /** It listens before it answers. */

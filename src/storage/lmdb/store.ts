@@ -20,7 +20,7 @@ import {
   StoreError,
   type Write,
 } from '../store.ts'
-import { applyWrite } from './apply.ts'
+import { applyWrite, type WriteTarget } from './apply.ts'
 import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
 import { freeBytes, requireFreeSpace } from './free-space.ts'
@@ -75,27 +75,6 @@ export function openLmdbStore(
   const records = createRecords(data, packed, kinds)
   const target = { folder, data, segments, records, free }
 
-  /** Runs `write` in a transaction function of lmdb-js, which may be synchronous or return a promise. */
-  function commitIn(transaction: (work: () => symbol | undefined) => unknown, write: Write): unknown {
-    let committed: Committed = { ok: true }
-    let failure: unknown
-    const work = () => {
-      try {
-        committed = applyWrite(target, write)
-      } catch (error) {
-        failure = error
-      }
-      // If the function throws, lmdb-js commits what was written before; returning ABORT rolls back everything.
-      return !committed.ok || failure !== undefined ? abort() : undefined
-    }
-    const outcome = (): Committed => {
-      if (failure !== undefined) throw failure
-      return committed
-    }
-    const done = transaction(work)
-    return done instanceof Promise ? done.then(outcome) : outcome()
-  }
-
   return {
     get: async (key) => read(() => records.find(key)),
     getMany: async (keys) => read(() => records.findMany(keys)),
@@ -123,32 +102,63 @@ export function openLmdbStore(
     },
     async commit(batch) {
       try {
-        return (await commitIn((work) => root.childTransaction(work as never), batch)) as Committed
+        return (await commitIn(target, (work) => root.childTransaction(work as never), batch)) as Committed
       } catch (error) {
         throw await asStoreError(error)
       }
     },
     async load(batch) {
       try {
-        return commitIn((work) => root.transactionSync(work as never), batch) as Committed
+        return commitIn(target, (work) => root.transactionSync(work as never), batch) as Committed
       } catch (error) {
         throw await asStoreError(error)
       }
     },
     async health() {
-      const { ino, blocks } = statSync(file, { throwIfNoEntry: false }) ?? { ino: undefined, blocks: 0 }
-      // If the file was moved or replaced, this process still has the old one open, and its writes are lost to the next
-      // start.
-      if (ino === undefined) throw new StoreError('unavailable', 'the store was moved')
-      if (ino !== openedIno) throw new StoreError('unavailable', 'the data folder is another one')
       read(() => records.find(registryVersionKey))
       requireFreeSpace(folder, 0, undefined, free)
-      return { bytes: blocks * 512, durability: 'local', clockOffsetMs: 0 }
+      return { bytes: bytesOnDisk(file, openedIno), durability: 'local', clockOffsetMs: 0 }
     },
     async close() {
       await root.close()
     },
   }
+}
+
+/** Runs `write` in a transaction function of lmdb-js, which may be synchronous or return a promise. */
+function commitIn(
+  target: WriteTarget,
+  transaction: (work: () => symbol | undefined) => unknown,
+  write: Write,
+): unknown {
+  let committed: Committed = { ok: true }
+  let failure: unknown
+  const work = () => {
+    try {
+      committed = applyWrite(target, write)
+    } catch (error) {
+      failure = error
+    }
+    // If the function throws, lmdb-js commits what was written before; returning ABORT rolls back everything.
+    return !committed.ok || failure !== undefined ? abort() : undefined
+  }
+  const outcome = (): Committed => {
+    if (failure !== undefined) throw failure
+    return committed
+  }
+  const done = transaction(work)
+  return done instanceof Promise ? done.then(outcome) : outcome()
+}
+
+/**
+ * Throws StoreError if the file was moved or replaced: this process still has the old one open, and its writes are lost
+ * to the next start.
+ */
+function bytesOnDisk(file: string, openedIno: number): number {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (found === undefined) throw new StoreError('unavailable', 'the store was moved')
+  if (found.ino !== openedIno) throw new StoreError('unavailable', 'the data folder is another one')
+  return found.blocks * 512
 }
 
 /** Copies borrowed values into a new buffer. */

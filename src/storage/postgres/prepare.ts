@@ -1,10 +1,9 @@
 /** At a start: waits for a primary, and makes the schema or compares it with the one of this program. */
 
 import { storeReadMs } from '../../limits.ts'
-import type { Log } from '../../ops/log.ts'
 import { StoreError } from '../store.ts'
 import type { Client, StatementError } from './client.ts'
-import { choosePrimary, type Look } from './primary.ts'
+import { choosePrimary, type Look, type StoreLog } from './primary.ts'
 import { schema, schemaVersion } from './schema.ts'
 
 /** What a host is: a `Look`, as one row. */
@@ -19,7 +18,7 @@ export interface PrepareOptions {
   /** When waiting ends, by `now`, a monotonic clock. */
   readonly until: number
   readonly now: () => number
-  readonly log: Pick<Log, 'warn'>
+  readonly log: StoreLog
 }
 
 /** Waits for a primary, and makes its schema or compares it with ours. Throws StoreError `fatal`. */

@@ -1,12 +1,12 @@
 /**
  * Which of the hosts is the primary, and whether it may be believed (stores contract, 6). All hosts are looked at every
- * second. A primary is believed while it acknowledges commits of ours: one that was deposed and lost its standbys cannot,
- * and so is left within seconds. Nobody is answered from memory meanwhile.
+ * second. A primary is believed while it acknowledges commits of ours: one that was deposed and lost its standbys
+ * cannot, and so is left within seconds. Nobody is answered from memory meanwhile.
  */
 
 import { storeBeliefMs, storeLookAgainMs, storeLookMs } from '../../limits.ts'
-import type { Log } from '../../ops/log.ts'
 import { StoreError } from '../store.ts'
+import { createChange } from './change.ts'
 import type { Client } from './client.ts'
 
 /** What a look at a host found. `timeline`: of its WAL; null for a standby, and where nothing may be written. */
@@ -62,8 +62,6 @@ export interface PrimaryWatch {
   current(until: number): Promise<Client>
   /** The primary that is believed now, with its timeline; undefined if there is none. */
   believed(): { readonly name: string; readonly timeline: number } | undefined
-  /** Why no primary is believed, for people. */
-  reason(): string
   /** Looks at all hosts soon, because a connection was lost. Resolves when that is done. */
   lookAgain(): Promise<void>
   /** Resolves when a commit that was sent after this call was acknowledged. Throws StoreError `unavailable`. */
@@ -71,12 +69,18 @@ export interface PrimaryWatch {
   close(): void
 }
 
+/** Where the engine says what happens to it. */
+export interface StoreLog {
+  info(event: string, fields?: Readonly<Record<string, unknown>>): void
+  warn(event: string, fields?: Readonly<Record<string, unknown>>): void
+}
+
 /** `now`: a monotonic clock in milliseconds. `every`: repeats an action, and returns what ends that. */
 export interface WatchOptions {
   readonly hosts: readonly WatchedHost[]
   readonly now: () => number
   readonly every: (milliseconds: number, act: () => void) => () => void
-  readonly log: Pick<Log, 'info' | 'warn'>
+  readonly log: StoreLog
 }
 
 export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryWatch {
@@ -88,14 +92,10 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
   let wasBelieved = false
   let isClosed = false
   let lookedAt = Number.NEGATIVE_INFINITY
-  let looking: Promise<void> | undefined
-  let beating: Promise<void> | undefined
-  /** Resolved, and replaced, whenever something has changed. */
-  let change = Promise.withResolvers<void>()
+  const change = createChange(now)
 
   function changed(): void {
-    change.resolve()
-    change = Promise.withResolvers()
+    change.notify()
     const isBelieved = isBelievedNow()
     if (isBelieved !== wasBelieved) {
       wasBelieved = isBelieved
@@ -153,21 +153,11 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
     await look()
   }
 
-  const lookOnce = (): Promise<void> => {
-    looking ??= lookInTurn().finally(() => {
-      looking = undefined
-      changed()
-      if (!isClosed && acknowledgedAt === Number.NEGATIVE_INFINITY) void beatOnce()
-    })
-    return looking
-  }
-  const beatOnce = (): Promise<void> => {
-    beating ??= beat().finally(() => {
-      beating = undefined
-      changed()
-    })
-    return beating
-  }
+  const beatOnce = oneAtATime(() => beat().finally(changed))
+  const lookOnce = oneAtATime(async () => {
+    await lookInTurn().finally(changed)
+    if (!isClosed && acknowledgedAt === Number.NEGATIVE_INFINITY) void beatOnce()
+  })
 
   const stop = every(storeLookMs, () => {
     void lookOnce()
@@ -175,43 +165,47 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
   })
   void lookOnce()
 
-  /** Waits for a change, until then at most. False: it is too late. */
-  async function awaitChange(until: number): Promise<boolean> {
-    if (isClosed || now() >= until) return false
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, until - now())
-    })
-    await Promise.race([change.promise, late])
-    clearTimeout(timer)
-    return true
+  const nextChange = async (until: number) => {
+    if (isClosed || !(await change.next(until))) {
+      throw new StoreError('unavailable', `the store is unavailable: ${why}`)
+    }
   }
-
-  const unavailable = () => new StoreError('unavailable', `the store is unavailable: ${why}`)
 
   return {
     async current(until) {
       for (;;) {
         if (primary !== undefined && isBelievedNow()) return primary.client
-        if (!(await awaitChange(until))) throw unavailable()
+        await nextChange(until)
       }
     },
-    believed: () =>
-      primary !== undefined && isBelievedNow() ? { name: primary.host.name, timeline: primary.timeline } : undefined,
-    reason: () => why,
+    believed() {
+      if (primary === undefined || !isBelievedNow()) return undefined
+      return { name: primary.host.name, timeline: primary.timeline }
+    },
     lookAgain: lookOnce,
     async acknowledged(until) {
       const since = now()
       while (acknowledgedAt < since) {
         void beatOnce()
-        if (!(await awaitChange(until))) throw unavailable()
+        await nextChange(until)
       }
     },
     close() {
       isClosed = true
       stop()
       leave()
-      change.resolve()
+      change.notify()
     },
+  }
+}
+
+/** Whoever calls while it runs waits for the end of that run. */
+function oneAtATime(act: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  return () => {
+    running ??= act().finally(() => {
+      running = undefined
+    })
+    return running
   }
 }

@@ -4,29 +4,18 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import {
-  clockOffsetMaxMs,
-  storeBeliefMs,
-  storeOutcomeMs,
-  storePoolDefault,
-  storeReadMs,
-  storeStartMs,
-} from '../../limits.ts'
-import type { Log } from '../../ops/log.ts'
-import { version as program } from '../../version.ts'
+import { clockOffsetMaxMs, storeBeliefMs, storePoolDefault, storeStartMs } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
-import { checksumOf } from '../checksum.ts'
-import { concatenate } from '../concatenated.ts'
-import { type Committed, type Health, type Key, type Range, type Store, StoreError, type Write } from '../store.ts'
+import { type Health, type Store, StoreError } from '../store.ts'
 import { type Address, nameOf } from './address.ts'
-import { bytesArray } from './arrays.ts'
-import { type ClientOptions, createClient, type Run, StatementError } from './client.ts'
+import { type ClientOptions, createClient, type Run } from './client.ts'
+import { createHeartbeats } from './heartbeats.ts'
 import { lookStatement, prepareSchema } from './prepare.ts'
-import { type Look, watchPrimary } from './primary.ts'
-import { type Replica, requireNoOther, type SeenReplica } from './replicas.ts'
-import { refusals, schemaVersion } from './schema.ts'
-import { createSharedReads } from './shared-reads.ts'
-import { type CommitRow, commitCall, loadWith, outcomeOf, Refused, signed } from './write.ts'
+import { type Look, type StoreLog, watchPrimary } from './primary.ts'
+import { createRecords } from './records.ts'
+import { listReplicas, type Replica, requireNoOther, type SeenReplica } from './replicas.ts'
+import { createStatements, type Statements } from './statements.ts'
+import { loadWith, Refused } from './write.ts'
 
 export interface PostgresOptions {
   readonly address: Address
@@ -40,7 +29,7 @@ export interface PostgresOptions {
   readonly mayMigrate?: boolean
   /** Milliseconds to wait for a primary. */
   readonly waitMs?: number
-  readonly log?: Pick<Log, 'info' | 'warn'>
+  readonly log?: StoreLog
 }
 
 /** The store, with what only a database has: other replicas, and a secret that is kept elsewhere. */
@@ -64,14 +53,6 @@ export interface PostgresStore extends Store {
   transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
 }
 
-/** A record as it is stored. */
-export interface Row {
-  readonly key: Buffer
-  readonly value: Buffer
-  /** A bigint as text; null where the database has counted. */
-  readonly checksum: string | null
-}
-
 const now = () => performance.now()
 const silent = { info() {}, warn() {} }
 
@@ -92,28 +73,13 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
     throw error
   }
 
-  let joined: { readonly replica: Replica; readonly run: string } | undefined
-  let others: ReadonlySet<string> = new Set()
-  let durability: Health['durability'] = 'local'
-  let isClosed = false
+  const heartbeats = createHeartbeats()
   const primary = watchPrimary({
     hosts: hosts.map(({ name, open, watch }) => ({
       name,
       open,
-      async look(until) {
-        const [found] = await watch.query<Look>(lookStatement, [], until)
-        return found as Look
-      },
-      async beat(until) {
-        const { name: replica = null, baseUrl = null, addresses } = joined?.replica ?? {}
-        const [row] = await watch.query<{ is_replicated: boolean; others: string | null }>(
-          'SELECT is_replicated, others FROM postern_beat($1, $2, $3, $4, $5, $6)',
-          [schemaVersion, replica, joined?.run ?? null, baseUrl, addresses?.join(), program],
-          until,
-        )
-        durability = row?.is_replicated === true ? 'replicated' : 'local'
-        others = new Set(row?.others?.split(','))
-      },
+      look: async (until) => (await watch.query<Look>(lookStatement, [], until))[0] as Look,
+      beat: (until) => heartbeats.send(watch, until),
     })),
     now,
     every(milliseconds, act) {
@@ -122,147 +88,20 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
     },
     log,
   })
+  const statements = createStatements({ primary, wantsStandby: isStandbyRequired, now })
+  const { read, transaction } = statements
 
-  function requireOpen(): void {
-    if (isClosed) throw new StoreError('fatal', 'the store is closed')
-  }
-
-  /** A statement that only reads, and is therefore sent again if its connection is lost. */
-  async function read<T>(statement: string, values: readonly unknown[], since = now()): Promise<readonly T[]> {
-    requireOpen()
-    const until = since + storeReadMs
-    for (;;) {
-      const client = await primary.current(until)
-      try {
-        return await client.query<T>(statement, values, until)
-      } catch (error) {
-        requireOpen()
-        const isLost = error instanceof StatementError && error.sqlState === undefined
-        if (!isLost || now() >= until) throw unavailable(error)
-        await primary.lookAgain()
-      }
-    }
-  }
-
-  const rowsAt = createSharedReads<Row>(async (keys, since) => {
-    const statement = 'SELECT key, value, checksum::text FROM postern_records WHERE key = ANY ($1::bytea[])'
-    const rows = await read<Row>(statement, [bytesArray(keys)], since)
-    const found = new Map(rows.map((row) => [row.key.toString('latin1'), row]))
-    return keys.map((key) => found.get(asBuffer(key).toString('latin1')))
-  }, now)
-
-  /** Verified for each caller by itself: a damaged record is no concern of those who share the statement. */
-  async function getMany(keys: readonly Key[]): Promise<(Uint8Array | undefined)[]> {
-    requireOpen()
-    return (await rowsAt(keys)).map((row) => row && verified(row))
-  }
-
-  async function rowsOf({ gte, lt, limit }: Range): Promise<{ readonly rows: readonly Row[]; readonly more: boolean }> {
-    const rows = await read<Row>(
-      'SELECT key, value, checksum::text FROM postern_records WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3',
-      [asBuffer(gte), asBuffer(lt), limit + 1],
-    )
-    return { rows: rows.slice(0, limit), more: rows.length > limit }
-  }
-
-  /**
-   * Sends a write until its outcome is certain. What was sent once is never taken back: the database may do it at any
-   * time. So it is sent again with the same id, which tells whether it was done.
-   */
-  async function commit(write: Write): Promise<Committed> {
-    requireOpen()
-    const sentAt = now()
-    const until = sentAt + storeOutcomeMs
-    const { statement, values } = commitCall({ id: randomBytes(16), wantsStandby: isStandbyRequired }, write)
-    let mayBeDone = false
-    for (;;) {
-      try {
-        const client = await primary.current(mayBeDone ? until : sentAt + storeReadMs)
-        const rows = await client.query<CommitRow>(statement, values, until)
-        // Done by an earlier sending, whose acknowledgement may have been cut short before the standbys had it.
-        if (rows[0]?.kind === 'found') await primary.acknowledged(until)
-        return outcomeOf(rows)
-      } catch (error) {
-        const isLost = error instanceof StatementError && error.sqlState === undefined
-        mayBeDone ||= error instanceof StatementError && error.wasSent
-        const hasMoved = error instanceof StatementError && error.sqlState === readOnly
-        if (mayBeDone && (now() >= until || isClosed)) throw indeterminate(error)
-        if (!mayBeDone && !((isLost || hasMoved) && now() < sentAt + storeReadMs)) throw unavailable(error)
-        // What the server refuses now says nothing about what it did before.
-        if (mayBeDone && !isLost && !hasMoved && !(error instanceof StoreError)) throw indeterminate(error)
-        if (isLost || hasMoved) await primary.lookAgain()
-      }
-    }
-  }
-
-  async function transaction<T>(begin: string, inside: (run: Run) => Promise<T>): Promise<T> {
-    requireOpen()
-    const client = await primary.current(now() + storeReadMs)
-    try {
-      return await client.transaction(begin, inside)
-    } catch (error) {
-      if (!(error instanceof StatementError)) throw error
-      throw error.wasSent ? indeterminate(error) : unavailable(error)
-    }
-  }
-
-  async function replicas(): Promise<readonly SeenReplica[]> {
-    const rows = await read<SeenReplica & { ageMs: string | number }>(
-      `SELECT name, base_url AS "baseUrl", run, program,
-         extract(epoch FROM clock_timestamp() - beat)::float8 * 1000 AS "ageMs" FROM postern_replicas ORDER BY name`,
-      [],
-    )
-    return rows.map((row) => ({ ...row, ageMs: Number(row.ageMs) }))
-  }
+  const replicas = () => listReplicas(read)
 
   async function health(): Promise<Health> {
-    const askedAt = Date.now()
-    const [row] = await read<{ bytes: number; clock: number }>(
-      `SELECT pg_total_relation_size('postern_records')::float8 AS bytes,
-         extract(epoch FROM clock_timestamp())::float8 * 1000 AS clock`,
-      [],
-    )
+    const measured = await measure(read)
     const at = primary.believed()
-    return {
-      bytes: Number(row?.bytes),
-      durability,
-      clockOffsetMs: Math.round(Number(row?.clock) - (askedAt + Date.now()) / 2),
-      ...(at !== undefined && { primary: at }),
-    }
+    return { ...measured, durability: heartbeats.durability(), ...(at !== undefined && { primary: at }) }
   }
 
   const opened: PostgresStore = {
-    get: async (key) => (await getMany([key]))[0],
-    getMany,
-    async range(range) {
-      const { rows, more } = await rowsOf(range)
-      return { entries: rows.map((row) => ({ key: row.key, value: verified(row) })), more }
-    },
-    async keys({ gte, lt, limit }) {
-      const rows = await read<Pick<Row, 'key'>>(
-        'SELECT key FROM postern_records WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3',
-        [asBuffer(gte), asBuffer(lt), limit + 1],
-      )
-      return { keys: rows.slice(0, limit).map(({ key }) => key), more: rows.length > limit }
-    },
-    async concatValues(range, beside) {
-      if (beside === undefined) {
-        const { rows, more } = await rowsOf(range)
-        return { ...concatenate(rows.map(verified), more ? rows.at(-1)?.key : undefined), beside: undefined }
-      }
-      const { gte, lt, limit } = range
-      const all = await read<Row & { is_beside: boolean }>(
-        `SELECT key, value, checksum::text, true AS is_beside FROM postern_records WHERE key = $1 UNION ALL
-         (SELECT key, value, checksum::text, false FROM postern_records WHERE key >= $2 AND key < $3 ORDER BY key LIMIT $4)`,
-        [asBuffer(beside), asBuffer(gte), asBuffer(lt), limit + 1],
-      )
-      const [version] = all.filter((row) => row.is_beside)
-      const rows = all.filter((row) => !row.is_beside)
-      const lastIfMore = rows.length > limit ? rows[limit - 1]?.key : undefined
-      const values = concatenate(rows.slice(0, limit).map(verified), lastIfMore)
-      return { ...values, beside: version && verified(version) }
-    },
-    commit,
+    ...createRecords(statements, now),
+    commit: statements.commit,
     async load(write) {
       const head = { id: randomBytes(16), wantsStandby: isStandbyRequired }
       try {
@@ -283,73 +122,53 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
         return (await run(statement, [asBuffer(check)])).length === 1
       }),
     async join(replica) {
-      await requireNoOther(replicas, replica)
-      joined = { replica, run: randomBytes(12).toString('hex') }
+      await requireNoOther(replicas, replica, now)
+      heartbeats.replica = { ...replica, run: randomBytes(12).toString('hex') }
       await primary.acknowledged(now() + storeBeliefMs)
     },
     replicas,
-    otherAddresses: () => others,
-    exclusively: (work) =>
+    otherAddresses: heartbeats.others,
+    exclusively: (alone) =>
       transaction('BEGIN', async (run) => {
         // Waiting for another's load is no failure, however long that takes.
         await run('SET LOCAL lock_timeout = 0')
         await run(`SELECT pg_advisory_xact_lock(${loadingLock})`)
-        return work()
+        return alone()
       }),
     transaction,
     async close() {
-      if (isClosed) return
-      const { name } = joined?.replica ?? {}
-      joined = undefined
+      const { name } = heartbeats.replica ?? {}
+      heartbeats.replica = undefined
       // So that the next start need not wait for this name to be gone. Where it cannot be said, it will be seen.
       if (name !== undefined) await read('DELETE FROM postern_replicas WHERE name = $1', [name]).catch(() => {})
-      isClosed = true
+      statements.close()
       primary.close()
       for (const { watch } of hosts) watch.close()
     },
   }
   try {
-    const { clockOffsetMs } = await primary.current(waitUntil).then(health)
-    if (Math.abs(clockOffsetMs) > clockOffsetMaxMs) {
-      const seconds = Math.round(Math.abs(clockOffsetMs) / 1000)
-      throw new StoreError('fatal', `this machine's clock and the database's differ by ${seconds} s: set them first`)
-    }
-    return opened
+    await primary.current(waitUntil)
+    const { clockOffsetMs } = await health()
+    if (Math.abs(clockOffsetMs) <= clockOffsetMaxMs) return opened
+    const seconds = Math.round(Math.abs(clockOffsetMs) / 1000)
+    throw new StoreError('fatal', `this machine's clock and the database's differ by ${seconds} s: set them first`)
   } catch (error) {
     await opened.close()
     throw error
   }
 }
 
+/** The size of the records, and how far the database's clock is ahead of this machine's. */
+async function measure(read: Statements['read']): Promise<Pick<Health, 'bytes' | 'clockOffsetMs'>> {
+  const askedAt = Date.now()
+  const [row] = await read<{ bytes: number; clock: number }>(
+    `SELECT pg_total_relation_size('postern_records')::float8 AS bytes,
+       extract(epoch FROM clock_timestamp())::float8 * 1000 AS clock`,
+    [],
+  )
+  const clockOffsetMs = Math.round((row?.clock ?? 0) - (askedAt + Date.now()) / 2)
+  return { bytes: row?.bytes ?? 0, clockOffsetMs }
+}
+
 /** The number of the advisory lock under which fixtures are loaded. Any constant will do. */
 const loadingLock = 7_075_831_902_418
-
-/** SQLSTATE 25006: the host was primary a moment ago. */
-const readOnly = '25006'
-
-function unavailable(error: unknown): StoreError {
-  if (error instanceof StoreError) return error
-  const { sqlState, message } = error as StatementError
-  const reason = sqlState === refusals.noStandby ? 'no synchronous standby is configured (--store-sync)' : message
-  return new StoreError('unavailable', `the store is unavailable: ${reason}`, { cause: error })
-}
-
-function indeterminate(error: unknown): StoreError {
-  const { message } = error as Error
-  return new StoreError(
-    'indeterminate',
-    `it is not known whether this was written; read before you repeat it (${message})`,
-    { cause: error },
-  )
-}
-
-/** The value, whose checksum must match. Throws StoreError `damaged`. */
-function verified({ key, value, checksum }: Row): Uint8Array {
-  if (isIntact({ key, value, checksum })) return value
-  throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
-}
-
-/** Whether the checksum of a record matches. */
-export function isIntact({ key, value, checksum }: Row): boolean {
-  return checksum === null || BigInt(checksum) === signed(checksumOf(key, value))
-}

@@ -1,0 +1,86 @@
+/** Reads records from the database, and checks each against its checksum. */
+
+import { asBuffer } from '../bytes.ts'
+import { checksumOf } from '../checksum.ts'
+import { concatenate } from '../concatenated.ts'
+import { type Key, type Range, type Store, StoreError } from '../store.ts'
+import { bytesArray } from './arrays.ts'
+import { createSharedReads } from './shared-reads.ts'
+import type { Statements } from './statements.ts'
+import { signed } from './write.ts'
+
+/** A record as it is stored. */
+export interface Row {
+  readonly key: Buffer
+  readonly value: Buffer
+  /** A bigint as text; null where the database has counted. */
+  readonly checksum: string | null
+}
+
+const columns = 'key, value, checksum::text'
+
+/** `now`: a monotonic clock in milliseconds. */
+export function createRecords(
+  { read }: Pick<Statements, 'read'>,
+  now: () => number,
+): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'concatValues'> {
+  const rowsAt = createSharedReads<Row>(async (keys, since) => {
+    const statement = `SELECT ${columns} FROM postern_records WHERE key = ANY ($1::bytea[])`
+    const rows = await read<Row>(statement, [bytesArray(keys)], since)
+    const found = new Map(rows.map((row) => [row.key.toString('latin1'), row]))
+    return keys.map((key) => found.get(asBuffer(key).toString('latin1')))
+  }, now)
+
+  /** Verified for each caller by itself: a damaged record is no concern of those who share the statement. */
+  async function getMany(keys: readonly Key[]): Promise<(Uint8Array | undefined)[]> {
+    return (await rowsAt(keys)).map((row) => row && verified(row))
+  }
+
+  /** The rows of a range, one more than its limit if there are more, and the row of one more key. */
+  async function rowsOf({ gte, lt, limit }: Range, beside?: Key): Promise<{ rows: readonly Row[]; beside?: Row }> {
+    const rows = `SELECT ${columns} FROM postern_records WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3`
+    const bounds = [asBuffer(gte), asBuffer(lt), limit + 1]
+    if (beside === undefined) return { rows: await read<Row>(rows, bounds) }
+    const found = await read<Row & { is_beside: boolean }>(
+      `SELECT *, false AS is_beside FROM (${rows}) AS within
+       UNION ALL SELECT ${columns}, true FROM postern_records WHERE key = $4`,
+      [...bounds, asBuffer(beside)],
+    )
+    const other = found.find((row) => row.is_beside)
+    return { rows: found.filter((row) => !row.is_beside), ...(other && { beside: other }) }
+  }
+
+  return {
+    get: async (key) => (await getMany([key]))[0],
+    getMany,
+    async range(range) {
+      const { rows } = await rowsOf(range)
+      const entries = rows.slice(0, range.limit).map((row) => ({ key: row.key, value: verified(row) }))
+      return { entries, more: rows.length > range.limit }
+    },
+    async keys({ gte, lt, limit }) {
+      const rows = await read<Pick<Row, 'key'>>(
+        'SELECT key FROM postern_records WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3',
+        [asBuffer(gte), asBuffer(lt), limit + 1],
+      )
+      return { keys: rows.slice(0, limit).map(({ key }) => key), more: rows.length > limit }
+    },
+    async concatValues(range, beside) {
+      const { rows, beside: other } = await rowsOf(range, beside)
+      const page = rows.slice(0, range.limit)
+      const values = concatenate(page.map(verified), rows.length > range.limit ? page.at(-1)?.key : undefined)
+      return { ...values, beside: other && verified(other) }
+    },
+  }
+}
+
+/** The value, whose checksum must match. Throws StoreError `damaged`. */
+function verified(row: Row): Uint8Array {
+  if (isIntact(row)) return row.value
+  throw new StoreError('damaged', 'a record is damaged: run `postern verify`')
+}
+
+/** Whether the checksum of a record matches. */
+export function isIntact({ key, value, checksum }: Row): boolean {
+  return checksum === null || BigInt(checksum) === signed(checksumOf(key, value))
+}

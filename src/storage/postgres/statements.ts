@@ -1,0 +1,120 @@
+/**
+ * Sends statements to whatever is primary when they are sent. A read is sent again if its connection is lost; a commit
+ * until its outcome is certain (stores contract, 5).
+ */
+
+import { randomBytes } from 'node:crypto'
+import { storeOutcomeMs, storeReadMs } from '../../limits.ts'
+import { type Committed, StoreError, type Write } from '../store.ts'
+import { type Run, StatementError } from './client.ts'
+import type { PrimaryWatch } from './primary.ts'
+import { refusals } from './schema.ts'
+import { type CommitRow, commitCall, outcomeOf } from './write.ts'
+
+export interface Statements {
+  /** The rows of a statement that only reads. `since`: when it was asked for. Throws StoreError `unavailable`. */
+  read<Row>(statement: string, values: readonly unknown[], since?: number): Promise<readonly Row[]>
+  /** A small write. Throws StoreError `unavailable`, `indeterminate` and `too_large`. */
+  commit(write: Write): Promise<Committed>
+  /**
+   * Runs `work` in one transaction, which `begin` opens, without a deadline. Throws what `work` throws, and StoreError
+   * `unavailable` or `indeterminate`.
+   */
+  transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
+  /** From now on all fail with StoreError `fatal`. */
+  close(): void
+}
+
+/** `now`: a monotonic clock in milliseconds. `wantsStandby`: writes are refused without a synchronous standby. */
+export interface StatementsOptions {
+  readonly primary: PrimaryWatch
+  readonly wantsStandby: boolean
+  readonly now: () => number
+}
+
+export function createStatements({ primary, wantsStandby, now }: StatementsOptions): Statements {
+  let isClosed = false
+
+  function requireOpen(): void {
+    if (isClosed) throw new StoreError('fatal', 'the store is closed')
+  }
+
+  return {
+    async read<Row>(statement: string, values: readonly unknown[], since = now()) {
+      requireOpen()
+      const until = since + storeReadMs
+      for (;;) {
+        const client = await primary.current(until)
+        try {
+          return await client.query<Row>(statement, values, until)
+        } catch (error) {
+          requireOpen()
+          if (!isLost(error) || now() >= until) throw unavailable(error)
+          await primary.lookAgain()
+        }
+      }
+    },
+
+    /** What was sent once is never taken back: the database may do it at any time. So it is sent again with its id. */
+    async commit(write) {
+      requireOpen()
+      const sentAt = now()
+      const until = sentAt + storeOutcomeMs
+      const { statement, values } = commitCall({ id: randomBytes(16), wantsStandby }, write)
+      let mayBeDone = false
+      for (;;) {
+        try {
+          const client = await primary.current(mayBeDone ? until : sentAt + storeReadMs)
+          const rows = await client.query<CommitRow>(statement, values, until)
+          // Done by an earlier sending, whose acknowledgement may have been cut short before the standbys had it.
+          if (rows[0]?.kind === 'found') await primary.acknowledged(until)
+          return outcomeOf(rows)
+        } catch (error) {
+          mayBeDone ||= error instanceof StatementError && error.wasSent
+          const isOver = isClosed || now() >= (mayBeDone ? until : sentAt + storeReadMs)
+          // What the server refuses now says nothing about what it did before.
+          if (isOver || !isWorthAnotherTry(error)) throw mayBeDone ? indeterminate(error) : unavailable(error)
+          await primary.lookAgain()
+        }
+      }
+    },
+
+    async transaction(begin, work) {
+      requireOpen()
+      const client = await primary.current(now() + storeReadMs)
+      try {
+        return await client.transaction(begin, work)
+      } catch (error) {
+        if (!(error instanceof StatementError)) throw error
+        throw error.wasSent ? indeterminate(error) : unavailable(error)
+      }
+    },
+
+    close() {
+      isClosed = true
+    },
+  }
+}
+
+/** The connection was lost, or the answer was late. */
+function isLost(error: unknown): boolean {
+  return error instanceof StatementError && error.sqlState === undefined
+}
+
+/** Also where the host is no longer the primary (SQLSTATE 25006, read only). */
+function isWorthAnotherTry(error: unknown): boolean {
+  return isLost(error) || (error instanceof StatementError && error.sqlState === '25006')
+}
+
+function unavailable(error: unknown): unknown {
+  if (!(error instanceof StatementError)) return error
+  const isAlone = error.sqlState === refusals.noStandby
+  const reason = isAlone ? 'no synchronous standby is configured (--store-sync)' : error.message
+  return new StoreError('unavailable', `the store is unavailable: ${reason}`, { cause: error })
+}
+
+function indeterminate(error: unknown): StoreError {
+  const { message } = error as Error
+  const text = `it is not known whether this was written; read before you repeat it (${message})`
+  return new StoreError('indeterminate', text, { cause: error })
+}
