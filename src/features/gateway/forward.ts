@@ -16,6 +16,7 @@ import type { ServiceTokenClaims } from '../../model/token.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
+import { StoreError } from '../../storage/store.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { StatusRecorder } from './connection-status.ts'
@@ -224,7 +225,11 @@ async function sendUpstream(
     via: request.headers.get('via') ?? undefined,
     signal: () => request.signal,
     rewrite: toolFilter(deps, call, message),
-    watchAccess: (end) => deps.streams.watch(call.renew, (why) => end(endOfStream(why))),
+    watchAccess: (end) =>
+      deps.streams.watch(
+        () => renewIfPossible(call),
+        (why) => end(endOfStream(why)),
+      ),
     onStatus: (status) => deps.statuses.record(ref, stored, status),
     restoreIdleTimeout,
   })
@@ -271,6 +276,18 @@ async function readWithin<T>(memory: Shares, holder: Holder, characters: number,
     return await read()
   } finally {
     memory.giveBack(holder, amount)
+  }
+}
+
+/**
+ * Authorizes an open stream again. While a database cannot be asked, a stream goes on (stores contract, 6.3): it gives
+ * nobody access who had none. The first answer after that counts again.
+ */
+async function renewIfPossible(call: AuthorizedCall): Promise<void> {
+  try {
+    await call.renew()
+  } catch (error) {
+    if (!(error instanceof StoreError && error.kind === 'unavailable')) throw error
   }
 }
 
