@@ -14,10 +14,11 @@ import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
 import { PlatformError } from './errors.ts'
-import { createFastLane } from './fast-lane/fast-lane.ts'
+import { createAskingLane } from './fast-lane/asking-lane.ts'
+import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import { type AuthorizationSettings, authorizationHandlers, challengeOf } from './features/authorization/handlers.ts'
 import { connectionHandlers } from './features/connections/handlers.ts'
-import { createConnectionLists } from './features/connections/list.ts'
+import { type ConnectionLists, createConnectionLists } from './features/connections/list.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
 import { mcpHandlers } from './features/gateway/mcp.ts'
 import { createOpenStreams, type Every } from './features/gateway/open-streams.ts'
@@ -87,7 +88,7 @@ export interface AppDeps {
   readonly authorization: AuthorizationSettings
   /** Receives events for metrics. */
   readonly observer?: Observer
-  /** Whether to use the fast lane, which needs a store with local reads. True by default. */
+  /** Whether to use the fast lane. True by default. */
   readonly fastLane?: boolean
 }
 
@@ -115,10 +116,7 @@ export interface App {
 export function createApp(deps: AppDeps): App {
   const { store, secrets, issuer, audit, rates, upstream, memory, now, monotonic, log, observer } = deps
   const lists = createConnectionLists(store, secrets.cursorKey)
-  const fastLane =
-    store.local === undefined || deps.fastLane === false
-      ? undefined
-      : createFastLane({ local: store.local, lists, now })
+  const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
   const middleware = createMiddleware({ guard: deps.guard, log, observe: observer?.answered, monotonic })
   const denials = createDenials(audit, middleware.requestId)
   const noteRefused = createRefusedLog(log, monotonic)
@@ -278,6 +276,10 @@ export function createApp(deps: AppDeps): App {
     fetch: middleware.wrap(route, answerError, fastLane?.respond),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
   }
+}
+
+function fastLaneOf({ store, now }: AppDeps, lists: ConnectionLists): FastLane {
+  return store.local === undefined ? createAskingLane(store, now) : createFastLane({ local: store.local, lists, now })
 }
 
 function noop(): void {}

@@ -14,6 +14,10 @@ export interface Callers {
   /** The known caller of a request. Undefined if the request must be authenticated in full, as expired tokens must. */
   find(request: Request, registryVersion: string): KnownCaller | undefined
   remember(context: RequestContext): void
+  /** Forgets all callers, unless this is the version under which they are known. */
+  keepOnly(registryVersion: string): void
+  /** The caller that `find` would return if the registry has not changed. Decides nothing. */
+  likely(request: Request): KnownCaller | undefined
 }
 
 export interface KnownCaller {
@@ -41,6 +45,7 @@ export function createCallers(now: () => number): Callers {
   }
 
   return {
+    keepOnly,
     find(request, registryVersion) {
       keepOnly(registryVersion)
       const known = kept.get(request.headers.get('authorization') ?? '')
@@ -51,6 +56,7 @@ export function createCallers(now: () => number): Callers {
         clockRefusal(token, Math.floor(now() / 1000)) === undefined && isGoodAt(token, pathOf(request.url))
       return isValid ? known : undefined
     },
+    likely: (request) => kept.peek(request.headers.get('authorization') ?? ''),
     remember({ request, caller, registry }) {
       const header = request.headers.get('authorization') ?? ''
       if (registry.version === version && version !== '' && plainHeader.test(header))

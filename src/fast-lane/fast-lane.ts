@@ -1,7 +1,7 @@
 /**
  * Repeats earlier decisions synchronously. It decides nothing itself: every cached value is checked against the current
  * version of the data that it depends on, and if that cannot be read synchronously, the ordinary path answers.
- * `createApp({ fastLane: false })` leaves the fast lane out, and so does a storage engine without local reads.
+ * `createApp({ fastLane: false })` leaves the fast lane out. For a store without local reads there is `asking-lane.ts`.
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorize.ts'
@@ -11,14 +11,14 @@ import { connectionsKeptBytesMax, detailsKeptBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
 import { connectionsVersionKey, registryVersionKey } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
-import { createAdmissions } from './admissions.ts'
-import { createCallers } from './callers.ts'
+import { type Admissions, createAdmissions } from './admissions.ts'
+import { type Callers, createCallers } from './callers.ts'
 import { createPages } from './pages.ts'
 import { createLocalVersions } from './versions.ts'
 
 export interface FastLane {
   /** The response, if this credential has requested this URL before and nothing that it depends on has changed. */
-  respond(request: Request, requestId: () => string): Response | undefined
+  respond(request: Request, requestId: () => string): Response | undefined | Promise<Response | undefined>
   /** Wraps an authorizer so that it caches callers, and connections that a caller may use. */
   authorizer(ordinary: Authorizer): Authorizer
   /** Called with each page that the ordinary path answered. */
@@ -42,27 +42,41 @@ interface AllowedConnection {
   readonly version: string
 }
 
+/** What was admitted before: callers, and what each was answered under which URL. */
+export interface Remembered {
+  readonly callers: Callers
+  readonly lists: Admissions<PreparedList>
+  readonly details: Admissions<Uint8Array>
+  readonly detailsResponse: (json: Uint8Array, requestId: () => string) => Response
+}
+
+/** `now`: milliseconds since 1970. */
+export function createRemembered(now: () => number): Remembered {
+  const headers = new Headers(privateJson)
+  return {
+    callers: createCallers(now),
+    lists: createAdmissions<PreparedList>(),
+    details: createAdmissions<Uint8Array>({ bytesMax: detailsKeptBytesMax, sizeOf: (json) => json.length }),
+    detailsResponse(json, requestId) {
+      // On the shared Headers before the Response copies them: on the Response it costs two microseconds more.
+      headers.set('x-request-id', requestId())
+      return new Response(json as Uint8Array<ArrayBuffer>, { headers })
+    },
+  }
+}
+
 export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane {
   const versions = createLocalVersions(local)
-  const callers = createCallers(now)
+  const { callers, lists: admittedLists, details: admittedDetails, detailsResponse } = createRemembered(now)
   const pages = createPages(lists, local, versions)
-  const admittedLists = createAdmissions<PreparedList>()
-  const admittedDetails = createAdmissions<Uint8Array>({ bytesMax: detailsKeptBytesMax, sizeOf: (json) => json.length })
   const allowed = createAdmissions<AllowedConnection>({
     bytesMax: connectionsKeptBytesMax,
     // An estimate of the memory of a decoded record.
     sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
   })
-  const detailsHeaders = new Headers(privateJson)
 
   const registryVersion = () => versions.current('', () => registryVersionKey)
   const connectionsVersion = (namespace: string) => versions.current(namespace, connectionsVersionKey)
-
-  function detailsResponse(json: Uint8Array, requestId: () => string): Response {
-    // On the shared Headers before the Response copies them: on the Response it costs two microseconds more.
-    detailsHeaders.set('x-request-id', requestId())
-    return new Response(json as Uint8Array<ArrayBuffer>, { headers: detailsHeaders })
-  }
 
   return {
     pageCache: pages.statistics,

@@ -25,16 +25,15 @@ export interface Middleware {
    * Wraps the router. `respond`, the fast lane, may return a complete response, in which it sets the request id itself.
    * `answerError` makes the response for what the guard or the router throws.
    */
-  wrap(
-    route: Handler,
-    answerError: (request: Request, thrown: unknown) => Response,
-    respond?: (request: Request, requestId: () => string) => Response | undefined,
-  ): Handler
+  wrap(route: Handler, answerError: (request: Request, thrown: unknown) => Response, respond?: Respond): Handler
   /** The id of a request that is in progress. */
   requestId(request: Request): string
   /** Records an internal error for the log line of the request. */
   noteError(request: Request, thrown: unknown): void
 }
+
+/** What answers before the router; undefined if it cannot. */
+type Respond = (request: Request, requestId: () => string) => Response | undefined | Promise<Response | undefined>
 
 /** A client's `X-Request-Id` is used if it matches. */
 const validId = /^[A-Za-z0-9._-]{1,64}$/
@@ -69,19 +68,24 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
     wrap: (route, answerError, respond) => (request) => {
       const started = monotonic()
       let corsHeaders: Record<string, string> | undefined
-      let answer: Response | Promise<Response>
+      const finished = (response: Response) => finish(request, withHeaders(request, response, corsHeaders), started)
+      const failed = (thrown: unknown) => finished(answerError(request, thrown))
+      const ordinary = () => {
+        const preflight = corsHeaders === undefined ? undefined : guard.preflight(request, corsHeaders)
+        const answer = preflight ?? route(request)
+        return answer instanceof Promise ? answer.then(finished, failed) : finished(answer)
+      }
       try {
         corsHeaders = guard.check(request.headers)
         const ready = corsHeaders === undefined ? respond?.(request, () => idOf(request)) : undefined
-        if (ready !== undefined) return finish(request, ready, started)
-        const preflight = corsHeaders === undefined ? undefined : guard.preflight(request, corsHeaders)
-        answer = preflight ?? route(request)
+        if (ready === undefined) return ordinary()
+        if (!(ready instanceof Promise)) return finish(request, ready, started)
+        return ready
+          .then((response) => (response === undefined ? ordinary() : finish(request, response, started)))
+          .catch(failed)
       } catch (thrown) {
-        answer = answerError(request, thrown)
+        return failed(thrown)
       }
-      const finished = (response: Response) => finish(request, withHeaders(request, response, corsHeaders), started)
-      if (!(answer instanceof Promise)) return finished(answer)
-      return answer.then(finished, (thrown) => finished(answerError(request, thrown)))
     },
   }
 

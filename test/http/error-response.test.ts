@@ -73,7 +73,8 @@ test('when to ask again is said where it is known, and in a second where too muc
     expect((await answered('rate_limited', shape))[2]).toEqual({ 'retry-after': '1' })
     expect((await answered('rate_limited', shape, { retryAfter: 7 }))[2]).toEqual({ 'retry-after': '7' })
     expect((await answered('unavailable', shape, { retryAfter: 2 }))[2]).toEqual({ 'retry-after': '2' })
-    expect((await answered('unavailable', shape))[2]).toEqual({})
+    expect((await answered('unavailable', shape))[2]).toEqual({ 'retry-after': '1' })
+    expect((await answered('outcome_unknown', shape))[2]).toEqual({ 'retry-after': '1' })
   }
 })
 

@@ -10,6 +10,7 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Written, writeResults } from '../results/junit.ts'
+import { anyReplica } from './any-replica.ts'
 import { attenuation } from './attenuation.ts'
 import { damage } from './damage.ts'
 import { failover } from './failover.ts'
@@ -35,6 +36,7 @@ const trials: readonly Trial[] = [
   kill,
   signInKill,
   failover,
+  anyReplica,
   powerCuts,
   reopened,
   damage,

@@ -73,8 +73,8 @@ BEGIN
 END $$`
 
 /**
- * Locks: one that a load holds against all commits, and one for each key, numbered by a hash. A commit that is repeated,
- * because its answer was lost, waits for its first self at these locks, and then finds its own id.
+ * Locks: one that a load holds against all commits, and one for each key, numbered by a hash. A commit that is
+ * repeated, because its answer was lost, waits for its first self at these locks, and then finds its own id.
  */
 const createCommit = `
 CREATE OR REPLACE FUNCTION postern_commit(

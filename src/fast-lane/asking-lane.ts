@@ -1,0 +1,51 @@
+/**
+ * The fast lane of a store that runs elsewhere. It repeats pages and details that were answered before, if one read of
+ * versions, which waiting requests share, says that nothing has changed since (stores contract, 4.1). Who was not
+ * answered before is asked nothing here.
+ */
+
+import { connectionsVersionKey, registryVersionKey } from '../storage/keys.ts'
+import type { Store } from '../storage/store.ts'
+import { versionText } from '../storage/versions.ts'
+import { createRemembered, type FastLane } from './fast-lane.ts'
+import { createKeptPages } from './kept-pages.ts'
+
+/** `now`: milliseconds since 1970. */
+export function createAskingLane(store: Pick<Store, 'getMany'>, now: () => number): FastLane {
+  const pages = createKeptPages()
+  const { callers, lists, details, detailsResponse } = createRemembered(now)
+  return {
+    pageCache: pages.statistics,
+    respond(request, requestId) {
+      if (request.method !== 'GET') return undefined
+      const likely = callers.likely(request)
+      if (likely === undefined) return undefined
+      const list = lists.find(likely.caller, request.url)
+      const json = list === undefined ? details.find(likely.caller, request.url) : undefined
+      if (list === undefined && json === undefined) return undefined
+      return answer()
+
+      async function answer(): Promise<Response | undefined> {
+        const keys = list === undefined ? [] : [connectionsVersionKey(list.scope.namespace)]
+        const [registryVersion, version] = (await store.getMany([registryVersionKey, ...keys])).map(versionText)
+        if (callers.find(request, registryVersion ?? '')?.caller !== likely?.caller) return undefined
+        if (list !== undefined) return pages.respond(list, version ?? '', request, requestId)
+        return json === undefined ? undefined : detailsResponse(json, requestId)
+      }
+    },
+    rememberPage({ caller, request }, list, page) {
+      lists.remember(caller, request.url, list)
+      pages.remember(list, page)
+    },
+    rememberDetails: ({ caller, request }, json) => details.remember(caller, request.url, json),
+    authorizer: (ordinary) => ({
+      ...ordinary,
+      async authenticate(request, isRepeated) {
+        const context = await ordinary.authenticate(request, isRepeated)
+        callers.keepOnly(context.registry.version)
+        callers.remember(context)
+        return context
+      },
+    }),
+  }
+}
