@@ -36,7 +36,7 @@ describe.skipIf(!isHere('PostgreSQL'))('two replicas (needs PostgreSQL)', () => 
     const replicas: TestPlatform[] = []
     for (const store of stores) {
       const at = replicas.length
-      replicas.push(await createTestPlatform({ store: cache(store, () => replicas[at]?.now ?? 0) }))
+      replicas.push(await createTestPlatform({ store: cache(store, () => replicas[at]?.now ?? Number.NaN) }))
     }
     const chance = random(seed)
     const stale: string[] = []
@@ -125,11 +125,12 @@ async function change(
   return undefined
 }
 
-/** A store that believes what it read for a quarter of a second, by its own clock. */
+/** A store that believes versions that it read for a quarter of a second, by its own clock. */
 function leased(store: Store, now: () => number): Store {
   const kept = new Map<string, { readonly at: number; readonly value: Uint8Array | undefined }>()
   const get = async (key: Uint8Array) => {
     const name = Buffer.from(key).toString('latin1')
+    if (!/^[Gg]/.test(name)) return store.get(key)
     const known = kept.get(name)
     if (known !== undefined && now() - known.at < 250) return known.value
     const value = await store.get(key)
