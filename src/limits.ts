@@ -181,6 +181,8 @@ export const storeLookMs = 1000
 export const storeBeliefMs = 5000
 /** Stores contract 6.3: milliseconds that a start waits for the database. Past it: it ends. */
 export const storeStartMs = 30_000
+/** Ours: milliseconds that a command waits for the database. Past it: exit 1. */
+export const storeCommandMs = 5000
 /** Ours: seconds to connect to a database, and for statements to end on connections that are given up. Past it: they are closed. */
 export const storeStatementGraceSeconds = 5
 /** Ours: milliseconds without a heartbeat after which a replica counts as gone; ten of them are missing then. Past it: its name may be taken. */

@@ -16,6 +16,7 @@ import {
 } from '../maintenance/copy.ts'
 import {
   databaseOf,
+  makeFolder,
   openBesideDatabase,
   openExistingDataFolder,
   type Place,
@@ -99,10 +100,12 @@ export async function copyStore({ from, to, data, instanceSecretFile }: CopyFlag
   if (secretFile === undefined || (source.url !== undefined && instanceSecretFile === undefined)) {
     throw new CommandError('a database has no secret: name its file with --instance-secret-file', 2)
   }
+  const audited = target.folder ?? source.folder ?? data
+  // Before the copy: one that cannot be audited is not made.
+  if (target.folder === undefined) makeFolder(audited)
   const copied = await (target.folder === undefined
     ? copyBetween(source, target, secretFile, terminal)
     : leavingNothing(target.folder, () => copyBetween(source, target, secretFile, terminal)))
-  const audited = target.folder ?? source.folder ?? data
   await auditCommand(audited, 'store.copied', { records: copied.records, sha256: copied.sha256 })
   terminal.stdout(`${copied.records} records, sha256 ${copied.sha256}\n`)
 }

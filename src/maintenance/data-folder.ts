@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { openSecrets, type Secrets } from '../auth/secrets.ts'
 import { changeSigningKeys, newSigningKeys } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
+import { storeCommandMs } from '../limits.ts'
 import type { Upgrading } from '../storage/lmdb/migrations.ts'
 import { openLmdbStore } from '../storage/lmdb/store.ts'
 import type { PostgresStore } from '../storage/postgres/store.ts'
@@ -87,7 +88,10 @@ export interface Place extends DatabaseFlags {
 export async function openExistingDataFolder(place: Place, tell: Tell): Promise<DataFolder> {
   const { data } = place
   const database = databaseOf(place)
-  if (database !== undefined) return openBesideDatabase(data, database, { mayMake: false, label: commandLabel, tell })
+  if (database !== undefined) {
+    const options = { mayMake: false, label: commandLabel, waitMs: storeCommandMs, tell }
+    return openBesideDatabase(data, database, options)
+  }
   requireDataFolder(data)
   return openDataFolder(data, upgradeUnlessServed(data, tell))
 }
@@ -210,7 +214,7 @@ function openStore(path: string, upgrading: Upgrading | undefined): Store {
 }
 
 /** Creates the folder if it is missing. Throws CommandError if it cannot be used. */
-function makeFolder(path: string): void {
+export function makeFolder(path: string): void {
   // From here on every new file is private to its owner, LMDB's files included.
   process.umask(0o077)
   try {

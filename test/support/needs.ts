@@ -32,6 +32,7 @@ const needs = {
   nginx: () => Bun.which('nginx') !== null,
   caddy: () => Bun.which('caddy') !== null,
   PostgreSQL: () => isPostgresInstalled,
+  PgBouncer: () => isPostgresInstalled && existsSync('/usr/sbin/pgbouncer'),
   'systemd-analyze': () => Bun.which('systemd-analyze') !== null,
   /** With `--json`. */
   'curl 7.82': () => succeeds('curl', '--json', '', '--version'),

@@ -3,12 +3,13 @@
  * What the environment says of other databases (`PG…`, `DATABASE_URL`) is not looked at.
  */
 
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { type Address, readAddress } from '../../src/storage/postgres/address.ts'
 import { freePort } from './free-port.ts'
+import { signalAll } from './processes.ts'
 
 const versions = '/usr/lib/postgresql'
 const newest = existsSync(versions)
@@ -27,16 +28,35 @@ export interface PostgresCluster {
   /** The URL of an empty database. */
   newDatabase(): Promise<string>
   query(url: string, statement: string): Promise<unknown>
+  /** Stops it where it is: it takes connections and answers nothing. */
+  pause(): void
+  resume(): void
   stop(): Promise<void>
 }
 
-export async function startPostgres(): Promise<PostgresCluster> {
+/** `tls`: a certificate and its key, in PEM. */
+interface ClusterOptions {
+  readonly tls?: { readonly cert: string; readonly key: string }
+}
+
+export async function startPostgres({ tls }: ClusterOptions = {}): Promise<PostgresCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-postgres-'))
   giveToPostgres(folder)
   const data = join(folder, 'data')
   await runPostgresProgram('initdb', '-D', data, '-A', 'trust', '-U', 'postern', '-N', '--no-instructions')
   const port = await freePort()
   const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`, 'fsync=off']
+  if (tls !== undefined) {
+    const files = { ssl_cert_file: join(folder, 'cert.pem'), ssl_key_file: join(folder, 'key.pem') }
+    for (const [file, text] of [
+      [files.ssl_cert_file, tls.cert],
+      [files.ssl_key_file, tls.key],
+    ] as const) {
+      writeFileSync(file, text, { mode: 0o600 })
+      giveToPostgres(file)
+    }
+    settings.push('ssl=on', ...Object.entries(files).map(([name, file]) => `${name}=${file}`))
+  }
   const server = postgresProgram('postgres', '-D', data, '-p', String(port), ...settings.flatMap((one) => ['-c', one]))
   const urlOf = (database: string) => `postgres://postern@127.0.0.1:${port}/${database}`
   const query = async (url: string, statement: string) => {
@@ -61,6 +81,8 @@ export async function startPostgres(): Promise<PostgresCluster> {
       return urlOf(name)
     },
     query,
+    pause: () => signalAll(server.pid, 'SIGSTOP'),
+    resume: () => signalAll(server.pid, 'SIGCONT'),
     async stop() {
       // At once: nobody keeps what is in it.
       server.kill('SIGQUIT')
@@ -79,17 +101,65 @@ export function addressOf(url: string): Address {
 
 /** Starts a program of the package, never as root. */
 export function postgresProgram(program: string, ...args: readonly string[]): Bun.Subprocess {
-  const command = [join(versions, newest ?? '', 'bin', program), ...args]
+  return programOf([join(versions, newest ?? '', 'bin', program), ...args])
+}
+
+function programOf(command: readonly string[]): Bun.Subprocess {
   const asUser = ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups']
   const env = { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' }
   const cwd = tmpdir()
-  return Bun.spawn(isRoot ? [...asUser, ...command] : command, { cwd, env, stdout: 'ignore', stderr: 'ignore' })
+  return Bun.spawn(isRoot ? [...asUser, ...command] : [...command], { cwd, env, stdout: 'ignore', stderr: 'ignore' })
 }
 
 /** Runs a program of the package to its end. */
 export async function runPostgresProgram(program: string, ...args: readonly string[]): Promise<void> {
   const code = await postgresProgram(program, ...args).exited
   if (code !== 0) throw new Error(`${program} ended with ${code}`)
+}
+
+/** A pooler in front of the database of a URL; the URL that leads through it. */
+export async function startPooler(
+  url: string,
+  mode: 'session' | 'transaction',
+): Promise<AsyncDisposable & { readonly url: string }> {
+  const { hostname, port, pathname } = new URL(url)
+  const folder = mkdtempSync(join(tmpdir(), 'postern-pooler-'))
+  giveToPostgres(folder)
+  const own = await freePort()
+  const file = join(folder, 'pgbouncer.ini')
+  const database = pathname.slice(1)
+  const lines = [
+    '[databases]',
+    `${database} = host=${hostname} port=${port} user=postern`,
+    '[pgbouncer]',
+    ...['listen_addr = 127.0.0.1', `listen_port = ${own}`, 'unix_socket_dir =', 'auth_type = any'],
+    ...[
+      `pool_mode = ${mode}`,
+      'max_client_conn = 200',
+      `default_pool_size = ${mode === 'session' ? 40 : 8}`,
+      'ignore_startup_parameters =',
+    ],
+  ]
+  writeFileSync(file, lines.join('\n'))
+  giveToPostgres(file)
+  const child = programOf(['/usr/sbin/pgbouncer', '-q', file])
+  const through = `postgres://postern@127.0.0.1:${own}/${database}`
+  for (;;) {
+    const sql = new SQL({ url: through, max: 1, prepare: false })
+    const isThere = await sql.unsafe('SELECT 1').catch(() => undefined)
+    await sql.close({ timeout: 0 })
+    if (isThere !== undefined) break
+    if (child.exitCode !== null) throw new Error(`pgbouncer ended with ${child.exitCode}`)
+    await Bun.sleep(20)
+  }
+  return {
+    url: through,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await child.exited
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
 }
 
 /** Makes a folder that of the user who runs the programs. */

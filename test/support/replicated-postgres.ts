@@ -3,18 +3,17 @@
  * acknowledged. What the tests do to them is done to processes, as a failing machine would.
  */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { freePort } from './free-port.ts'
 import { giveToPostgres, postgresProgram, runPostgresProgram } from './postgres.ts'
+import { signalAll } from './processes.ts'
 
 export interface PostgresNode {
   readonly name: string
   readonly port: number
-  /** All processes of it, the first one first. */
-  pids(): number[]
   /** Stops all of them where they are, or lets them go on. */
   signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): Promise<void>
   query<T>(statement: string): Promise<T[]>
@@ -79,13 +78,9 @@ export async function startReplicatedPostgres({ isSynchronous = true }: Settings
     return {
       name,
       port,
-      pids() {
-        const pid = children.get(name)?.pid
-        return pid === undefined ? [] : [pid, ...childrenOf(pid)]
-      },
       async signal(signal) {
-        // A process that ends may be replaced by another meanwhile, but not after the first one has stopped.
-        for (const pid of this.pids()) kill(pid, signal)
+        const pid = children.get(name)?.pid
+        if (pid !== undefined) signalAll(pid, signal)
         if (signal !== 'SIGKILL') return
         await children.get(name)?.exited
         children.delete(name)
@@ -182,33 +177,5 @@ async function createDatabase(port: number): Promise<void> {
     await sql.close({ timeout: 0 })
     if (isMade) return
     await Bun.sleep(20)
-  }
-}
-
-function childrenOf(parent: number): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        // The name in parentheses may have spaces; the parent follows it and the state.
-        return (
-          Number(
-            readFileSync(`/proc/${pid}/stat`, 'utf8')
-              .replace(/^.*\) /, '')
-              .split(' ')[1],
-          ) === parent
-        )
-      } catch {
-        return false
-      }
-    })
-}
-
-function kill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal)
-  } catch {
-    // It has ended by itself.
   }
 }

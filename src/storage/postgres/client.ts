@@ -15,11 +15,19 @@ export class StatementError extends Error {
   override readonly name = 'StatementError'
   readonly sqlState: string | undefined
   readonly wasSent: boolean
+  /** The server does not let us in, or is not who it should be: waiting does not help. */
+  readonly isUnwelcome: boolean
 
-  constructor(message: string, sqlState: string | undefined, wasSent: boolean, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    sqlState: string | undefined,
+    wasSent: boolean,
+    { isUnwelcome = false, ...options }: ErrorOptions & { readonly isUnwelcome?: boolean } = {},
+  ) {
     super(message, options)
     this.sqlState = sqlState
     this.wasSent = wasSent
+    this.isUnwelcome = isUnwelcome
   }
 }
 
@@ -149,8 +157,10 @@ function statementError(error: unknown, host: Host): StatementError {
   const isFromServer = code === 'ERR_POSTGRES_SERVER_ERROR' && errno !== undefined
   const said = `${nameOf(host)}: ${message}`
   if (isFromServer && severity === 'ERROR') return new StatementError(said, errno, false, { cause: error })
-  const wasRefused = isFromServer ? /^(?:28|3D|53300|57P03)/.test(errno) : neverConnected.has(code ?? '')
-  return new StatementError(said, undefined, !wasRefused, { cause: error })
+  // A certificate that is not taken has a code of OpenSSL's.
+  const isUnwelcome = isFromServer ? /^(?:28|3D)/.test(errno) : code !== undefined && !code.startsWith('ERR_POSTGRES')
+  const wasRefused = isUnwelcome || (isFromServer ? /^(?:53300|57P03)/.test(errno) : neverConnected.has(code ?? ''))
+  return new StatementError(said, undefined, !wasRefused, { cause: error, isUnwelcome })
 }
 
 const neverConnected = new Set(

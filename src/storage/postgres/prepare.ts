@@ -29,26 +29,28 @@ export async function prepareSchema(
   for (let said = ''; ; ) {
     let reason: string
     try {
-      const failures: string[] = []
+      const failures: StatementError[] = []
       const looks = await Promise.all(
         hosts.map(({ watch }) =>
           watch
             .query<Look>(lookStatement, [], now() + storeReadMs)
             .then(([look]) => look)
-            .catch((error: Error) => void failures.push(error.message)),
+            .catch((error: StatementError) => void failures.push(error)),
         ),
       )
       const chosen = choosePrimary(looks, { system: undefined, timeline: 0 })
       if (typeof chosen === 'number') {
         const { watch } = hosts[chosen] as { watch: Client }
-        if (mayMigrate) {
+        if (mayMigrate && !(await isPrepared(watch, now() + storeReadMs))) {
           await watch.transaction('BEGIN', async (run) => {
             for (const statement of schema) await run(statement)
           })
         }
         return await requireSchema(watch, now() + storeReadMs)
       }
-      reason = [chosen, ...failures].join('; ')
+      const unwelcome = failures.find(({ isUnwelcome }) => isUnwelcome)
+      if (unwelcome !== undefined) throw new StoreError('fatal', `the store cannot be opened: ${unwelcome.message}`)
+      reason = [chosen, ...failures.map(({ message }) => message)].join('; ')
     } catch (error) {
       if (error instanceof StoreError) throw error
       // What the server refuses with a state of its own, waiting does not mend: a missing right, say.
@@ -64,21 +66,35 @@ export async function prepareSchema(
   }
 }
 
+/** Undefined: there is none. */
+interface Found {
+  readonly version: number
+  readonly oldest: number
+}
+
+async function findSchema(client: Client, until: number): Promise<Found | undefined> {
+  const isThere = "SELECT to_regclass('postern_instance') IS NOT NULL AS is"
+  const [there] = await client.query<{ is: boolean }>(isThere, [], until)
+  if (there?.is !== true) return undefined
+  const [found] = await client.query<Found>('SELECT version, oldest FROM postern_instance', [], until)
+  return found
+}
+
+/** Whether the schema is ours or newer, and this role's statements are planned as ours are. */
+async function isPrepared(client: Client, until: number): Promise<boolean> {
+  const found = await findSchema(client, until)
+  const plan = "SELECT current_setting('plan_cache_mode') AS mode"
+  const [setting] = await client.query<{ mode: string }>(plan, [], until)
+  return found !== undefined && found.version >= schemaVersion && setting?.mode === 'force_generic_plan'
+}
+
 async function requireSchema(client: Client, until: number): Promise<void> {
-  const [there] = await client.query<{ is: boolean }>(
-    `SELECT to_regclass('postern_instance') IS NOT NULL AS is`,
-    [],
-    until,
-  )
-  if (there?.is !== true) {
-    throw new StoreError(
-      'fatal',
-      'there is no store in this database yet: run `postern serve` or `postern store migrate` on it',
-    )
+  const found = await findSchema(client, until)
+  if (found === undefined) {
+    const what = 'run `postern serve` or `postern store migrate` on it'
+    throw new StoreError('fatal', `there is no store in this database yet: ${what}`)
   }
-  const statement = 'SELECT version, oldest FROM postern_instance'
-  const [found] = await client.query<{ version: number; oldest: number }>(statement, [], until)
-  if (found === undefined || found.oldest > schemaVersion) {
+  if (found.oldest > schemaVersion) {
     throw new StoreError('fatal', 'the store was upgraded by a newer postern: use that version')
   }
   if (found.version < schemaVersion) {

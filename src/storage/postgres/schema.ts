@@ -53,6 +53,8 @@ CREATE TABLE IF NOT EXISTS postern_instance (
 );
 INSERT INTO postern_instance (version, oldest)
   SELECT ${schemaVersion}, ${oldestProgram} WHERE NOT EXISTS (SELECT FROM postern_instance);
+UPDATE postern_instance SET version = ${schemaVersion}, oldest = greatest(oldest, ${oldestProgram})
+  WHERE version < ${schemaVersion};
 `
 
 /** Refuses a commit whose acknowledgement would mean less than it says. */

@@ -1,6 +1,7 @@
 /** The engine on PostgreSQL. Where Debian's package is not installed, its tests are skipped. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { schemaVersion } from '../../../src/storage/postgres/schema.ts'
 import { openPostgresStore as open, type PostgresOptions } from '../../../src/storage/postgres/store.ts'
 import { isHere } from '../../support/needs.ts'
 import { addressOf, type PostgresCluster, startPostgres } from '../../support/postgres.ts'
@@ -51,4 +52,93 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     await cluster.query(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
     await expect(openPostgresStore({ url, pool: 2, waitMs: 1500 })).rejects.toThrow('synchronous_commit is off')
   })
+
+  test('a program that the schema has left behind is refused, at its start and in each commit', async () => {
+    const url = await cluster.newDatabase()
+    const store = await openPostgresStore({ url, pool: 2 })
+    const put = () => store.commit({ puts: [{ key: Buffer.from('a'), value: Buffer.from('1') }] })
+    await put()
+    await cluster.query(url, 'UPDATE postern_instance SET version = 99')
+    // A newer one that still lets it be.
+    expect(await put()).toEqual({ ok: true })
+    const again = await openPostgresStore({ url, pool: 2 })
+    await again.close()
+    await cluster.query(url, 'UPDATE postern_instance SET oldest = 99')
+    await expect(put()).rejects.toThrow('this program is too old for it')
+    await expect(openPostgresStore({ url, waitMs: 0 })).rejects.toThrow('upgraded by a newer postern')
+    await store.close()
+  })
+
+  test('an older schema is upgraded by a start, and refused by a command', async () => {
+    const url = await cluster.newDatabase()
+    await expect(openPostgresStore({ url, mayMigrate: false })).rejects.toThrow('there is no store in this database')
+    await openPostgresStore({ url }).then((store) => store.close())
+    await cluster.query(url, 'UPDATE postern_instance SET version = 0')
+    await expect(openPostgresStore({ url, mayMigrate: false })).rejects.toThrow('run `postern store migrate` first')
+    await openPostgresStore({ url }).then((store) => store.close())
+    const rows = await cluster.query(url, 'SELECT version FROM postern_instance')
+    expect([...(rows as object[])]).toEqual([{ version: schemaVersion }])
+  })
+
+  test('a database of a role that may do little says what is missing, at once', async () => {
+    const url = await cluster.newDatabase()
+    await cluster.query(url, 'CREATE ROLE little LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC')
+    await expect(openPostgresStore({ url: url.replace('postern@', 'little@') })).rejects.toThrow('permission denied')
+    await expect(openPostgresStore({ url: url.replace('postern@', 'nobody@') })).rejects.toThrow(
+      'role "nobody" does not exist',
+    )
+    // Its own database, and no right beyond that.
+    await cluster.query(url, 'GRANT CREATE ON SCHEMA public TO little')
+    const store = await openPostgresStore({ url: url.replace('postern@', 'little@') })
+    expect(await store.commit({ puts: [{ key: Buffer.from('a'), value: Buffer.from('1') }] })).toEqual({ ok: true })
+    expect((await store.health()).durability).toBe('local')
+    await store.close()
+  })
+
+  test('with --store-sync required nothing is written while no standby is configured', async () => {
+    const url = await cluster.newDatabase()
+    const store = await openPostgresStore({ url, pool: 2, isStandbyRequired: true })
+    const put = () => store.commit({ puts: [{ key: Buffer.from('a'), value: Buffer.from('1') }] })
+    await expect(put()).rejects.toThrow('no synchronous standby is configured')
+    await expect(store.load({ puts: [] })).rejects.toMatchObject({ kind: 'unavailable' })
+    expect(await store.get(Buffer.from('a'))).toBeUndefined()
+    await store.close()
+  })
+
+  test('a commit that waits for a load gives up, and was not done', async () => {
+    const url = await cluster.newDatabase()
+    await openPostgresStore({ url }).then((one) => one.close())
+    const role = `ALTER ROLE postern IN DATABASE ${new URL(url).pathname.slice(1)}`
+    await cluster.query(url, `${role} SET lock_timeout = '200ms'`)
+    const store = await openPostgresStore({ url, pool: 4 })
+    const commit = await store.transaction('BEGIN', async (run) => {
+      await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
+      return store.commit({ puts: [{ key: Buffer.from('a'), value: Buffer.from('1') }] }).catch((error) => error)
+    })
+    expect(commit).toMatchObject({ kind: 'unavailable' })
+    expect(await store.get(Buffer.from('a'))).toBeUndefined()
+    await store.close()
+  })
+
+  test('replicas: a name is taken while its heartbeats move, and all have one base URL', async () => {
+    const url = await cluster.newDatabase()
+    const [one, other] = await Promise.all([openPostgresStore({ url, pool: 2 }), openPostgresStore({ url, pool: 2 })])
+    const replica = { name: 'one', baseUrl: 'https://a', addresses: ['10.0.0.1 8787', '::1 8787'] }
+    await one.join(replica)
+    await expect(other.join(replica)).rejects.toThrow('another replica is named one')
+    await expect(other.join({ ...replica, name: 'other', baseUrl: 'https://b' })).rejects.toThrow(
+      'all must have the same',
+    )
+    await other.join({ ...replica, name: 'other', addresses: [] })
+    expect((await other.replicas()).map(({ name }) => name)).toEqual(['one', 'other'])
+    expect([...other.otherAddresses()]).toEqual(replica.addresses)
+    await one.close()
+    expect((await other.replicas()).map(({ name }) => name)).toEqual(['other'])
+    // Killed a moment ago: its last heartbeat is young, and does not move.
+    await cluster.query(url, "UPDATE postern_replicas SET name = 'gone', base_url = 'https://c'")
+    await other.close()
+    const next = await openPostgresStore({ url, pool: 2 })
+    await next.join({ ...replica, name: 'gone' })
+    await next.close()
+  }, 20_000)
 })
