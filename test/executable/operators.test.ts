@@ -160,6 +160,9 @@ describe('operators see', () => {
     }
     expect(text).toMatch(/^postern_store_bytes [1-9]\d+$/m)
     const ready = await fetch(`${metrics}/ready`)
-    expect({ status: ready.status, body: await ready.json() }).toEqual({ status: 200, body: { status: 'ready' } })
+    expect({ status: ready.status, body: await ready.json() }).toEqual({
+      status: 200,
+      body: { status: 'ready', durability: 'local' },
+    })
   })
 })

@@ -115,9 +115,10 @@ export function openLmdbStore(
       }
     },
     async health() {
+      const bytes = bytesOnDisk(file, openedIno)
       read(() => records.find(registryVersionKey))
       requireFreeSpace(folder, 0, undefined, free)
-      return { bytes: bytesOnDisk(file, openedIno), durability: 'local', clockOffsetMs: 0 }
+      return { bytes, durability: 'local', clockOffsetMs: 0 }
     },
     async close() {
       await root.close()
