@@ -26,9 +26,17 @@ export function concatenatedIn(
 
 /** Joins separate values in a new buffer. */
 export function concatenate(values: readonly Uint8Array[], lastKeyIfMore: Key | undefined): ConcatenatedValues {
-  const edge = Buffer.allocUnsafe(wrapBytesMax)
-  const parts = values.flatMap((value, index) => (index === 0 ? [value] : [commaBytes, value]))
-  const buffer = Buffer.concat([edge, ...parts, edge])
-  return concatenatedIn(buffer, edge.length, buffer.length - edge.length, { count: values.length, lastKeyIfMore })
+  let size = Math.max(0, values.length - 1)
+  for (const value of values) size += value.length
+  const buffer = Buffer.allocUnsafe(size + 2 * wrapBytesMax)
+  let end = wrapBytesMax
+  for (const [index, value] of values.entries()) {
+    if (index > 0) {
+      buffer[end] = comma
+      end += 1
+    }
+    buffer.set(value, end)
+    end += value.length
+  }
+  return concatenatedIn(buffer, wrapBytesMax, end, { count: values.length, lastKeyIfMore })
 }
-const commaBytes = Buffer.of(comma)

@@ -36,6 +36,7 @@ import {
 } from './measure.ts'
 import { minting } from './minting.ts'
 import { startJsonServer, startPrism } from './peers.ts'
+import { replicas } from './replicas.ts'
 import { signIn } from './sign-in.ts'
 
 const count = Number(process.argv[2] ?? 1_000_000)
@@ -63,6 +64,7 @@ try {
   await inProcess()
   await gateway(report, rounds)
   await signIn(report, rounds)
+  await replicas(report, rounds)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -101,14 +101,22 @@ export function addressOf(url: string): Address {
 
 /** Starts a program of the package, never as root. */
 export function postgresProgram(program: string, ...args: readonly string[]): Bun.Subprocess {
-  return programOf([join(versions, newest ?? '', 'bin', program), ...args])
+  return programOf([pathOf(program), ...args])
 }
 
-function programOf(command: readonly string[]): Bun.Subprocess {
+/** What a program of the package prints. */
+export async function postgresOutput(program: string, ...args: readonly string[]): Promise<string> {
+  const child = programOf([pathOf(program), ...args], 'pipe')
+  return new Response(child.stdout as ReadableStream<Uint8Array>).text()
+}
+
+const pathOf = (program: string) => join(versions, newest ?? '', 'bin', program)
+
+function programOf(command: readonly string[], stdout: 'ignore' | 'pipe' = 'ignore'): Bun.Subprocess {
   const asUser = ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups']
   const env = { PATH: process.env['PATH'] ?? '', LC_ALL: 'C' }
   const cwd = tmpdir()
-  return Bun.spawn(isRoot ? [...asUser, ...command] : [...command], { cwd, env, stdout: 'ignore', stderr: 'ignore' })
+  return Bun.spawn(isRoot ? [...asUser, ...command] : [...command], { cwd, env, stdout, stderr: 'ignore' })
 }
 
 /** Runs a program of the package to its end. */

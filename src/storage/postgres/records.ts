@@ -17,7 +17,7 @@ export interface Row {
   readonly checksum: string | null
 }
 
-const columns = 'key, value, checksum::text'
+const columns = 'key, value, checksum'
 
 /** `now`: a monotonic clock in milliseconds. */
 export function createRecords(
@@ -41,13 +41,13 @@ export function createRecords(
     const rows = `SELECT ${columns} FROM postern_records WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3`
     const bounds = [asBuffer(gte), asBuffer(lt), limit + 1]
     if (beside === undefined) return { rows: await read<Row>(rows, bounds) }
-    const found = await read<Row & { is_beside: boolean }>(
-      `SELECT *, false AS is_beside FROM (${rows}) AS within
-       UNION ALL SELECT ${columns}, true FROM postern_records WHERE key = $4`,
-      [...bounds, asBuffer(beside)],
-    )
-    const other = found.find((row) => row.is_beside)
-    return { rows: found.filter((row) => !row.is_beside), ...(other && { beside: other }) }
+    // Last, if it is there: a branch of a union is read after the one before it.
+    const both = `(${rows}) UNION ALL SELECT ${columns} FROM postern_records WHERE key = $4`
+    const found = [...(await read<Row>(both, [...bounds, asBuffer(beside)]))]
+    const last = found.at(-1)
+    if (last === undefined || !last.key.equals(asBuffer(beside))) return { rows: found }
+    found.pop()
+    return { rows: found, beside: last }
   }
 
   return {

@@ -12,7 +12,7 @@ import type { PostgresStore } from './store.ts'
 import { insertEntries } from './write.ts'
 
 const snapshot = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
-const columns = 'SELECT key, value, checksum::text FROM postern_records'
+const columns = 'SELECT key, value, checksum FROM postern_records'
 
 /** Passes all rows of a query to `take`, a batch at a time. */
 async function fetchAll(run: Run, query: string, take: (rows: readonly Row[]) => void | Promise<void>): Promise<void> {
