@@ -43,11 +43,10 @@ export function createRecords(
     if (beside === undefined) return { rows: await read<Row>(rows, bounds) }
     // Last, if it is there: a branch of a union is read after the one before it.
     const both = `(${rows}) UNION ALL SELECT ${columns} FROM postern_records WHERE key = $4`
-    const found = [...(await read<Row>(both, [...bounds, asBuffer(beside)]))]
+    const found = await read<Row>(both, [...bounds, asBuffer(beside)])
     const last = found.at(-1)
     if (last === undefined || !last.key.equals(asBuffer(beside))) return { rows: found }
-    found.pop()
-    return { rows: found, beside: last }
+    return { rows: found.slice(0, -1), beside: last }
   }
 
   return {
