@@ -222,6 +222,8 @@ export const listFiltersMax = 32
 export const eventLoopSliceMs = 2
 /** Ours: index entries read ahead where most are skipped. Past it: the batch size doubles each time a batch is used up. */
 export const indexBatchMin = 8
+/** Stores contract 4.3: index entries read at once from a store on another machine. Past it: the next batch. */
+export const indexBatchRemote = 1000
 /** Ours: index entries read ahead where most are used. Past it: the next batch. */
 export const indexBatchMax = 256
 

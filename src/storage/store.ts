@@ -93,6 +93,8 @@ export interface Store {
    * the event loop, so it is for start-up and commands.
    */
   load(write: Write): Promise<Committed>
+  /** Each read is a round trip to another machine, so that few large ones are better than many small ones. */
+  readonly isRemote?: boolean
   /** Present if the engine runs in this process. Code that uses it must also work without it. */
   readonly local?: LocalReads
   /** Resolves if reads and writes work now. Throws StoreError, whose message is for the operator. */

@@ -6,7 +6,7 @@
  * Ids are ASCII, so JavaScript's string order equals their byte order.
  */
 
-import { eventLoopSliceMs, indexBatchMax, indexBatchMin } from '../../limits.ts'
+import { eventLoopSliceMs, indexBatchMax, indexBatchMin, indexBatchRemote } from '../../limits.ts'
 import { idOfKey, prefixRange } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
@@ -32,17 +32,19 @@ export interface WorkBudget {
 
 /**
  * The ids under an index prefix, read in batches. The batch size doubles while most of a batch is used, and halves
- * while most of it is skipped.
+ * while most of it is skipped. Where a read is a round trip to another machine, batches are as large as they may be.
  */
-export function indexStream(store: Pick<Store, 'keys'>, prefix: Key, spending: WorkBudget): IdStream {
+export function indexStream(store: Pick<Store, 'keys' | 'isRemote'>, prefix: Key, spending: WorkBudget): IdStream {
+  const [batchMin, batchMax] =
+    store.isRemote === true ? [indexBatchRemote, indexBatchRemote] : [indexBatchMin, indexBatchMax]
   const { lt } = prefixRange(prefix)
   let ids: readonly string[] = []
   let at = 0
   let more = true
-  let batch = indexBatchMin
+  let batch = batchMin
 
   async function fetch(from: string): Promise<Step | undefined> {
-    batch = at * 2 >= ids.length ? Math.min(batch * 2, indexBatchMax) : Math.max(batch >> 1, indexBatchMin)
+    batch = at * 2 >= ids.length ? Math.min(batch * 2, batchMax) : Math.max(batch >> 1, batchMin)
     const page = await store.keys({ gte: Buffer.concat([prefix, Buffer.from(from)]), lt, limit: batch })
     ids = page.keys.map((key) => idOfKey(prefix, key))
     more = page.more
@@ -102,14 +104,23 @@ export function anyOf(streams: readonly IdStream[]): IdStream {
   const heads: (Step | undefined)[] = streams.map(() => ({ at: '', found: false }))
   return {
     async seek(from) {
-      let least: Step | undefined
+      // All that wait are waited for together: each may be a round trip.
+      const waiting: Promise<void>[] = []
       for (const [index, stream] of streams.entries()) {
-        let head = heads[index]
-        if (head !== undefined && (head.at < from || (head.at === from && !head.found))) {
-          const sought = stream.seek(from)
-          head = sought instanceof Promise ? await sought : sought
-          heads[index] = head
+        const head = heads[index]
+        if (head === undefined || head.at > from || (head.at === from && head.found)) continue
+        const sought = stream.seek(from)
+        if (!(sought instanceof Promise)) heads[index] = sought
+        else {
+          const arrived = (step: Step | undefined) => {
+            heads[index] = step
+          }
+          waiting.push(sought.then(arrived))
         }
+      }
+      if (waiting.length > 0) await Promise.all(waiting)
+      let least: Step | undefined
+      for (const head of heads) {
         if (head === undefined) continue
         if (least === undefined || head.at < least.at || (head.at === least.at && head.found)) least = head
       }

@@ -26,7 +26,7 @@ export function isNarrowed({ filters, blocks }: RowScope): boolean {
 }
 
 /** The ids of a scope for which `isNarrowed` is true. */
-export function planOf(store: Pick<Store, 'keys'>, scope: RowScope, spending: WorkBudget): IdStream {
+export function planOf(store: Pick<Store, 'keys' | 'isRemote'>, scope: RowScope, spending: WorkBudget): IdStream {
   const term = (digest: Uint8Array) => indexStream(store, termEntries(scope.namespace, digest), spending)
   const parts = [
     ...scope.filters.map((filter) => anyOf(filterTerms(filter).map(term))),

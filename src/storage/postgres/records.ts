@@ -23,7 +23,7 @@ const columns = 'key, value, checksum'
 export function createRecords(
   { read }: Pick<Statements, 'read'>,
   now: () => number,
-): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'concatValues'> {
+): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'concatValues' | 'isRemote'> {
   const rowsAt = createSharedReads<Row>(async (keys, since) => {
     const statement = `SELECT ${columns} FROM postern_records WHERE key = ANY ($1::bytea[])`
     const rows = await read<Row>(statement, [bytesArray(keys)], since)
@@ -50,6 +50,7 @@ export function createRecords(
   }
 
   return {
+    isRemote: true,
     get: async (key) => (await getMany([key]))[0],
     getMany,
     async range(range) {
