@@ -110,10 +110,10 @@ const threatHeadings: Readonly<Record<string, string>> = {
   K: 'Keys and secrets',
   T: 'Tokens',
   L: 'Lists and records',
-  R: 'Requests through the gateway',
   D: 'Availability',
   F: 'Files and terminals',
   S: 'Sign-in',
+  R: 'Replicas on a database',
 }
 
 /** The threats of `test/threats.json`, each with its control and the files of its tests. */

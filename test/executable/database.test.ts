@@ -116,6 +116,27 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     })
   })
 
+  test('nothing secret lies in the database', async () => {
+    const [, operatorKey = ''] = /^ +(pst_\S+)$/m.exec(replicas[0]?.stdout() ?? '') ?? []
+    const headers = { ...as(sampleKeys.ada).headers, 'content-type': 'application/json' }
+    const body = JSON.stringify({
+      mcpUrl: 'https://a.example.com/mcp',
+      name: 'a',
+      headers: { 'x-api-key': 'hush-hush' },
+    })
+    await sendTo(replicas[0] as Server)('/connect/ada/hush', { method: 'PUT', headers, body })
+    const rows = await cluster.query(url, 'SELECT key, value FROM postern_records')
+    const all = Buffer.concat((rows as { key: Buffer; value: Buffer }[]).flatMap(({ key, value }) => [key, value]))
+    expect(all.length).toBeGreaterThan(10_000)
+    const secret = readFileSync(join(folder('one'), 'instance-secret'), 'utf8').trim()
+    const secrets = [operatorKey, sampleKeys.ada, secret, Buffer.from(secret, 'base64url'), 'hush-hush']
+    expect(secrets.map((one) => one.length > 8 && all.includes(one))).toEqual([false, false, false, false, false])
+    const [instance] = (await cluster.query(url, 'SELECT secret_check FROM postern_instance')) as {
+      secret_check: Buffer
+    }[]
+    expect(instance?.secret_check.includes(Buffer.from(secret, 'base64url'))).toBe(false)
+  })
+
   test('verify, export and import work beside them', async () => {
     const file = folder('export.jsonl')
     expect((await command('verify')).stdout).toMatch(/^\d+ records and \d+ index entries, all correct$/m)
