@@ -113,7 +113,7 @@ const threatHeadings: Readonly<Record<string, string>> = {
   D: 'Availability',
   F: 'Files and terminals',
   S: 'Sign-in',
-  R: 'Replicas on a database',
+  P: 'Replicas on a database',
 }
 
 /** The threats of `test/threats.json`, each with its control and the files of its tests. */
