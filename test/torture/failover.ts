@@ -29,12 +29,14 @@ export const failover: Trial = {
   async run(times, seed) {
     if (!isPostgresInstalled) return { figure: '', broken: [], missing: 'PostgreSQL is not installed' }
     const { broken, expect } = collector()
-    const held = await drill({ cycles: times, seed, stopMs: times > 1 ? 10_000 : 3000 })
+    const held = await drill({ cycles: times, seed, stopMs: times > 1 ? 10_000 : 0, restMs: times > 1 ? 500 : 250 })
     for (const one of held.broken) expect(false, () => one)
     // The drill must notice what it is there for.
-    const losing = await drill({ cycles: 1, seed, isSynchronous: false })
+    const [losing, torn] = await Promise.all([
+      drill({ cycles: 1, seed, isSynchronous: false }),
+      drill({ cycles: 0, seed, hasLocks: false }),
+    ])
     expect(losing.lost > 0, () => 'with asynchronous standbys nothing was lost: the drill would not notice')
-    const torn = await drill({ cycles: 0, seed, hasLocks: false })
     expect(torn.broken.length > 0, () => 'without locks nothing was wrong: the drill would not notice')
     const { writes, promotedMs, readMs, refused } = held
     const figure = `${times} failovers, ${writes} writes acknowledged: ${held.lost} lost, ${held.broken.length} wrong; ${refused} refused; writes ${promotedMs} ms after promotion at most, reads within ${readMs} ms; with asynchronous standbys ${losing.lost} lost`
@@ -47,6 +49,8 @@ interface Drill {
   readonly seed: number
   readonly isSynchronous?: boolean
   readonly hasLocks?: boolean
+  /** Between two things that happen, in milliseconds. */
+  readonly restMs?: number
   /** How long the primary stands still in the last cycle. */
   readonly stopMs?: number
 }
@@ -67,7 +71,14 @@ interface Written {
   unknown: number[]
 }
 
-async function drill({ cycles, seed, isSynchronous = true, hasLocks = true, stopMs = 0 }: Drill): Promise<Drilled> {
+async function drill({
+  cycles,
+  seed,
+  isSynchronous = true,
+  hasLocks = true,
+  stopMs = 0,
+  restMs = 250,
+}: Drill): Promise<Drilled> {
   const { broken, expect } = collector()
   const chance = random(seed)
   await using database = await startReplicatedPostgres({ isSynchronous })
@@ -162,7 +173,7 @@ async function drill({ cycles, seed, isSynchronous = true, hasLocks = true, stop
     while (!isOver) await act().catch(() => Bun.sleep(20))
   }
   const load = [...state.map((one, at) => repeat(() => write(one, random(seed + at)))), repeat(revoke)]
-  await Bun.sleep(hasLocks ? 500 : 3000)
+  await Bun.sleep(hasLocks ? restMs : 1000)
   for (let cycle = 0; cycle < cycles; cycle += 1) {
     const old = database.primary()
     const standbys = database.standbys()
@@ -170,21 +181,21 @@ async function drill({ cycles, seed, isSynchronous = true, hasLocks = true, stop
     await Bun.sleep(50 + chance.int(200))
     await old.signal('SIGKILL')
     // Killed too: what only waits in their sockets would reach them otherwise, after all.
-    for (const standby of standbys) {
-      await standby.signal('SIGKILL')
-      await database.startAsItWas(standby)
-    }
+    await Promise.all(standbys.map((standby) => standby.signal('SIGKILL')))
+    await Promise.all(standbys.map((standby) => database.startAsItWas(standby)))
     await database.failOver()
     promotedAt = performance.now()
-    await Bun.sleep(500)
+    await Bun.sleep(restMs)
+    // The control has nothing more to show.
+    if (!isSynchronous) break
     // It does not know that it was deposed, and takes what it is given, as far as it can.
     await database.startAsItWas(old)
-    await Bun.sleep(1000)
+    await Bun.sleep(2 * restMs)
     await database.rejoin(old)
     const at = chance.int(2)
     await replicas[at]?.kill('SIGKILL')
     replicas[at] = await starting(at)
-    await Bun.sleep(300)
+    await Bun.sleep(restMs)
   }
   if (stopMs > 0) {
     await database.primary().signal('SIGSTOP')
