@@ -158,13 +158,9 @@ function statementError(error: unknown, host: Host): StatementError {
   const said = `${nameOf(host)}: ${message}`
   if (isFromServer && severity === 'ERROR') return new StatementError(said, errno, false, { cause: error })
   // A certificate that is not taken has a code of OpenSSL's.
-  const isUnwelcome = isFromServer ? /^(?:28|3D)/.test(errno) : code !== undefined && !code.startsWith('ERR_POSTGRES')
+  const isUnwelcome = isFromServer ? /^(?:28|3D)/.test(errno) : /CERT|TLS|UNABLE_TO|HOSTNAME/.test(code ?? '')
   const wasRefused = isUnwelcome || (isFromServer ? /^(?:53300|57P03)/.test(errno) : neverConnected.has(code ?? ''))
   return new StatementError(said, undefined, !wasRefused, { cause: error, isUnwelcome })
 }
 
-const neverConnected = new Set(
-  ['REFUSED', 'FAILED', 'TIMEOUT']
-    .map((why) => `ERR_POSTGRES_CONNECTION_${why}`)
-    .concat('ERR_POSTGRES_TLS_NOT_AVAILABLE'),
-)
+const neverConnected = new Set(['REFUSED', 'FAILED', 'TIMEOUT'].map((why) => `ERR_POSTGRES_CONNECTION_${why}`))
