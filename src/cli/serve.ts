@@ -70,9 +70,11 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   using cleanup = new DisposableStack()
   // First: two servers on one folder would each believe that they alone load fixtures and write the audit log.
   cleanup.use(lockForServing(dataPath))
-  const server = listen(config)
+  let server = listen(config)
   cleanup.defer(() => void server.stop(true))
   const port = server.port ?? 0
+  // Who finds no replica here goes to another one; who found a 503 would take it for an answer.
+  if (config.database !== undefined) await server.stop(true)
   const replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
   const folder = await openFolder(config, dataPath, replica, terminal, log)
   const { store, database, secrets } = folder
@@ -151,6 +153,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
   cleanup.defer(repeatSweeps(store, log))
+  if (database !== undefined) server = listen({ ...config, port })
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
   const reload = async (folders: readonly string[]) => {
@@ -171,7 +174,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   // Everything is open: from here on `stop` closes it, not the end of this function.
   const held = cleanup.move()
   return {
-    url: urlOf(config.host, server.port ?? 0),
+    url: urlOf(config.host, port),
     folder,
     log,
     operatorKey,
@@ -247,7 +250,7 @@ function isBelow(target: URL, baseUrl: string): boolean {
 
 /**
  * Binds the port before anything is loaded, so that a busy port fails at once. Until the application is ready, every
- * request gets a 503.
+ * request gets a 503; a replica is not to be reached until then.
  */
 function listen({ host, port }: ServeConfig) {
   try {

@@ -265,6 +265,28 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     replicas[2] = await startServer(place, serving('three'))
   })
 
+  test('a replica that starts is not to be reached before it can answer', async () => {
+    const [, , third] = replicas as [Server, Server, Server]
+    const [, port = ''] = /:(\d+)$/.exec(third.url) ?? []
+    // Its last heartbeat is young, so the next start waits to see whether it moves.
+    await third.kill('SIGKILL')
+    const starting = startServer(place, serving('three', '--port', port))
+    let isUp = false
+    const up = starting.then(() => {
+      isUp = true
+    })
+    const statuses = new Set<number>()
+    while (!isUp) {
+      const answer = await fetch(`http://127.0.0.1:${port}/health`, { headers: host }).catch(() => undefined)
+      if (answer !== undefined) statuses.add(answer.status)
+      await Bun.sleep(5)
+    }
+    await up
+    replicas[2] = await starting
+    statuses.add((await fetch(`http://127.0.0.1:${port}/health`, { headers: host })).status)
+    expect([...statuses]).toEqual([200])
+  }, 20_000)
+
   test('while the database is away all that needs a credential is 503, and it comes back by itself', async () => {
     const [one] = replicas as [Server]
     const [, metrics = ''] = /"metrics listening","url":"([^"]+)"/.exec(one.stderr()) ?? []
