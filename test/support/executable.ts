@@ -114,7 +114,8 @@ export async function startServer(
   }
 }
 
-export const sendTo = (server: Server) => (path: string, init: RequestInit) => fetch(`${server.url}${path}`, init)
+export const sendTo = (server: Pick<Server, 'url'>) => (path: string, init: RequestInit) =>
+  fetch(`${server.url}${path}`, init)
 
 /** With this credential. */
 export const get = (server: Server, path: string, credential: string) =>

@@ -3,7 +3,7 @@
  * back, and while replicas are killed. Every write that was acknowledged must be there, on either replica, at once.
  */
 
-import { copyFileSync, mkdirSync } from 'node:fs'
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
 import { run, type Server, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
@@ -31,6 +31,10 @@ export const failover: Trial = {
     const { broken, expect } = collector()
     const held = await drill({ cycles: times, seed, stopMs: times > 1 ? 10_000 : 0, restMs: times > 1 ? 500 : 250 })
     for (const one of held.broken) expect(false, () => one)
+    // The same for clients that know one address, and go on while all replicas are replaced one after the other.
+    const hasProxy = times > 1 && Bun.which('nginx') !== null
+    const behind = hasProxy ? await drill({ cycles: Math.ceil(times / 4), seed, isBehindProxy: true }) : undefined
+    for (const one of behind?.broken ?? []) expect(false, () => `behind nginx: ${one}`)
     // The drill must notice what it is there for.
     const [losing, torn] = await Promise.all([
       drill({ cycles: 1, seed, isSynchronous: false }),
@@ -39,7 +43,11 @@ export const failover: Trial = {
     expect(losing.lost > 0, () => 'with asynchronous standbys nothing was lost: the drill would not notice')
     expect(torn.broken.length > 0, () => 'without locks nothing was wrong: the drill would not notice')
     const { writes, promotedMs, readMs, refused } = held
-    const figure = `${times} failovers, ${writes} writes acknowledged: ${held.lost} lost, ${held.broken.length} wrong; ${refused} refused; writes ${promotedMs} ms after promotion at most, reads within ${readMs} ms; with asynchronous standbys ${losing.lost} lost`
+    const behindText =
+      behind === undefined
+        ? ''
+        : `behind nginx ${behind.writes} acknowledged, ${behind.lost} lost, ${behind.refused} refused; `
+    const figure = `${times} failovers, ${writes} writes acknowledged: ${held.lost} lost, ${held.broken.length} wrong; ${refused} refused; writes ${promotedMs} ms after promotion at most, reads within ${readMs} ms; ${behindText}with asynchronous standbys ${losing.lost} lost`
     return { figure, broken }
   },
 }
@@ -49,6 +57,8 @@ interface Drill {
   readonly seed: number
   readonly isSynchronous?: boolean
   readonly hasLocks?: boolean
+  /** Three replicas, and nginx in front of them, as deploy/ has it. */
+  readonly isBehindProxy?: boolean
   /** Between two things that happen, in milliseconds. */
   readonly restMs?: number
   /** How long the primary stands still in the last cycle. */
@@ -76,6 +86,7 @@ async function drill({
   seed,
   isSynchronous = true,
   hasLocks = true,
+  isBehindProxy = false,
   stopMs = 0,
   restMs = 250,
 }: Drill): Promise<Drilled> {
@@ -84,23 +95,17 @@ async function drill({
   await using database = await startReplicatedPostgres({ isSynchronous })
   using place = workplace()
   const secret = join(place.folder, 'secret')
-  const ports = [await freePort(), await freePort()]
+  const ports = await Promise.all(Array.from({ length: isBehindProxy ? 3 : 2 }, freePort))
   const starting = (at: number) => {
     const flags = ['--data', join(place.folder, `r${at}`), '--store', database.url, '--port', String(ports[at])]
-    const more = ['--base-url', 'http://127.0.0.1:1', '--instance-secret-file', secret, '--write-rate', '0']
-    return startServer(place, [
-      ...flags,
-      ...more,
-      '--fixtures',
-      sampleFolder,
-      '--failure-rate',
-      '0',
-      '--mint-rate',
-      '0',
-    ])
+    const more = ['--base-url', 'http://127.0.0.1:1', '--instance-secret-file', secret, '--fixtures', sampleFolder]
+    return startServer(place, [...flags, ...more, '--write-rate', '0', '--failure-rate', '0', '--mint-rate', '0'])
   }
   const replicas: Server[] = [await starting(0)]
-  replicas.push(await starting(1))
+  replicas.push(...(await Promise.all(ports.slice(1).map((_, at) => starting(at + 1)))))
+  await using proxy = isBehindProxy ? await startProxy(place.folder, ports) : undefined
+  /** To one replica, or to wherever the proxy leads. */
+  const sendAt = (at: number) => sendTo(proxy ?? (replicas[at] as Server))
   if (!hasLocks) await removeLocks(database)
 
   const state: Written[] = Array.from({ length: writers }, (_, at) => ({ id: `f-${at}`, acknowledged: 0, unknown: [] }))
@@ -111,9 +116,7 @@ async function drill({
   /** The number in a connection, or undefined while nobody may say. */
   async function read(at: number, { id }: Written): Promise<number | undefined> {
     const askedAt = performance.now()
-    const response = await sendTo(replicas[at] as Server)(`/connect/priya?name=${id}`, { headers }).catch(
-      () => undefined,
-    )
+    const response = await sendAt(at)(`/connect/priya?name=${id}`, { headers }).catch(() => undefined)
     readMs = Math.max(readMs, Math.round(performance.now() - askedAt))
     if (response?.status !== 200) return undefined
     const { connections = [] } = (await response.json()) as { connections?: { metadata: { number: number } }[] }
@@ -126,7 +129,7 @@ async function drill({
     const at = by.int(2)
     const body = JSON.stringify({ server: 'lumen', mock: { enabled: true }, name: one.id, metadata: { number: sent } })
     const init = { method: 'PUT', headers, body }
-    const response = await sendTo(replicas[at] as Server)(`/connect/priya/${one.id}`, init).catch(() => undefined)
+    const response = await sendAt(at)(`/connect/priya/${one.id}`, init).catch(() => undefined)
     const code =
       response === undefined ? 'lost' : response.ok ? 'ok' : ((await response.json()) as { error: string }).error
     if (code === 'ok') {
@@ -157,14 +160,15 @@ async function drill({
 
   /** A token that a command revokes is refused by both replicas from then on. */
   async function revoke(): Promise<void> {
-    const [one, other] = replicas.map(sendTo) as [ReturnType<typeof sendTo>, ReturnType<typeof sendTo>]
+    const [one, other] = [sendAt(0), sendAt(1)]
     const token = await mintToken(one, sampleKeys.ada, { policy: [{ ttl: '1h' }] })
     const args = ['token', 'revoke', token, '--store', database.url, '--instance-secret-file', secret]
     const { code } = await run(place, [...args, '--data', join(place.folder, 'commands')])
     if (code !== 0) return
     for (const send of [one, other]) {
       const response = await send('/connect/ada?limit=1', { headers: { authorization: `Bearer ${token}` } })
-      expect([401, 503].includes(response.status), () => `a revoked token got ${response.status}`)
+      // 502: of a proxy that finds no replica.
+      expect([401, 502, 503].includes(response.status), () => `a revoked token got ${response.status}`)
     }
   }
 
@@ -196,6 +200,11 @@ async function drill({
     await replicas[at]?.kill('SIGKILL')
     replicas[at] = await starting(at)
     await Bun.sleep(restMs)
+    // As for an upgrade: each is stopped, and another one takes its place.
+    for (const next of isBehindProxy ? replicas.keys() : []) {
+      await replicas[next]?.kill('SIGTERM')
+      replicas[next] = await starting(next)
+    }
   }
   if (stopMs > 0) {
     await database.primary().signal('SIGSTOP')
@@ -215,6 +224,35 @@ async function drill({
   expect(code === 0, () => `verify: ${stderr}`)
   for (const replica of replicas) await replica.kill('SIGKILL')
   return { broken, lost, writes, refused, promotedMs, readMs }
+}
+
+/** nginx in front of replicas, as deploy/nginx.replicas.conf has it, without TLS. */
+async function startProxy(folder: string, ports: readonly number[]): Promise<AsyncDisposable & Pick<Server, 'url'>> {
+  const port = await freePort()
+  const servers = ports.map((one) => `server 127.0.0.1:${one} max_fails=1 fail_timeout=1s;`).join(' ')
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  )
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(
+    file,
+    `daemon off; pid ${folder}/nginx.pid; error_log ${folder}/nginx.log; events {}
+http { access_log off; ${temporary.join(' ')}
+  upstream postern { ${servers} keepalive 32; }
+  server { listen 127.0.0.1:${port};
+    location / { proxy_pass http://postern; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_set_header Host 127.0.0.1; proxy_buffering off; proxy_connect_timeout 1s; } } }`,
+  )
+  const child = Bun.spawn(['nginx', '-c', file, '-p', folder], { stdout: 'ignore', stderr: 'ignore' })
+  const url = `http://127.0.0.1:${port}`
+  while ((await fetch(`${url}/health`).catch(() => undefined)) === undefined) await Bun.sleep(20)
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM')
+      await child.exited
+    },
+  }
 }
 
 /** Takes the locks out of the commit: what it reads may change before it writes. */
