@@ -302,7 +302,9 @@ export async function serve(config: ServeConfig, dataPath: string, terminal: Ter
   const hangUp = ignoredHangUp()
   const running = await start(config, dataPath, terminal)
   if (running.operatorKey !== undefined) terminal.stdout(operatorKeyBlock(running.operatorKey))
-  running.log.info('started', { version, url: running.url, data: dataPath })
+  const { database } = running.folder
+  const durability = (await database?.health())?.durability
+  running.log.info('started', { version, url: running.url, data: dataPath, ...(durability && { durability }) })
   hangUp.does(() => running.reload(config.fixtures))
   const lines = config.fixtures.length > 0 ? await sampleGreeting(running) : ''
   // Install the handlers before printing the line: a script that reads it may send a signal at once.

@@ -19,7 +19,7 @@ import { loadWith, Refused } from './write.ts'
 
 export interface PostgresOptions {
   readonly address: Address
-  /** Connections for work at most; each host takes two more, to be watched. */
+  /** Connections to the primary at most, two of them to watch it; at least 2. Another host takes two at most. */
   readonly pool?: number
   /** What the database's own lists call us. */
   readonly label?: string
@@ -59,12 +59,15 @@ const silent = { info() {}, warn() {} }
 /** Opens the store, on a schema that it makes if it may. Throws StoreError `fatal` with a line for the operator. */
 export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
   const { address, pool = storePoolDefault, label = 'postern', isStandbyRequired = false, log = silent } = options
-  const work: ClientOptions = { max: pool, label, now }
+  // Of one connection alone, a look would wait behind a heartbeat that no standby acknowledges.
+  const watching: ClientOptions = { max: pool > 2 ? 2 : 1, label, now }
+  const work: ClientOptions = { max: pool - watching.max, label, now }
   const hosts = address.hosts.map((host) => ({
     name: nameOf(host),
     open: () => createClient(address, host, work),
-    watch: createClient(address, host, { max: 2, label, now }),
+    watch: createClient(address, host, watching),
   }))
+  if (address.tls.mode === 'require') log.warn('the certificate of the database is not verified: sslmode=require')
   const waitUntil = now() + (options.waitMs ?? storeStartMs)
   try {
     await prepareSchema(hosts, { mayMigrate: options.mayMigrate ?? false, until: waitUntil, now, log })
