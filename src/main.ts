@@ -5,6 +5,7 @@ import { createProgram } from './cli/program.ts'
 import { drained, write } from './cli/standard-output.ts'
 import { CommandError } from './errors.ts'
 import { escapeControlCharactersInLines } from './ops/escape-control.ts'
+import { StoreError } from './storage/store.ts'
 
 /** All output of commands. Control characters are escaped, since names, files and arguments may contain them. */
 const terminal = {
@@ -30,6 +31,11 @@ async function main(argv: readonly string[]): Promise<number> {
     if (error instanceof CommandError) {
       terminal.stderr(`${error.message}\n`)
       return error.exitCode
+    }
+    // Its message is for the operator too.
+    if (error instanceof StoreError) {
+      terminal.stderr(`${error.message}\n`)
+      return 1
     }
     const message = error instanceof Error ? error.message : String(error)
     terminal.stderr(`postern failed: ${message}\n`)

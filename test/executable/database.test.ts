@@ -230,6 +230,7 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     )
     const { code, stderr } = await run(place, ['serve', '--port', '0', ...given, ...flags])
     expect([code, stderr.includes(problem) ? problem : stderr]).toEqual([1, problem])
+    expect(stderr).not.toContain('postern failed')
   })
 
   test.each([

@@ -59,14 +59,7 @@ const silent = { info() {}, warn() {} }
 /** Opens the store, on a schema that it makes if it may. Throws StoreError `fatal` with a line for the operator. */
 export async function openPostgresStore(options: PostgresOptions): Promise<PostgresStore> {
   const { address, pool = storePoolDefault, label = 'postern', isStandbyRequired = false, log = silent } = options
-  // Of one connection alone, a look would wait behind a heartbeat that no standby acknowledges.
-  const watching: ClientOptions = { max: pool > 2 ? 2 : 1, label, now }
-  const work: ClientOptions = { max: pool - watching.max, label, now }
-  const hosts = address.hosts.map((host) => ({
-    name: nameOf(host),
-    open: () => createClient(address, host, work),
-    watch: createClient(address, host, watching),
-  }))
+  const hosts = openHosts(address, pool, label)
   if (address.tls.mode === 'require') log.warn('the certificate of the database is not verified: sslmode=require')
   const waitUntil = now() + (options.waitMs ?? storeStartMs)
   try {
@@ -159,6 +152,18 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
     await opened.close()
     throw error
   }
+}
+
+/** The hosts, each with connections that watch it, and a way to open those for work, within `pool` in all. */
+function openHosts(address: Address, pool: number, label: string) {
+  // Of one connection alone, a look would wait behind a heartbeat that no standby acknowledges.
+  const watching: ClientOptions = { max: pool > 2 ? 2 : 1, label, now }
+  const work: ClientOptions = { max: pool - watching.max, label, now }
+  return address.hosts.map((host) => ({
+    name: nameOf(host),
+    open: () => createClient(address, host, work),
+    watch: createClient(address, host, watching),
+  }))
 }
 
 /** The size of the records, and how far the database's clock is ahead of this machine's. */
