@@ -201,6 +201,8 @@ export const storePoolDefault = 10
 export const clockOffsetWarnMs = 5000
 /** Stores contract 4.4: the same at a start. Past it: it ends. */
 export const clockOffsetMaxMs = 20_000
+/** Ours: milliseconds in which a replica that stops ends connections with their next response. Past it: they are closed. */
+export const replicaDrainMs = 1000
 /** Ours: milliseconds between two looks at the clock of a database. Past it: the next look. */
 export const clockCheckIntervalMs = 60 * 1000
 /** Ours: entries that a scan of a store reads at once. Past it: the next read. */

@@ -11,6 +11,7 @@ import { clientAddress } from '../http/client-address.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
+import type { Handler } from '../http/router.ts'
 import { createShares } from '../http/shares.ts'
 import {
   clockCheckIntervalMs,
@@ -18,6 +19,7 @@ import {
   grantSweepIntervalMs,
   idleTimeoutSeconds,
   pendingResponseBytesMax,
+  replicaDrainMs,
   shutdownTimeoutMs,
 } from '../limits.ts'
 import { type DataFolder, lockForServing, openBesideDatabase, openDataFolder } from '../maintenance/data-folder.ts'
@@ -184,6 +186,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       return reloading
     },
     async stop() {
+      if (database !== undefined) await sendElsewhere(server, app.fetch)
       // Let requests finish; at the timeout, close their connections.
       const timer = setTimeout(() => void server.stop(true), shutdownTimeoutMs)
       await server.stop()
@@ -280,6 +283,20 @@ function repeatSweeps(store: Store, log: Log): () => void {
   void sweep()
   const timer = setInterval(sweep, grantSweepIntervalMs).unref()
   return () => clearInterval(timer)
+}
+
+/**
+ * Ends each connection with its next response, for a moment. A proxy keeps connections and sends a request over one that
+ * is just being closed; it may not repeat a POST at another replica, because it cannot know that nobody read it.
+ */
+async function sendElsewhere(server: ReturnType<typeof listen>, fetch: Handler): Promise<void> {
+  const last: Handler = async (request) => {
+    const response = await fetch(request)
+    response.headers.set('connection', 'close')
+    return response
+  }
+  server.reload({ fetch: last, routes: rawPathRoutes(last) })
+  await wait(replicaDrainMs)
 }
 
 /** Warns every minute while this machine's clock is not the database's. */
