@@ -286,8 +286,8 @@ function repeatSweeps(store: Store, log: Log): () => void {
 }
 
 /**
- * Ends each connection with its next response, for a moment. A proxy keeps connections and sends a request over one that
- * is just being closed; it may not repeat a POST at another replica, because it cannot know that nobody read it.
+ * Ends each connection with its next response, for a moment. A proxy keeps connections and may send a request over one
+ * that is just being closed; it does not repeat a POST at another replica, as it cannot know that nobody read it.
  */
 async function sendElsewhere(server: ReturnType<typeof listen>, fetch: Handler): Promise<void> {
   const last: Handler = async (request) => {
