@@ -19,14 +19,16 @@ export function group(postern: Command, name: string): Command {
 export const dataOption = (words = 'data folder; created if missing') =>
   new Option('--data <dir>', words).env('POSTERN_DATA').default('./postern-data')
 
+/** A password in a file, because command lines can be read by all users of a machine. */
+export const storePasswordOption = (words: string) =>
+  new Option('--store-password-file <file>', words).env('POSTERN_STORE_PASSWORD_FILE')
+
 /** Names a store in a database. Without `--store` the store is in the data folder. */
 const storeOptions = () => [
   new Option('--store <url>', 'store in PostgreSQL: postgres://user@host:5432/database (default: the data folder)').env(
     'POSTERN_STORE',
   ),
-  new Option('--store-password-file <file>', 'file with the password of the user of --store').env(
-    'POSTERN_STORE_PASSWORD_FILE',
-  ),
+  storePasswordOption('file with the password of the user of --store'),
   new Option('--instance-secret-file <file>', 'file with the secret of the store (default: in the data folder)').env(
     'POSTERN_INSTANCE_SECRET_FILE',
   ),

@@ -89,10 +89,13 @@ export interface CopyFlags {
   /** Has the audit log, where neither side is a folder. */
   readonly data: string
   readonly instanceSecretFile?: string
+  /** Of databases whose URL has none. */
+  readonly storePasswordFile?: string
 }
 
 /** Copies a store with everything in it. Throws CommandError; then the target is as before. */
-export async function copyStore({ from, to, data, instanceSecretFile }: CopyFlags, terminal: Terminal): Promise<void> {
+export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<void> {
+  const { from, to, data, instanceSecretFile } = flags
   const [source, target] = [sideOf(from), sideOf(to)]
   if (source.url === undefined) requireDataFolder(source.folder)
   const ownSecret = source.folder === undefined ? target.folder : source.folder
@@ -104,8 +107,10 @@ export async function copyStore({ from, to, data, instanceSecretFile }: CopyFlag
   // Before the copy: one that cannot be audited is not made.
   if (target.folder === undefined) makeFolder(audited)
   const copied = await (target.folder === undefined
-    ? copyBetween(source, target, secretFile, terminal)
-    : leavingNothing(target.folder, () => copyBetween(source, target, secretFile, terminal)))
+    ? copyBetween(source, target, { ...flags, instanceSecretFile: secretFile }, terminal)
+    : leavingNothing(target.folder, () =>
+        copyBetween(source, target, { ...flags, instanceSecretFile: secretFile }, terminal),
+      ))
   await auditCommand(audited, 'store.copied', { records: copied.records, sha256: copied.sha256 })
   terminal.stdout(`${copied.records} records, sha256 ${copied.sha256}\n`)
 }
@@ -116,10 +121,17 @@ function sideOf(text: string): Side {
   return /^postgres(?:ql)?:/.test(text) ? { url: text, folder: undefined } : { url: undefined, folder: text }
 }
 
-async function copyBetween(source: Side, target: Side, secretFile: string, terminal: Terminal): Promise<Copied> {
+async function copyBetween(
+  source: Side,
+  target: Side,
+  { instanceSecretFile, storePasswordFile }: CopyFlags & { readonly instanceSecretFile: string },
+  terminal: Terminal,
+): Promise<Copied> {
   await using opened = new AsyncDisposableStack()
   const open = async (url: string, flag: string, mayMake: boolean) => {
-    const place = readDatabase(url, { instanceSecretFile: secretFile }, '')
+    const hasPassword = /^[^/]*\/\/[^/@]*:[^/@]*@/.test(url)
+    const password = storePasswordFile === undefined || hasPassword ? {} : { storePasswordFile }
+    const place = readDatabase(url, { instanceSecretFile, ...password }, '')
     if ('problem' in place) throw new CommandError(`${flag} ${place.problem}`, 2)
     const { store } = await openDatabase(place, { mayMake, label: 'postern store copy', tell: terminal.stderr })
     opened.defer(() => store.close())
@@ -137,7 +149,7 @@ async function copyBetween(source: Side, target: Side, secretFile: string, termi
       write = toFolder(join(target.folder, 'store'))
     } else write = toDatabase(await open(target.url, '--to', true))
     const copied = await write(read)
-    if (target.url === undefined) takeSecret(secretFile, target.folder)
+    if (target.url === undefined) takeSecret(instanceSecretFile, target.folder)
     return copied
   } catch (error) {
     if (error instanceof StoreError) throw new CommandError(error.message, 1, { cause: error })
