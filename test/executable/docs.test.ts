@@ -8,7 +8,9 @@
  *   run; on a line of its own, for any lines.
  * - `<!-- not run: why -->` before a block: it is not run. `<!-- exit code 1 -->`: it must end so.
  * - A block of `json` after "Write `FILE`:" is that file.
- * - `postern serve` and `postern dev` go on running until the next of them, or the end of the document.
+ * - `postern serve` and `postern dev` go on running until the next of them, or the end of the document. Those with a
+ *   `--replica` run beside each other.
+ * - `127.0.0.1:5432` is a PostgreSQL with nothing in it, whose administrator is `postgres`.
  */
 
 import { describe, expect, test } from 'bun:test'
@@ -16,7 +18,9 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync }
 import { dirname, join, resolve } from 'node:path'
 import { createHeadingIds } from '../../src/features/reference/document-page.ts'
 import { executable, sampleFolder, type Workplace, workplace } from '../support/executable.ts'
+import { freePort } from '../support/free-port.ts'
 import { isHere } from '../support/needs.ts'
+import { startPostgres } from '../support/postgres.ts'
 
 const root = resolve(import.meta.dir, '../..')
 const filesBelow = (folder: string) =>
@@ -89,13 +93,15 @@ function examplesOf(markdown: string): Example[] {
 
 /** Servers run on, and what they need to be reached is known when the next line runs. */
 const prelude = `
-stop() { if [ -n "\${server-}" ]; then kill "$server" && wait "$server" || true; server=; fi; }
+stop() { for one in \${servers-}; do kill "$one" && wait "$one" || true; done; servers=; }
 trap stop EXIT
 postern() {
   case "\${1-}" in serve | dev) ;; *) command postern "$@"; return ;; esac
-  stop
+  local before=\${kind-}
+  case "$*" in *--replica*) kind=replica ;; *) kind= ;; esac
+  if [ -z "$before" ] || [ -z "$kind" ]; then stop; fi
   exec {ready}< <(exec postern "$@" 2>server.log)
-  server=$!
+  servers="\${servers-} $!"
   while read -r line <&$ready; do case "$line" in 'postern listening on '*) return ;; esac; done
   cat server.log
   return 1
@@ -111,12 +117,27 @@ function scriptOf(examples: readonly Example[]): string {
   return `set -eo pipefail\n${prelude}\n${steps.join('\n')}`
 }
 
-/** Two that nobody listens on. */
-function freePorts(): [string, string] {
-  const listeners = [0, 0].map((port) => Bun.listen({ hostname: '127.0.0.1', port, socket: { data: () => undefined } }))
-  const ports = listeners.map(({ port }) => String(port))
-  for (const listener of listeners) listener.stop(true)
-  return ports as [string, string]
+/** The ports that documents name. */
+const namedPorts = ['8787', '8788', '8789', '9464']
+
+/** Puts ports that are free in the place of those that documents name. */
+async function portsHere(postgres: string | undefined): Promise<(text: string) => string> {
+  const ports = new Map<string | undefined, string>(postgres === undefined ? [] : [['5432', new URL(postgres).port]])
+  for (const name of namedPorts) ports.set(name, String(await freePort()))
+  return (text) =>
+    text.replaceAll(/(127\.0\.0\.1:|--port )(\d{4})\b/g, (all, before, port) =>
+      ports.has(port) ? `${before}${ports.get(port)}` : all,
+    )
+}
+
+/** A PostgreSQL as it is after its installation; its URL for the administrator. */
+async function freshPostgres(): Promise<AsyncDisposable & { readonly url: string }> {
+  const cluster = await startPostgres()
+  const own = await cluster.newDatabase()
+  const url = own.replace(/\/\/postern@(.*)\/.*/, '//postgres@$1/postgres')
+  await cluster.query(own, 'CREATE ROLE postgres LOGIN SUPERUSER')
+  await cluster.query(url, 'ALTER ROLE postern RENAME TO somebody')
+  return { url, [Symbol.asyncDispose]: () => cluster.stop() }
 }
 
 function prepare({ folder }: Workplace): void {
@@ -160,12 +181,13 @@ describe('examples', () => {
   for (const file of guides) {
     const examples = examplesOf(textOf(file)).filter(({ isRun }) => isRun)
     if (examples.length === 0) continue
+    const needsPostgres = examples.some(({ script }) => script.includes('127.0.0.1:5432'))
     const runs = async () => {
       using place = workplace()
+      await using postgres = needsPostgres ? await freshPostgres() : undefined
       prepare(place)
-      const [port, metricsPort] = freePorts()
-      const here = (text: string) =>
-        text.replaceAll('127.0.0.1:8787', `127.0.0.1:${port}`).replaceAll('127.0.0.1:9464', `127.0.0.1:${metricsPort}`)
+      const here = await portsHere(postgres?.url)
+      const [, port = ''] = here('--port 8787').split(' ')
       const { code, stderr, printed } = await runExamples(place, port, here(scriptOf(examples)))
       for (const [index, { line, output }] of examples.slice(0, printed.length).entries()) {
         const example = { at: `${file}:${line}`, printed: printed[index] }
@@ -177,7 +199,9 @@ describe('examples', () => {
       }
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     }
-    test.if(isHere('curl 7.82'))(`${file} does what it says (needs curl 7.82)`, runs, 60_000)
+    if (needsPostgres)
+      test.if(isHere('curl 7.82') && isHere('PostgreSQL'))(`${file} does what it says (needs PostgreSQL)`, runs, 60_000)
+    else test.if(isHere('curl 7.82'))(`${file} does what it says (needs curl 7.82)`, runs, 60_000)
   }
 
   test('most are run; those that are not say why', () => {
@@ -196,6 +220,7 @@ describe('examples', () => {
       'docs/mocks.md': { run: 2, notRun: 0 },
       'docs/operating.md': { run: 10, notRun: 0 },
       'docs/policy.md': { run: 4, notRun: 0 },
+      'docs/replicas.md': { run: 11, notRun: 1 },
       'docs/sign-in.md': { run: 4, notRun: 2 },
     })
   })

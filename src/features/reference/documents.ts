@@ -19,6 +19,7 @@ import operating from '../../../docs/operating.md' with { type: 'text' }
 import performance from '../../../docs/performance.md' with { type: 'text' }
 import policy from '../../../docs/policy.md' with { type: 'text' }
 import index from '../../../docs/README.md' with { type: 'text' }
+import replicas from '../../../docs/replicas.md' with { type: 'text' }
 import signIn from '../../../docs/sign-in.md' with { type: 'text' }
 import signInContract from '../../../docs/sign-in-contract.md' with { type: 'text' }
 import specification from '../../../docs/specification.md' with { type: 'text' }
@@ -39,6 +40,7 @@ export const documents: ReadonlyMap<string, string> = new Map([
   ['operating', operating],
   ['deployment', deployment],
   ['audit', audit],
+  ['replicas', replicas],
   ['upgrade', upgrade],
   ['architecture', architecture],
   ['decisions', decisions],
