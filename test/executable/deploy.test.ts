@@ -1,10 +1,11 @@
 /** The files of deploy/, each tried as far as this machine can: what is not installed here is skipped, and said at the end. */
 
 import { expect, test } from 'bun:test'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { executable, type Server, sampleFolder, startServer, type Workplace, workplace } from '../support/executable.ts'
 import { isHere } from '../support/needs.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { until } from '../support/until.ts'
 
@@ -58,24 +59,28 @@ interface Proxy {
   readonly settings: (place: Workplace, socket: string, server: Server) => readonly string[]
 }
 
+/** Runs a file of deploy/ with other addresses, on a socket and without a certificate. */
+function nginxSettings(folder: string, socket: string, file: string, hosts: Readonly<Record<string, string>>) {
+  let own = readFileSync(join(deploy, file), 'utf8')
+    .replace('listen 443 ssl', `listen unix:${socket}`)
+    .replaceAll(/^ *ssl_.*$/gm, '')
+  for (const [name, host] of Object.entries(hosts)) own = own.replace(name, host)
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+    .map((name) => `${name}_temp_path ${folder};`)
+    .join('\n')
+  const user = isRoot ? 'user root;' : ''
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `daemon off; pid nginx.pid; error_log stderr; ${user} events {} http { access_log off; ${temporary} ${own} }`,
+  )
+  return ['-p', folder, '-c', 'nginx.conf', '-e', 'stderr']
+}
+
 const proxies: readonly Proxy[] = [
   {
     program: 'nginx',
-    settings({ folder }, socket, { url }) {
-      const own = readFileSync(join(deploy, 'nginx.conf'), 'utf8')
-        .replace('127.0.0.1:8787', new URL(url).host)
-        .replace('listen 443 ssl', `listen unix:${socket}`)
-        .replaceAll(/^ *ssl_.*$/gm, '')
-      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-        .map((name) => `${name}_temp_path ${folder};`)
-        .join('\n')
-      const user = isRoot ? 'user root;' : ''
-      writeFileSync(
-        join(folder, 'nginx.conf'),
-        `daemon off; pid nginx.pid; error_log stderr; ${user} events {} http { access_log off; ${temporary} ${own} }`,
-      )
-      return ['-p', folder, '-c', 'nginx.conf', '-e', 'stderr']
-    },
+    settings: ({ folder }, socket, { url }) =>
+      nginxSettings(folder, socket, 'nginx.conf', { '127.0.0.1:8787': new URL(url).host }),
   },
   {
     program: 'caddy',
@@ -89,63 +94,122 @@ const proxies: readonly Proxy[] = [
   },
 ]
 
+type Ask = (path: string, init?: RequestInit) => Promise<Response>
+
+/** Starts a proxy that listens on the socket; `ask` sends a request through it. */
+async function startProxy(
+  { folder }: Workplace,
+  socket: string,
+  command: readonly string[],
+): Promise<Disposable & { readonly ask: Ask }> {
+  const proxy = Bun.spawn([...command], { env: { ...process.env, HOME: folder }, stdout: 'ignore', stderr: 'pipe' })
+  const ask: Ask = (path, init = {}) =>
+    fetch(`http://mcp.example.com${path}`, {
+      ...init,
+      unix: socket,
+      headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+    })
+  const isListening = () =>
+    ask('/health').then(
+      ({ status }) => status === 200,
+      () => false,
+    )
+  await until(async () => {
+    if (proxy.exitCode !== null) throw new Error(await new Response(proxy.stderr).text())
+    return isListening()
+  })
+  return { ask, [Symbol.dispose]: () => proxy.kill() }
+}
+
+async function passesEverything(ask: Ask): Promise<void> {
+  using upstream = slowUpstream()
+  expect((await ask('/connect/northwind?limit=2')).status).toBe(200)
+  const made = await ask('/connect/ada/slow', { method: 'PUT', body: JSON.stringify({ mcpUrl: upstream.url }) })
+  expect(made.status).toBe(201)
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'any', arguments: {} } }
+  const answer = await ask('/connect/ada/slow/mcp', { method: 'POST', body: JSON.stringify(call) })
+  expect({ status: answer.status, type: answer.headers.get('content-type') }).toEqual({
+    status: 200,
+    type: 'text/event-stream',
+  })
+  const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
+  const next = async () => new TextDecoder().decode((await reader.read()).value)
+  // The upstream goes on only when an event is here: a proxy that held one back would never pass it.
+  for (const expected of ['"first"', '"second"']) {
+    expect(await next()).toContain(expected)
+    upstream.goOn()
+  }
+  expect(await next()).toContain('"result"')
+  const large = JSON.stringify({ ...call, params: { name: 'any', arguments: { text: 'x'.repeat(900_000) } } })
+  const taken = await ask('/connect/ada/slow/mcp', { method: 'POST', body: large })
+  expect(taken.status).toBe(200)
+  await taken.body?.cancel()
+}
+
+const serving = ['--fixtures', sampleFolder, '--allow-upstream', '127.0.0.1', '--base-url', 'https://mcp.example.com']
+
 for (const { program, settings } of proxies) {
   test.if(isHere(program))(
     `${program} passes requests on, and events as soon as they are there (needs ${program})`,
     async () => {
       using place = workplace()
-      using upstream = slowUpstream()
-      await using server = await startServer(place, [
-        ...['--fixtures', sampleFolder, '--allow-upstream', '127.0.0.1', '--base-url', 'https://mcp.example.com'],
-      ])
+      await using server = await startServer(place, serving)
       const socket = join(place.folder, 'socket')
-      const proxy = Bun.spawn([program, ...settings(place, socket, server)], {
-        env: { ...process.env, HOME: place.folder },
-        stdout: 'ignore',
-        stderr: 'pipe',
-      })
-      using _proxy = { [Symbol.dispose]: () => proxy.kill() }
-      const ask = (path: string, init: RequestInit = {}) =>
-        fetch(`http://mcp.example.com${path}`, {
-          ...init,
-          unix: socket,
-          headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
-        })
-      const isListening = () =>
-        ask('/health').then(
-          ({ status }) => status === 200,
-          () => false,
-        )
-      await until(async () => {
-        if (proxy.exitCode !== null) throw new Error(await new Response(proxy.stderr).text())
-        return isListening()
-      })
-
-      expect((await ask('/connect/northwind?limit=2')).status).toBe(200)
-      const made = await ask('/connect/ada/slow', { method: 'PUT', body: JSON.stringify({ mcpUrl: upstream.url }) })
-      expect(made.status).toBe(201)
-      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'any', arguments: {} } }
-      const answer = await ask('/connect/ada/slow/mcp', { method: 'POST', body: JSON.stringify(call) })
-      expect({ status: answer.status, type: answer.headers.get('content-type') }).toEqual({
-        status: 200,
-        type: 'text/event-stream',
-      })
-      const reader = (answer.body as ReadableStream<Uint8Array>).getReader()
-      const next = async () => new TextDecoder().decode((await reader.read()).value)
-      // The upstream goes on only when an event is here: a proxy that held one back would never pass it.
-      for (const expected of ['"first"', '"second"']) {
-        expect(await next()).toContain(expected)
-        upstream.goOn()
-      }
-      expect(await next()).toContain('"result"')
-      const large = JSON.stringify({ ...call, params: { name: 'any', arguments: { text: 'x'.repeat(900_000) } } })
-      const taken = await ask('/connect/ada/slow/mcp', { method: 'POST', body: large })
-      expect(taken.status).toBe(200)
-      await taken.body?.cancel()
+      using proxy = await startProxy(place, socket, [program, ...settings(place, socket, server)])
+      await passesEverything(proxy.ask)
     },
     30_000,
   )
 }
+
+test.if(isHere('nginx') && isHere('PostgreSQL'))(
+  'nginx asks three replicas in turn, leaves out one that died, and repeats no POST (needs PostgreSQL)',
+  async () => {
+    using place = workplace()
+    await using running = new AsyncDisposableStack()
+    const cluster = await startPostgres()
+    running.defer(() => cluster.stop())
+    const url = await cluster.newDatabase()
+    const replicas: Server[] = []
+    for (const name of ['mcp1', 'mcp2', 'mcp3']) {
+      const folder = join(place.folder, name)
+      mkdirSync(folder, { mode: 0o700 })
+      if (name !== 'mcp1') copyFileSync(join(place.folder, 'mcp1/instance-secret'), join(folder, 'instance-secret'))
+      const more = ['--data', folder, '--store', url, '--replica', name]
+      replicas.push(running.use(await startServer(place, [...serving, ...more])))
+    }
+    const hosts = replicas.map((replica, index) => [`mcp${index + 1}.internal:8787`, new URL(replica.url).host])
+    const socket = join(place.folder, 'socket')
+    const settings = nginxSettings(place.folder, socket, 'nginx.replicas.conf', Object.fromEntries(hosts))
+    using proxy = await startProxy(place, socket, ['nginx', ...settings])
+    await passesEverything(proxy.ask)
+
+    /** Statuses of requests that are sent together, and how many replicas have answered. */
+    const several = async (count: number, path: string, init?: RequestInit) => {
+      const answers = await Promise.all(Array.from({ length: count }, () => proxy.ask(path, init)))
+      // The first part of a request's id is the process's own.
+      const processes = new Set(answers.map(({ headers }) => headers.get('x-request-id')?.split('-')[0]))
+      return { statuses: answers.map(({ status }) => status).sort(), replicas: processes.size }
+    }
+    const list = '/connect/northwind?limit=2'
+    const mint = ['/tokens', { method: 'POST', body: '{}' }] as const
+    expect(await several(6, list)).toEqual({ statuses: [200, 200, 200, 200, 200, 200], replicas: 3 })
+
+    // It takes requests and dies before it answers: nginx cannot know what it did.
+    const [, second] = replicas as [Server, Server, Server]
+    process.kill(second.pid, 'SIGSTOP')
+    const reads = several(3, list)
+    const writes = several(3, ...mint)
+    await Bun.sleep(300)
+    await second.kill('SIGKILL')
+    expect((await reads).statuses).toEqual([200, 200, 200])
+    expect((await writes).statuses).toEqual([200, 200, 502])
+
+    expect(await several(6, list)).toEqual({ statuses: [200, 200, 200, 200, 200, 200], replicas: 2 })
+    expect((await several(6, ...mint)).statuses).toEqual([200, 200, 200, 200, 200, 200])
+  },
+  30_000,
+)
 
 test.if(isHere('systemd-analyze'))(
   'systemd finds nothing wrong with the unit, and little exposed (needs systemd-analyze)',
@@ -167,6 +231,27 @@ test.if(isHere('systemd-analyze'))(
       unit,
     ])
     expect(security.exitCode).toBe(0)
+  },
+)
+
+test.if(isHere('systemd-analyze'))(
+  'systemd reads the drop-in for replicas, and finds nothing wrong with it (needs systemd-analyze)',
+  () => {
+    using place = workplace()
+    const unit = join(place.folder, 'postern.service')
+    const service = readFileSync(join(deploy, 'postern.service'), 'utf8')
+    writeFileSync(unit, service.replace('/usr/local/bin/postern', executable))
+    const dropIn = join(place.folder, 'postern.service.d/replica.conf')
+    mkdirSync(join(place.folder, 'postern.service.d'))
+    const verify = (text: string) => {
+      writeFileSync(dropIn, text)
+      const { exitCode, stderr } = Bun.spawnSync(['systemd-analyze', 'verify', unit])
+      return { exitCode, stderr: stderr.toString() }
+    }
+    const text = readFileSync(join(deploy, 'postern.replica.conf'), 'utf8')
+    expect(verify(text)).toEqual({ exitCode: 0, stderr: '' })
+    // It would say so.
+    expect(verify(`${text}No=thing\n`).stderr).toContain('replica.conf')
   },
 )
 
