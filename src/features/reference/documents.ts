@@ -23,6 +23,7 @@ import replicas from '../../../docs/replicas.md' with { type: 'text' }
 import signIn from '../../../docs/sign-in.md' with { type: 'text' }
 import signInContract from '../../../docs/sign-in-contract.md' with { type: 'text' }
 import specification from '../../../docs/specification.md' with { type: 'text' }
+import storesContract from '../../../docs/stores-contract.md' with { type: 'text' }
 import trust from '../../../docs/trust.md' with { type: 'text' }
 import upgrade from '../../../docs/upgrade.md' with { type: 'text' }
 
@@ -52,4 +53,5 @@ export const documents: ReadonlyMap<string, string> = new Map([
   ['contract', contract],
   ['gateway-contract', gatewayContract],
   ['sign-in-contract', signInContract],
+  ['stores-contract', storesContract],
 ])
