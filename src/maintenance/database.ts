@@ -81,7 +81,8 @@ export async function openDatabase(
   })
   try {
     const stored = await store.secretCheck()
-    if (!isThere && stored !== undefined) throw missing()
+    // Looked for again: of replicas that start together with one file, another may have made both meanwhile.
+    if (stored !== undefined && !existsSync(secretFile)) throw missing()
     const secrets = openSecrets(secretFile)
     if (!isThere) tell(`made the instance secret ${secretFile}: every replica and every backup needs this file\n`)
     await requireSecretOf(store, secrets, stored, secretFile)

@@ -63,7 +63,8 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
       hostname: host.host,
       port: host.port,
       username: address.user,
-      password: address.password,
+      // A function, because an empty text means to the runtime that it may look elsewhere, too.
+      password: () => address.password,
       database: address.database,
       tls: tlsOf(address),
       max,

@@ -39,7 +39,11 @@ export function choosePrimary(looks: readonly (Look | undefined)[], { system, ti
   const highest = Math.max(...latest.map((look) => look.timeline ?? 0))
   const candidates = latest.filter((look) => look.timeline === highest)
   const [primary] = candidates
-  if (primary === undefined) return 'no host of the database is its primary'
+  if (primary === undefined) {
+    const older = ours.find((look) => look.timeline !== null)
+    if (older === undefined) return 'no host of the database is its primary'
+    return `the primary has timeline ${older.timeline}, and ${timeline} was seen before: it lacks what was written there`
+  }
   if (candidates.some(({ started, system: other }) => started !== primary.started || other !== primary.system)) {
     return 'two hosts of the database are primaries of one timeline: end one of them'
   }

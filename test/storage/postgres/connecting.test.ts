@@ -72,6 +72,31 @@ describe.skipIf(!isHere('PostgreSQL'))('over TLS (needs PostgreSQL)', () => {
   })
 })
 
+test('a password in the environment is nobody’s: the one of the URL is sent, even an empty one', async () => {
+  const sent: string[] = []
+  // It asks for a password in the clear, and takes none.
+  using server = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket, bytes) {
+        if (bytes.length > 8 && bytes.readInt32BE(4) === 0x30000) socket.write(Buffer.of(0x52, 0, 0, 0, 8, 0, 0, 0, 3))
+        else {
+          sent.push(bytes.toString('latin1'))
+          socket.end()
+        }
+      },
+    },
+  })
+  const before = process.env['PGPASSWORD']
+  process.env['PGPASSWORD'] = 'of-the-environment'
+  const url = `postgres://a@127.0.0.1:${server.port}/b`
+  await openPostgresStore({ address: addressOf(url), waitMs: 0 }).catch(() => {})
+  if (before === undefined) delete process.env['PGPASSWORD']
+  else process.env['PGPASSWORD'] = before
+  expect([...new Set(sent)]).toEqual(['p\0\0\0\x05\0'])
+})
+
 describe.skipIf(!isHere('PgBouncer'))('through a pooler (needs PgBouncer)', () => {
   let cluster: PostgresCluster
   beforeAll(async () => {

@@ -20,7 +20,12 @@ test.each([
   ['the first of two names of one server', [undefined, look(3, 'same'), look(3, 'same')], known, 1],
   ['none, if none answers', [undefined, undefined], known, 'no host of the database answers'],
   ['none among standbys', [look(null)], known, 'no host of the database is its primary'],
-  ['none of an older timeline than was seen', [look(2), undefined], known, 'no host of the database is its primary'],
+  [
+    'none of an older timeline than was seen',
+    [look(2), undefined],
+    known,
+    'the primary has timeline 2, and 3 was seen before: it lacks what was written there',
+  ],
   ['none of another cluster', [look(9, 'a', 'other')], known, 'the database is another one than at the start'],
   [
     'none of two of one timeline',
