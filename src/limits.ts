@@ -175,6 +175,10 @@ export const postgresBytesPerStatement = 8 * MB
 export const storeReadMs = 2000
 /** Stores contract 5.2: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
 export const storeOutcomeMs = 10_000
+/** Ours: milliseconds until a statement of a long transaction must be answered, such as a piece of a load. Past it: the transaction has failed. */
+export const storeTransactionMs = 30_000
+/** Ours: connections that commits leave to reads, and that long transactions have for themselves. Past it: commits wait. */
+export const storePoolReserved = 2
 /** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
 export const storeLookMs = 1000
 /** Stores contract 6.2: milliseconds that a primary is believed without a commit that it acknowledged. Past it: 503. */

@@ -206,7 +206,8 @@ function readUpstream(flags: ServeFlags, complain: Complain): ServeConfig['upstr
 /** The database of `--store`, and how this replica uses it. */
 function readReplica(flags: ServeFlags, complain: Complain): ServeConfig['database'] {
   const { store, storePool = '', storeSync, replica, data = '', baseUrl } = flags
-  if (store === undefined) {
+  // An empty variable is none, as for POSTERN_API_KEY.
+  if (store === undefined || store === '') {
     if (storeSync !== undefined) complain('--store-sync', storeSync, 'is of a database, which --store names')
     if (replica !== undefined) complain('--replica', replica, 'is of a database, which --store names')
     return undefined

@@ -6,7 +6,7 @@ import { type Context, dataOption, group, isNamed, makingOption, storePasswordOp
 
 /** A file of ours would be no backup of a database: its own tools know what is in it. */
 function refuseStore({ store }: { readonly store?: string }): void {
-  if (store === undefined) return
+  if (store === undefined || store === '') return
   throw new CommandError(
     'a database is backed up with its own tools (pg_dump, or what your provider has): keep the instance secret with it, ' +
       'or copy everything to a data folder with `postern store copy`',

@@ -2,9 +2,9 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readOrCreate } from '../auth/secrets.ts'
+import { openSecrets, readOrCreate } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
-import { replicaGoneMs } from '../limits.ts'
+import { replicaGoneMs, storeCommandMs } from '../limits.ts'
 import {
   type Copied,
   fromDatabase,
@@ -17,13 +17,12 @@ import {
 import {
   databaseOf,
   makeFolder,
-  openBesideDatabase,
   openExistingDataFolder,
   type Place,
   requireDataFolder,
   upgradeStore,
 } from '../maintenance/data-folder.ts'
-import { openDatabase, readDatabase } from '../maintenance/database.ts'
+import { openDatabase, openForSchema, readDatabase, secretCheckOf } from '../maintenance/database.ts'
 import { schemaVersion } from '../storage/postgres/schema.ts'
 import { StoreError } from '../storage/store.ts'
 import { auditCommand } from './audit.ts'
@@ -68,19 +67,16 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal): P
 }
 
 /** Makes the schema of a database, or upgrades it; replicas may be running. Throws CommandError. */
-export async function migrateStore(place: Place, { stdout, stderr }: Terminal): Promise<void> {
+export async function migrateStore(place: Place, { stdout }: Terminal): Promise<void> {
   const database = databaseOf(place)
   if (database === undefined) {
     throw new CommandError('a store in a data folder is upgraded by the next start: name a database with --store', 2)
   }
-  const { store, isNew } = await openBesideDatabase(place.data, database, {
-    mayMake: true,
-    label: 'postern store migrate',
-    tell: stderr,
-  })
+  const store = await openForSchema(database, 'postern store migrate')
   await store.close()
+  makeFolder(place.data)
   await auditCommand(place.data, 'store.migrated', { schema: schemaVersion })
-  stdout(`the store has schema ${schemaVersion}${isNew ? ', and is new' : ''}\n`)
+  stdout(`the store has schema ${schemaVersion}\n`)
 }
 
 export interface CopyFlags {
@@ -118,7 +114,8 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
 type Side = { readonly url: string; readonly folder: undefined } | { readonly url: undefined; readonly folder: string }
 
 function sideOf(text: string): Side {
-  return /^postgres(?:ql)?:/.test(text) ? { url: text, folder: undefined } : { url: undefined, folder: text }
+  // Whatever looks like a URL is one: a folder of such a name would have the password in its path.
+  return /^\s*[a-z][a-z0-9+.-]*:\/\//i.test(text) ? { url: text, folder: undefined } : { url: undefined, folder: text }
 }
 
 async function copyBetween(
@@ -128,26 +125,34 @@ async function copyBetween(
   terminal: Terminal,
 ): Promise<Copied> {
   await using opened = new AsyncDisposableStack()
-  const open = async (url: string, flag: string, mayMake: boolean) => {
+  const placeOf = (url: string, flag: string) => {
     const hasPassword = /^[^/]*\/\/[^/@]*:[^/@]*@/.test(url)
     const password = storePasswordFile === undefined || hasPassword ? {} : { storePasswordFile }
     const place = readDatabase(url, { instanceSecretFile, ...password }, '')
     if ('problem' in place) throw new CommandError(`${flag} ${place.problem}`, 2)
-    const { store } = await openDatabase(place, { mayMake, label: 'postern store copy', tell: terminal.stderr })
-    opened.defer(() => store.close())
-    return store
+    return place
   }
   try {
     let read: Source
     if (source.url === undefined) {
       await upgradeStore(source.folder, terminal.stderr)
       read = fromFolder(join(source.folder, 'store'))
-    } else read = fromDatabase(await open(source.url, '--from', false))
+    } else {
+      const options = { mayMake: false, label: 'postern store copy', waitMs: storeCommandMs, tell: terminal.stderr }
+      const { store } = await openDatabase(placeOf(source.url, '--from'), options)
+      opened.defer(() => store.close())
+      read = fromDatabase(store)
+    }
     let write: Target
     if (target.url === undefined) {
-      process.umask(0o077)
+      makeFolder(target.folder)
       write = toFolder(join(target.folder, 'store'))
-    } else write = toDatabase(await open(target.url, '--to', true))
+    } else {
+      if (!existsSync(instanceSecretFile)) throw new CommandError(`${instanceSecretFile} is missing`)
+      const store = await openForSchema(placeOf(target.url, '--to'), 'postern store copy')
+      opened.defer(() => store.close())
+      write = toDatabase(store, secretCheckOf(openSecrets(instanceSecretFile)))
+    }
     const copied = await write(read)
     if (target.url === undefined) takeSecret(instanceSecretFile, target.folder)
     return copied

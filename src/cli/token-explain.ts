@@ -126,7 +126,7 @@ async function lookUp(
   place: Place,
   stderr: Terminal['stderr'],
 ): Promise<Known | undefined> {
-  if (place.store === undefined && !existsSync(join(place.data, 'store'))) return undefined
+  if ((place.store ?? '') === '' && !existsSync(join(place.data, 'store'))) return undefined
   const { store, secrets } = await openExistingDataFolder(place, stderr)
   try {
     const registry = await createRegistry(store).current()

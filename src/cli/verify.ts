@@ -11,7 +11,7 @@ import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { removeLeftovers as removeLeftoversOf } from '../storage/leftovers.ts'
 import { checkFile } from '../storage/lmdb/file-check.ts'
 import { replaceIndex, type Scan, scanStore } from '../storage/lmdb/scan.ts'
-import { replaceIndexIn, scanDatabase } from '../storage/postgres/scan.ts'
+import { repairDatabase, scanDatabase } from '../storage/postgres/scan.ts'
 import { auditCommand } from './audit.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -31,7 +31,7 @@ interface Flags extends Place {
  */
 export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   // A database checks its own structure.
-  if (flags.store !== undefined) return verifyDatabase(flags, terminal)
+  if (flags.store !== undefined && flags.store !== '') return verifyDatabase(flags, terminal)
   if (process.env[verifyChildVariable] !== undefined) return verifyHere(flags, terminal)
   const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data]
@@ -87,9 +87,19 @@ async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
   const { database, secrets } = await openExistingDataFolder(flags, terminal.stderr)
   if (database === undefined) return
   try {
-    await verifyRecords(flags, terminal, secrets.sealingKey, {
+    if (flags.repair === true) {
+      // What it finds beside the index is said once that is repaired: an error would undo the repair.
+      const found = await repairDatabase(database, (repair) =>
+        verifyRecords({ ...flags, removeLeftovers: false }, terminal, secrets.sealingKey, repair).catch(
+          (error: unknown) => error,
+        ),
+      )
+      if (found !== undefined && flags.removeLeftovers !== true) throw found
+      if (flags.removeLeftovers !== true) return
+    }
+    await verifyRecords({ ...flags, repair: false }, terminal, secrets.sealingKey, {
       scan: (visitor) => scanDatabase(database, visitor),
-      replaceIndex: (entries, more) => replaceIndexIn(database, entries, more),
+      replaceIndex: async () => {},
     })
   } finally {
     await database.close()

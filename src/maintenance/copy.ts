@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../errors.ts'
+import { asBuffer } from '../storage/bytes.ts'
 import { readFolder } from '../storage/lmdb/scan.ts'
 import { openLmdbStore } from '../storage/lmdb/store.ts'
 import { readAll, readAllWith } from '../storage/postgres/scan.ts'
@@ -65,8 +66,11 @@ export function toFolder(store: string): Target {
   }
 }
 
-/** In one transaction, which is rolled back unless what it reads is what was given. */
-export function toDatabase(database: PostgresStore): Target {
+/**
+ * In one transaction, which is rolled back unless what it reads is what was given. `check`: what the instance secret of
+ * the store makes; it replaces that of an empty store.
+ */
+export function toDatabase(database: PostgresStore, check: Uint8Array): Target {
   return (source) =>
     database.transaction('BEGIN', async (run) => {
       await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
@@ -78,6 +82,7 @@ export function toDatabase(database: PostgresStore): Target {
         given.add(entries)
         await insertEntries(run, entries)
       })
+      await run('UPDATE postern_instance SET secret_check = $1', [asBuffer(check)])
       return requireSame(given, (take) => readAllWith(run, take))
     })
 }

@@ -101,7 +101,8 @@ const commandLabel = 'postern command'
 
 /** The database that the flags name. Throws CommandError 2 for flags that are wrong. */
 export function databaseOf(place: Place): DatabasePlace | undefined {
-  if (place.store === undefined) return undefined
+  // An empty variable is none: that is how container files unset one.
+  if (place.store === undefined || place.store === '') return undefined
   const database = readDatabase(place.store, place, place.data)
   if ('problem' in database) throw new CommandError(`${database.flag} ${database.problem}`, 2)
   return database
@@ -121,9 +122,11 @@ export async function openBesideDatabase(
       `${path} has a store of its own: copy it with \`postern store copy --from ${path} --to URL\`, or name another --data`,
     )
   }
-  makeFolder(path)
+  // A command that cannot open the store leaves no folder behind; a start puts its secret there.
+  if (options.mayMake) makeFolder(path)
   const { store, secrets, isNew } = await openDatabase(place, options)
   try {
+    makeFolder(path)
     await ensureSigningKeys(store, secrets)
   } catch (error) {
     await store.close()
@@ -158,7 +161,7 @@ export async function upgradeStore(path: string, stderr: Tell): Promise<void> {
  */
 export function openNamedDataFolder(place: NamedFolder, stderr: Tell): Promise<DataFolder> {
   const { data, isNamed, store } = place
-  if (!isNamed || store !== undefined) return openExistingDataFolder(place, stderr)
+  if (!isNamed || (store ?? '') !== '') return openExistingDataFolder(place, stderr)
   return openDataFolder(data, upgradeUnlessServed(data, stderr))
 }
 

@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSecrets, type Secrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
+import { storeCommandMs } from '../limits.ts'
 import type { Log } from '../ops/log.ts'
 import { equalBytes } from '../storage/bytes.ts'
 import { type Address, readAddress } from '../storage/postgres/address.ts'
@@ -96,14 +97,26 @@ export async function openDatabase(
 /** Two processes may open a new database at once, each with a secret of its own: one of them is refused. */
 async function requireSecretOf(
   store: PostgresStore,
-  { storeCheckKey }: Secrets,
+  secrets: Secrets,
   stored: Uint8Array | undefined,
   file: string,
 ): Promise<void> {
-  const ours = createHmac('sha256', storeCheckKey).update('this store').digest()
+  const ours = secretCheckOf(secrets)
   if (stored === undefined && (await store.noteSecretCheck(ours))) return
   if (equalBytes(stored ?? (await store.secretCheck()), ours)) return
   throw new CommandError(`${file} is not the instance secret of this store: copy it from another replica`)
+}
+
+/** The value by which a database knows its instance secret. */
+export function secretCheckOf({ storeCheckKey }: Secrets): Uint8Array {
+  return createHmac('sha256', storeCheckKey).update('this store').digest()
+}
+
+/** Makes the schema of a database, or upgrades it, and nothing else: it needs no secret. Throws CommandError. */
+export function openForSchema({ address }: DatabasePlace, label: string): Promise<PostgresStore> {
+  return openPostgresStore({ address, mayMigrate: true, label, waitMs: storeCommandMs }).catch((error: unknown) => {
+    throw asCommandError(error)
+  })
 }
 
 function asCommandError(error: unknown): unknown {

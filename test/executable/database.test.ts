@@ -246,10 +246,57 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
       'a database is backed up with its own tools',
     ],
     [['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'x'], 2, 'a database has no secret'],
+    [['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'ftp://a:hush@b/c'], 2, 'a database has no secret'],
+    [['store', 'copy', '--from', 'own', '--to', 'MYSQL://a:hush@b/c'], 1, 'there is no data folder at own'],
+    [['store', 'copy', '--from', 'postgres://a:hush@db/b', '--to', 'ftp://a:hush@b/c'], 2, 'a database has no secret'],
+    [['store', 'copy', '--from', 'own', '--to', 'MYSQL://a:hush@b/c'], 1, 'there is no data folder at own'],
   ] as const)('%p ends with %i', async (args, expected, problem) => {
     const { code, stdout, stderr } = await run(place, [...args])
     expect([code, stderr.includes(problem) ? problem : stderr]).toEqual([expected, problem])
     expect(stdout + stderr).not.toContain('hush')
+  })
+
+  test('a copy that fails leaves the target for the next one', async () => {
+    const [damaged, target] = [await cluster.newDatabase(), await cluster.newDatabase()]
+    const secret = join(folder('one'), 'instance-secret')
+    const copy = (from: string, to: string, file: string) =>
+      run(place, ['store', 'copy', '--from', from, '--to', to, '--instance-secret-file', file, '--data', folder('two')])
+    expect((await copy(url, damaged, secret)).code).toBe(0)
+    await cluster.query(damaged, "UPDATE postern_records SET value = value || 'x' WHERE key >= 'n' AND key < 'o'")
+    const failed = await copy(damaged, target, secret)
+    expect([failed.code, failed.stderr]).toEqual([1, 'a record is damaged: run `postern verify`\n'])
+    // Made by an operator beforehand, it is as empty as before.
+    expect((await run(place, ['store', 'migrate', '--store', target, '--data', folder('two')])).code).toBe(0)
+    writeFileSync(folder('another'), `${'B'.repeat(43)}\n`, { mode: 0o600 })
+    mkdirSync(folder('foreign'), { mode: 0o700 })
+    copyFileSync(folder('another'), join(folder('foreign'), 'instance-secret'))
+    await run(place, ['keys', 'create', '--user', 'ada', '--data', folder('foreign')])
+    const next = await copy(folder('foreign'), target, folder('another'))
+    expect([next.code, next.stderr]).toEqual([0, ''])
+    const flags = ['--store', target, '--data', folder('two'), '--instance-secret-file', folder('another')]
+    expect((await run(place, ['keys', 'list', ...flags])).stdout).toContain('ada')
+  })
+
+  test('an index is repaired while replicas write, and misses nothing that they acknowledged', async () => {
+    const some = "SELECT key FROM postern_records WHERE key >= 'x' AND key < 'y' LIMIT 1"
+    await cluster.query(url, `DELETE FROM postern_records WHERE key IN (${some})`)
+    const headers = { ...as(sampleKeys.ada).headers, 'content-type': 'application/json' }
+    let isOver = false
+    let number = 0
+    const writing = (async () => {
+      while (!isOver) {
+        number += 1
+        const body = JSON.stringify({ server: 'lumen', mock: { enabled: true }, name: `w-${number}` })
+        await sendTo(replicas[1] as Server)(`/connect/ada/w-${number}`, { method: 'PUT', headers, body })
+      }
+    })()
+    const repaired = await command('verify', '--repair')
+    isOver = true
+    await writing
+    expect([repaired.code, repaired.stderr]).toEqual([0, ''])
+    const { code, stderr } = await command('verify')
+    expect([code, stderr]).toEqual([0, ''])
+    expect(number).toBeGreaterThan(5)
   })
 
   test('a folder that has a store is not served beside a database: what is in it would be forgotten', async () => {

@@ -26,7 +26,7 @@ export interface Address {
   readonly hasNamedStatements: boolean
 }
 
-const shape = /^postgres(?:ql)?:\/\/(?:([^:@/?#]*)(?::([^@/?#]*))?@)?([^/?#@]+)\/([^/?#]+)(?:\?([^#]*))?$/
+const shape = /^postgres(?:ql)?:\/\/(?:([^:@/?#]*)(?::([^@/?#]*))?@)?([^/?#@]+)\/([^/?#]+)(?:\?([^#]*))?$/i
 const parameters = ['sslmode', 'sslrootcert', 'prepare'] as const
 const modes = ['disable', 'require', 'verify-full'] as const
 

@@ -4,7 +4,7 @@
  */
 
 import { SQL } from 'bun'
-import { storeStatementGraceSeconds } from '../../limits.ts'
+import { storeStatementGraceSeconds, storeTransactionMs } from '../../limits.ts'
 import { type Address, type Host, nameOf } from './address.ts'
 
 /**
@@ -40,8 +40,8 @@ export interface Client {
   /** `until`: the deadline, by the monotonic clock in milliseconds. Throws StatementError. */
   query<Row>(statement: string, values: readonly unknown[], until: number): Promise<readonly Row[]>
   /**
-   * Runs `work` between `begin` and COMMIT, on a connection of its own, without a deadline. Throws what `work` throws
-   * after a ROLLBACK, and StatementError; `wasSent` is true only if that of COMMIT is unknown.
+   * Runs `work` between `begin` and COMMIT, on a connection of its own; each statement has `storeTransactionMs`. Throws
+   * what `work` throws after a ROLLBACK, and StatementError; `wasSent` is true only if the end of COMMIT is unknown.
    */
   transaction<T>(begin: string, work: (run: Run) => Promise<T>): Promise<T>
   /** Gives up what is under way, and all connections. */
@@ -57,7 +57,7 @@ export interface ClientOptions {
 
 export function createClient(address: Address, host: Host, { max, label, now }: ClientOptions): Client {
   // Each setting is given: what is left out, the runtime looks up in the environment, PGDATABASE even before a URL's.
-  const open = () =>
+  const open = (most: number) =>
     new SQL({
       adapter: 'postgres',
       hostname: host.host,
@@ -67,13 +67,15 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
       password: () => address.password,
       database: address.database,
       tls: tlsOf(address),
-      max,
+      max: most,
       prepare: address.hasNamedStatements,
       connectionTimeout: storeStatementGraceSeconds,
       connection: { application_name: label },
     })
-  let sql = open()
+  let sql = open(max)
   let isClosed = false
+  /** Of transactions, one each: a query that is late must not end them, nor must they keep queries waiting. */
+  const apart = new Set<SQL>()
 
   /**
    * After a statement that was late: its connection may be dead without knowing it, and others too. They are left to
@@ -81,64 +83,90 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
    */
   function replace(late: SQL): void {
     if (isClosed || sql !== late) return
-    sql = open()
+    sql = open(max)
     void late.close({ timeout: storeStatementGraceSeconds })
+  }
+
+  /** The rows, or a StatementError at `until`, after `onLate`. */
+  async function inTime<Row>(
+    on: SQL,
+    statement: string,
+    values: readonly unknown[],
+    until: number,
+    onLate = () => {},
+  ): Promise<readonly Row[]> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      const end = () => {
+        onLate()
+        reject(new StatementError(`${nameOf(host)} did not answer in time`, undefined, true))
+      }
+      timer = setTimeout(end, Math.max(0, until - now()))
+    })
+    try {
+      return (await Promise.race([on.unsafe(statement, values as unknown[]), late])) as readonly Row[]
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   return {
     name: nameOf(host),
     async query<Row>(statement: string, values: readonly unknown[], until: number) {
       const used = sql
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const late = new Promise<never>((_, reject) => {
-        timer = setTimeout(
-          () => {
-            replace(used)
-            reject(new StatementError(`${nameOf(host)} did not answer in time`, undefined, true))
-          },
-          Math.max(0, until - now()),
-        )
-      })
       try {
-        return (await Promise.race([used.unsafe(statement, values as unknown[]), late])) as Row[]
+        return await inTime<Row>(used, statement, values, until, () => replace(used))
       } catch (error) {
         throw statementError(error, host)
-      } finally {
-        clearTimeout(timer)
       }
     },
     async transaction(begin, work) {
-      const connection = await sql.reserve().catch((error) => {
-        throw statementError(error, host)
-      })
-      const run: Run = async <Row>(statement: string, values: readonly unknown[] = []) => {
+      const own = open(1)
+      apart.add(own)
+      /** Whether the server may have run it is of interest for COMMIT alone: without that, nothing of it stays. */
+      const within = async <Row>(statement: string, values: readonly unknown[], isCommit: boolean) => {
         try {
-          return (await connection.unsafe(statement, values as unknown[])) as readonly Row[]
+          return await inTime<Row>(own, statement, values, now() + storeTransactionMs)
         } catch (error) {
-          const failure = statementError(error, host)
-          throw new StatementError(failure.message, failure.sqlState, false, { cause: error })
+          const { message, sqlState, wasSent, isUnwelcome } = statementError(error, host)
+          throw new StatementError(message, sqlState, isCommit && wasSent, { cause: error, isUnwelcome })
         }
       }
+      const run: Run = (statement, values = []) => within(statement, values, false)
       try {
         await run(begin)
+        await run(ofTransaction)
         const result = await work(run).catch(async (error: unknown) => {
           await run('ROLLBACK').catch(() => {})
           throw error
         })
-        await connection.unsafe('COMMIT').catch((error: unknown) => {
-          throw statementError(error, host)
-        })
+        await within('COMMIT', [], true)
         return result
       } finally {
-        connection.release()
+        apart.delete(own)
+        void own.close({ timeout: 0 })
       }
     },
     close() {
       isClosed = true
-      void sql.close({ timeout: 0 })
+      for (const one of [sql, ...apart]) void one.close({ timeout: 0 })
     },
   }
 }
+
+/**
+ * Of a transaction that may be long: the server does not end it because it is idle, and notices in seconds that our
+ * machine is gone, with the locks that it held.
+ */
+const ofTransaction = `SELECT ${[
+  ['idle_in_transaction_session_timeout', '0'],
+  ['tcp_keepalives_idle', '5'],
+  ['tcp_keepalives_interval', '5'],
+  ['tcp_keepalives_count', '3'],
+  ['tcp_user_timeout', '15000'],
+]
+  .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+  .join(', ')}`
 
 /** `require` asks for TLS and believes any certificate; so does `tls: true`. */
 function tlsOf({ tls }: Address) {

@@ -2,6 +2,7 @@
 
 import { replicaGoneMs, replicaSeenMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
+import type { Run } from './client.ts'
 import type { Statements } from './statements.ts'
 
 /** A replica, as its heartbeats describe it. */
@@ -21,39 +22,57 @@ export interface SeenReplica extends Omit<Replica, 'addresses'> {
 }
 
 /** All that have sent a heartbeat within a day. */
-export function listReplicas(read: Statements['read']): Promise<readonly SeenReplica[]> {
+export function listReplicas(read: Run): Promise<readonly SeenReplica[]> {
   return read<SeenReplica>(
     `SELECT name, base_url AS "baseUrl", run, program,
        extract(epoch FROM clock_timestamp() - beat)::float8 * 1000 AS "ageMs" FROM postern_replicas ORDER BY name`,
-    [],
   )
 }
 
 /**
- * A name is taken while its heartbeats move; one that was killed a moment ago is seen to stand still. Two base URLs are
- * two issuers: tokens of one replica would be refused by the other.
+ * Enters a replica into the list. A name is taken while its heartbeats move; one that was killed a moment ago is seen
+ * to stand still. Two base URLs are two issuers: tokens of one replica would be refused by the other. Of several that
+ * join at once, one is in the list before the next one looks. Throws StoreError `fatal`.
  */
-export async function requireNoOther(
-  replicas: () => Promise<readonly SeenReplica[]>,
-  { name, baseUrl }: Replica,
+export async function joinReplicas(
+  { read, transaction }: Pick<Statements, 'read' | 'transaction'>,
+  replica: Replica & { readonly run: string },
   now: () => number,
 ): Promise<void> {
-  const inTheWay = (one: SeenReplica) => one.ageMs < replicaGoneMs && (one.name === name || one.baseUrl !== baseUrl)
-  const runOf = ({ run, ageMs }: SeenReplica, at: number) => ({ run, beatAt: at - ageMs })
-  const first = new Map((await replicas()).filter(inTheWay).map((one) => [one.name, runOf(one, now())]))
-  const until = now() + replicaSeenMs
-  while (first.size > 0 && now() < until) {
-    await Bun.sleep(500)
-    for (const one of await replicas()) {
-      const before = first.get(one.name)
-      // By half a second: two readings of two clocks never agree exactly.
-      if (before === undefined || (before.run === one.run && runOf(one, now()).beatAt - before.beatAt < 500)) continue
-      throw new StoreError(
-        'fatal',
-        one.name === name
-          ? `another replica is named ${name}: give each its own --replica`
-          : `the replica ${one.name} has the base URL ${one.baseUrl}, and this one ${baseUrl}: all must have the same`,
-      )
+  const inTheWay = (one: SeenReplica) =>
+    one.ageMs < replicaGoneMs && (one.name === replica.name || one.baseUrl !== replica.baseUrl)
+  const beatOf = ({ run, ageMs }: SeenReplica) => ({ run, at: now() - ageMs })
+  const still = new Map((await listReplicas(read)).filter(inTheWay).map((one) => [one.name, beatOf(one)]))
+  /** Half a second is allowed for: two readings of two clocks never agree exactly. */
+  const requireStill = (all: readonly SeenReplica[]) => {
+    for (const one of all.filter(inTheWay)) {
+      const before = still.get(one.name)
+      if (before?.run !== one.run || beatOf(one).at - before.at > 500) throw refused(one, replica)
     }
   }
+  const until = now() + replicaSeenMs
+  while (still.size > 0 && now() < until) {
+    await Bun.sleep(500)
+    requireStill(await listReplicas(read))
+  }
+  await transaction('BEGIN', async (run) => {
+    await run(`SELECT pg_advisory_xact_lock(${joiningLock})`)
+    requireStill(await listReplicas(run))
+    await run(
+      `INSERT INTO postern_replicas VALUES ($1, $2, $3, $4, '', clock_timestamp())
+       ON CONFLICT (name) DO UPDATE SET run = excluded.run, base_url = excluded.base_url, beat = excluded.beat`,
+      [replica.name, replica.run, replica.baseUrl, replica.addresses.join()],
+    )
+  })
+}
+
+/** The number of the advisory lock under which a replica joins. Any constant will do. */
+const joiningLock = 7_075_831_902_419
+
+function refused(one: SeenReplica, { name, baseUrl }: Replica): StoreError {
+  const text =
+    one.name === name
+      ? `another replica is named ${name}: give each its own --replica`
+      : `the replica ${one.name} has the base URL ${one.baseUrl}, and this one ${baseUrl}: all must have the same`
+  return new StoreError('fatal', text)
 }

@@ -4,7 +4,7 @@ import { postgresEntriesPerStatement, scannedPerRead } from '../../limits.ts'
 import { isOf, namespacesAhead } from '../ahead.ts'
 import { asBuffer } from '../bytes.ts'
 import { aheadKey, connections, indexKind, prefixRange } from '../keys.ts'
-import type { ScanVisitor } from '../lmdb/scan.ts'
+import type { Scan, ScanVisitor } from '../lmdb/scan.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
 import type { Run } from './client.ts'
 import { isIntact, type Row } from './records.ts'
@@ -26,25 +26,28 @@ async function fetchAll(run: Run, query: string, take: (rows: readonly Row[]) =>
 }
 
 /** As `scanStore` does it for a folder: single records first, then connections and index entries. */
-export function scanDatabase(database: PostgresStore, { entry, damaged }: ScanVisitor): Promise<void> {
-  return database.transaction(snapshot, async (run) => {
-    const [note] = await run<Row>(`${columns} WHERE key = $1`, [asBuffer(aheadKey)])
-    const ahead = namespacesAhead(note?.value)
-    const take = (rows: readonly Row[]) => {
-      for (const row of rows) {
-        if (!isIntact(row)) damaged(row.key)
-        else if (!isOf(ahead, row.key)) entry({ key: row.key, value: row.value })
-      }
+export function scanDatabase(database: PostgresStore, visitor: ScanVisitor): Promise<void> {
+  return database.transaction(snapshot, (run) => scanWith(run, visitor))
+}
+
+/** The same within a transaction. */
+async function scanWith(run: Run, { entry, damaged }: ScanVisitor): Promise<void> {
+  const [note] = await run<Row>(`${columns} WHERE key = $1`, [asBuffer(aheadKey)])
+  const ahead = namespacesAhead(note?.value)
+  const take = (rows: readonly Row[]) => {
+    for (const row of rows) {
+      if (!isIntact(row)) damaged(row.key)
+      else if (!isOf(ahead, row.key)) entry({ key: row.key, value: row.value })
     }
-    const within = (prefix: Key) => {
-      const { gte, lt } = prefixRange(prefix)
-      return `key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`
-    }
-    const [those, index] = [within(connections), within(indexKind)]
-    for (const where of [`NOT (${those}) AND NOT (${index})`, those, index]) {
-      await fetchAll(run, `${columns} WHERE ${where} ORDER BY key`, take)
-    }
-  })
+  }
+  const within = (prefix: Key) => {
+    const { gte, lt } = prefixRange(prefix)
+    return `key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`
+  }
+  const [those, index] = [within(connections), within(indexKind)]
+  for (const where of [`NOT (${those}) AND NOT (${index})`, those, index]) {
+    await fetchAll(run, `${columns} WHERE ${where} ORDER BY key`, take)
+  }
 }
 
 /** Passes all entries to `take`, in key order. Throws StoreError `damaged`. */
@@ -63,20 +66,31 @@ export function readAllWith(run: Run, take: (entries: readonly Entry[]) => void 
   })
 }
 
-/** Replaces all index entries, in one transaction. `more` are single entries written with them. */
-export function replaceIndexIn(
-  database: PostgresStore,
-  entries: readonly Entry[],
-  more: readonly Entry[],
-): Promise<void> {
+/** What a repair does to a store that nobody writes to meanwhile. */
+interface Repair {
+  readonly scan: Scan
+  /** Replaces all index entries. `more` are single entries written with them. */
+  replaceIndex(entries: readonly Entry[], more: readonly Entry[]): Promise<void>
+}
+
+/**
+ * Looks and repairs in one transaction: what replicas acknowledge must not come between, or the new index would be
+ * without it. They may read meanwhile, and writers wait.
+ */
+export function repairDatabase<T>(database: PostgresStore, work: (repair: Repair) => Promise<T>): Promise<T> {
   const { gte, lt } = prefixRange(indexKind)
   return database.transaction('BEGIN', async (run) => {
     await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
-    await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)
-    for (let at = 0; at < entries.length; at += postgresEntriesPerStatement) {
-      await insertEntries(run, entries.slice(at, at + postgresEntriesPerStatement))
-    }
-    await insertEntries(run, more)
+    return work({
+      scan: (visitor) => scanWith(run, visitor),
+      async replaceIndex(entries, more) {
+        await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)
+        for (let at = 0; at < entries.length; at += postgresEntriesPerStatement) {
+          await insertEntries(run, entries.slice(at, at + postgresEntriesPerStatement))
+        }
+        await insertEntries(run, more)
+      },
+    })
   })
 }
 

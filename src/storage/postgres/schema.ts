@@ -62,6 +62,9 @@ const createRequireDurable = `
 CREATE OR REPLACE FUNCTION postern_require_durable(program int, wants_standby boolean)
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'postern commits at READ COMMITTED only';
+  END IF;
   IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
     RAISE EXCEPTION 'synchronous_commit is %: a commit would not be durable', current_setting('synchronous_commit')
       USING ERRCODE = '${refusals.notDurable}';
@@ -96,9 +99,6 @@ DECLARE
   mosts numeric[];
   counted bytea[] := '{}';
 BEGIN
-  IF current_setting('transaction_isolation') <> 'read committed' THEN
-    RAISE EXCEPTION 'postern commits at READ COMMITTED only';
-  END IF;
   PERFORM postern_require_durable(program, wants_standby);
   LOCK TABLE postern_records IN ROW EXCLUSIVE MODE;
   FOR lock_number IN
@@ -166,9 +166,9 @@ BEGIN
     INSERT INTO postern_replicas VALUES (replica, its_run, its_base_url, its_addresses, its_program, clock_timestamp())
     ON CONFLICT (name) DO UPDATE SET run = excluded.run, base_url = excluded.base_url,
       addresses = excluded.addresses, program = excluded.program, beat = excluded.beat;
-    DELETE FROM postern_commits WHERE postern_commits.at < clock_timestamp() - interval '1 minute';
     DELETE FROM postern_replicas AS gone WHERE gone.beat < clock_timestamp() - interval '1 day';
   END IF;
+  DELETE FROM postern_commits WHERE postern_commits.at < clock_timestamp() - interval '1 minute';
   is_replicated := current_setting('synchronous_standby_names') <> '';
   others := (SELECT string_agg(one.addresses, ',') FROM postern_replicas AS one
     WHERE one.name <> replica AND one.beat > clock_timestamp() - interval '1 minute');
@@ -187,6 +187,7 @@ DECLARE
 BEGIN
   FOREACH setting IN ARRAY ARRAY[
     'plan_cache_mode = force_generic_plan', 'enable_seqscan = off', 'enable_bitmapscan = off', 'jit = off',
+    'array_nulls = on',
     'lock_timeout = ''5s'''
   ] LOOP
     EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET %s', current_database(), setting);

@@ -9,11 +9,12 @@ import { type Committed, StoreError, type Write } from '../store.ts'
 import { type Run, StatementError } from './client.ts'
 import type { PrimaryWatch } from './primary.ts'
 import { refusals } from './schema.ts'
+import { createSlots } from './slots.ts'
 import { type CommitRow, commitCall, outcomeOf } from './write.ts'
 
 export interface Statements {
   /** The rows of a statement that only reads. `since`: when it was asked for. Throws StoreError `unavailable`. */
-  read<Row>(statement: string, values: readonly unknown[], since?: number): Promise<readonly Row[]>
+  read<Row>(statement: string, values?: readonly unknown[], since?: number): Promise<readonly Row[]>
   /** A small write. Throws StoreError `unavailable`, `indeterminate` and `too_large`. */
   commit(write: Write): Promise<Committed>
   /**
@@ -29,10 +30,14 @@ export interface Statements {
 export interface StatementsOptions {
   readonly primary: PrimaryWatch
   readonly wantsStandby: boolean
+  /** Commits under way at once; so reads always find a connection. */
+  readonly commitsMax: number
   readonly now: () => number
 }
 
-export function createStatements({ primary, wantsStandby, now }: StatementsOptions): Statements {
+export function createStatements(options: StatementsOptions): Statements {
+  const { primary, wantsStandby, now } = options
+  const slots = createSlots(options.commitsMax, now)
   let isClosed = false
 
   function requireOpen(): void {
@@ -40,7 +45,7 @@ export function createStatements({ primary, wantsStandby, now }: StatementsOptio
   }
 
   return {
-    async read<Row>(statement: string, values: readonly unknown[], since = now()) {
+    async read<Row>(statement: string, values: readonly unknown[] = [], since = now()) {
       requireOpen()
       const until = since + storeReadMs
       for (;;) {
@@ -61,21 +66,28 @@ export function createStatements({ primary, wantsStandby, now }: StatementsOptio
       const sentAt = now()
       const until = sentAt + storeOutcomeMs
       const { statement, values } = commitCall({ id: randomBytes(16), wantsStandby }, write)
+      // Not sent yet, so surely not done.
+      if (!(await slots.take(sentAt + storeReadMs)))
+        throw new StoreError('unavailable', 'too many writes wait: try again')
       let mayBeDone = false
-      for (;;) {
-        try {
-          const client = await primary.current(mayBeDone ? until : sentAt + storeReadMs)
-          const rows = await client.query<CommitRow>(statement, values, until)
-          // Done by an earlier sending, whose acknowledgement may have been cut short before the standbys had it.
-          if (rows[0]?.kind === 'found') await primary.acknowledged(until)
-          return outcomeOf(rows)
-        } catch (error) {
-          mayBeDone ||= error instanceof StatementError && error.wasSent
-          const isOver = isClosed || now() >= (mayBeDone ? until : sentAt + storeReadMs)
-          // What the server refuses now says nothing about what it did before.
-          if (isOver || !isWorthAnotherTry(error)) throw mayBeDone ? indeterminate(error) : unavailable(error)
-          await primary.lookAgain()
+      try {
+        for (;;) {
+          try {
+            const client = await primary.current(mayBeDone ? until : sentAt + storeReadMs)
+            const rows = await client.query<CommitRow>(statement, values, until)
+            // Done by an earlier sending, whose acknowledgement may have been cut short before the standbys had it.
+            if (rows[0]?.kind === 'found') await primary.acknowledged(until)
+            return outcomeOf(rows)
+          } catch (error) {
+            mayBeDone ||= error instanceof StatementError && error.wasSent
+            const isOver = isClosed || now() >= (mayBeDone ? until : sentAt + storeReadMs)
+            // What the server refuses now says nothing about what it did before.
+            if (isOver || !isWorthAnotherTry(error)) throw mayBeDone ? indeterminate(error) : unavailable(error)
+            await primary.lookAgain()
+          }
         }
+      } finally {
+        slots.giveBack()
       }
     },
 

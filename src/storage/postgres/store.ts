@@ -4,7 +4,14 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { clockOffsetMaxMs, storeBeliefMs, storePoolDefault, storeStartMs } from '../../limits.ts'
+import {
+  clockOffsetMaxMs,
+  storeBeliefMs,
+  storeLookAgainMs,
+  storePoolDefault,
+  storePoolReserved,
+  storeStartMs,
+} from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { type Health, type Store, StoreError } from '../store.ts'
 import { type Address, nameOf } from './address.ts'
@@ -13,7 +20,7 @@ import { createHeartbeats } from './heartbeats.ts'
 import { lookStatement, prepareSchema } from './prepare.ts'
 import { type Look, type StoreLog, watchPrimary } from './primary.ts'
 import { createRecords } from './records.ts'
-import { listReplicas, type Replica, requireNoOther, type SeenReplica } from './replicas.ts'
+import { joinReplicas, listReplicas, type Replica, type SeenReplica } from './replicas.ts'
 import { createStatements, type Statements } from './statements.ts'
 import { loadWith, Refused } from './write.ts'
 
@@ -84,7 +91,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
     },
     log,
   })
-  const statements = createStatements({ primary, wantsStandby: isStandbyRequired, now })
+  const commitsMax = Math.max(1, connectionsOf(pool).work - storePoolReserved)
+  const statements = createStatements({ primary, wantsStandby: isStandbyRequired, commitsMax, now })
   const { read, transaction } = statements
 
   const replicas = () => listReplicas(read)
@@ -118,18 +126,17 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
         return (await run(statement, [asBuffer(check)])).length === 1
       }),
     async join(replica) {
-      await requireNoOther(replicas, replica, now)
-      heartbeats.replica = { ...replica, run: randomBytes(12).toString('hex') }
+      const run = randomBytes(12).toString('hex')
+      await joinReplicas(statements, { ...replica, run }, now)
+      heartbeats.replica = { ...replica, run }
       await primary.acknowledged(now() + storeBeliefMs)
     },
     replicas,
     otherAddresses: heartbeats.others,
-    exclusively: (alone) =>
+    exclusively: (work) =>
       transaction('BEGIN', async (run) => {
-        // Waiting for another's load is no failure, however long that takes.
-        await run('SET LOCAL lock_timeout = 0')
-        await run(`SELECT pg_advisory_xact_lock(${loadingLock})`)
-        return alone()
+        await waitForLoads(run, log)
+        return work()
       }),
     transaction,
     async close() {
@@ -156,14 +163,23 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
 
 /** The hosts, each with connections that watch it, and a way to open those for work, within `pool` in all. */
 function openHosts(address: Address, pool: number, label: string) {
-  // Of one connection alone, a look would wait behind a heartbeat that no standby acknowledges.
-  const watching: ClientOptions = { max: pool > 2 ? 2 : 1, label, now }
-  const work: ClientOptions = { max: pool - watching.max, label, now }
+  const { work: most, watch } = connectionsOf(pool)
+  const watching: ClientOptions = { max: watch, label, now }
+  const work: ClientOptions = { max: most, label, now }
   return address.hosts.map((host) => ({
     name: nameOf(host),
     open: () => createClient(address, host, work),
     watch: createClient(address, host, watching),
   }))
+}
+
+/**
+ * How a pool is divided. Of one connection alone, a look would wait behind a heartbeat that no standby acknowledges. A
+ * load takes one for itself, and one for the lock that keeps other loads away.
+ */
+function connectionsOf(pool: number): { readonly work: number; readonly watch: number } {
+  const watch = pool > 2 ? 2 : 1
+  return { watch, work: Math.max(1, pool - watch - (pool > 5 ? storePoolReserved : 0)) }
 }
 
 /** The size of the records, and how far the database's clock is ahead of this machine's. */
@@ -176,6 +192,15 @@ async function measure(read: Statements['read']): Promise<Pick<Health, 'bytes' |
   )
   const clockOffsetMs = Math.round((row?.clock ?? 0) - (askedAt + Date.now()) / 2)
   return { bytes: row?.bytes ?? 0, clockOffsetMs }
+}
+
+/** Takes the lock of loads. Waiting for another's load is no failure, however long that takes. */
+async function waitForLoads(run: Run, log: StoreLog): Promise<void> {
+  const statement = `SELECT pg_try_advisory_xact_lock(${loadingLock}) AS is`
+  for (let isSaid = false; (await run<{ is: boolean }>(statement))[0]?.is !== true; isSaid = true) {
+    if (!isSaid) log.info('waiting for the load of another replica')
+    await Bun.sleep(storeLookAgainMs)
+  }
 }
 
 /** The number of the advisory lock under which fixtures are loaded. Any constant will do. */

@@ -39,11 +39,16 @@ export function commitCall({ id, wantsStandby }: CommitHead, write: Write): Comm
       bytesArray(checks.map(({ value }) => value)),
       bytesArray(counts.map(({ key }) => key)),
       arrayOf(counts.map(({ add }) => add.join(' '))),
-      arrayOf(counts.map(({ most }) => (most ?? []).join(' '))),
+      arrayOf(counts.map(({ most }) => (most ?? []).map(bound).join(' '))),
       bytesArray(deletes),
       ...putColumns(lastOfEach(puts)),
     ],
   }
+}
+
+/** A numeric of PostgreSQL 13 has no infinity. */
+function bound(most: number): string {
+  return most === Number.POSITIVE_INFINITY ? '1e30' : String(most)
 }
 
 /** A row of `postern_commit`. None: the write was done. */

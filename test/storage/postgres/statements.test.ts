@@ -45,6 +45,7 @@ function database(...answers: readonly Answer[]) {
       close() {},
     },
     wantsStandby: false,
+    commitsMax: 2,
     now: () => state.now,
   })
   return { state, ids, statements }
@@ -78,6 +79,7 @@ test('a commit that may have been done is indeterminate, never unavailable', asy
   }
   const gone = database(lost)
   const committing = gone.statements.commit(write)
+  while (gone.state.asked === 0) await Promise.resolve()
   gone.state.isThere = false
   await expect(committing).rejects.toMatchObject({ kind: 'indeterminate' })
 })

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { schemaVersion } from '../../../src/storage/postgres/schema.ts'
 import { openPostgresStore as open, type PostgresOptions } from '../../../src/storage/postgres/store.ts'
+import type { StoreError } from '../../../src/storage/store.ts'
 import { isHere } from '../../support/needs.ts'
 import { addressOf, type PostgresCluster, startPostgres } from '../../support/postgres.ts'
 import { storeConformance } from '../conformance.ts'
@@ -141,4 +142,43 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     await next.join({ ...replica, name: 'gone' })
     await next.close()
   }, 20_000)
+
+  test('of replicas that join at the same moment, those that contradict each other are refused', async () => {
+    const url = await cluster.newDatabase()
+    await openPostgresStore({ url }).then((one) => one.close())
+    const replica = { name: 'same', baseUrl: 'https://a', addresses: [] }
+    const wishes = [replica, { ...replica, baseUrl: 'https://b' }, { ...replica, name: 'other', baseUrl: 'https://b' }]
+    const stores = await Promise.all(wishes.map(() => openPostgresStore({ url, pool: 2 })))
+    const joined = await Promise.allSettled(stores.map((store, at) => store.join(wishes[at] ?? replica)))
+    const urls = new Set(wishes.filter((_, at) => joined[at]?.status === 'fulfilled').map(({ baseUrl }) => baseUrl))
+    expect([urls.size, joined[0]?.status === joined[1]?.status]).toEqual([1, false])
+    await Promise.all(stores.map((store) => store.close()))
+  }, 20_000)
+
+  test('reads go on while a load keeps all writers waiting, and the load is not ended by one that is late', async () => {
+    const url = await cluster.newDatabase()
+    const store = await openPostgresStore({ url })
+    const put = { puts: [{ key: Buffer.from('a'), value: Buffer.from('1') }] }
+    await store.commit(put)
+    const writes = await store.transaction('BEGIN', async (run) => {
+      await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
+      const waiting = Array.from({ length: 30 }, () => store.commit(put).catch((error: StoreError) => error.kind))
+      for (let read = 0; read < 50; read += 1) expect(await store.get(Buffer.from('a'))).toEqual(Buffer.from('1'))
+      const outcomes = await Promise.all(waiting)
+      await run('SELECT 1')
+      return outcomes
+    })
+    // Those that were sent gave up at the lock, and the others were not sent.
+    expect(new Set(writes)).toEqual(new Set(['unavailable']))
+    await store.close()
+  }, 20_000)
+
+  test('a namespace without bounds is counted', async () => {
+    const url = await cluster.newDatabase()
+    const store = await openPostgresStore({ url, pool: 2 })
+    const count = { key: Buffer.from('u'), add: [1, 10], most: [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] }
+    expect(await store.commit({ counts: [count] })).toEqual({ ok: true })
+    expect(Buffer.from((await store.get(count.key)) ?? []).toString()).toBe('1 10')
+    await store.close()
+  })
 })

@@ -1,0 +1,42 @@
+/** Places for what may be under way at once; who finds none waits in line. */
+
+export interface Slots {
+  /** Resolves with true once there is a place, which must be given back; with false if there is none by `until`. */
+  take(until: number): Promise<boolean>
+  giveBack(): void
+}
+
+/** `now`: a monotonic clock in milliseconds. */
+export function createSlots(max: number, now: () => number): Slots {
+  let free = max
+  const waiting = new Set<() => void>()
+  return {
+    async take(until) {
+      if (free > 0) {
+        free -= 1
+        return true
+      }
+      const turn = Promise.withResolvers<boolean>()
+      const called = () => turn.resolve(true)
+      waiting.add(called)
+      const timer = setTimeout(
+        () => {
+          // Called at this very moment: then the place is ours.
+          if (waiting.delete(called)) turn.resolve(false)
+        },
+        Math.max(0, until - now()),
+      )
+      const hasPlace = await turn.promise
+      clearTimeout(timer)
+      return hasPlace
+    },
+    giveBack() {
+      const [next] = waiting
+      if (next === undefined) free += 1
+      else {
+        waiting.delete(next)
+        next()
+      }
+    },
+  }
+}
