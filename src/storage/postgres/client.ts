@@ -137,7 +137,9 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
         await run(begin)
         await run(ofTransaction)
         const result = await work(run).catch(async (error: unknown) => {
-          await run('ROLLBACK').catch(() => {})
+          // A connection that is lost, or does not answer, is closed below, and with it all ends too.
+          const isLost = error instanceof StatementError && error.sqlState === undefined
+          if (!isLost) await run('ROLLBACK').catch(() => {})
           throw error
         })
         await within('COMMIT', [], true)
