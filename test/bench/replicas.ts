@@ -36,7 +36,7 @@ export async function replicas(report: Report, rounds: number): Promise<void> {
     await unchangedPage(report, rounds, { replica, own, transactions: () => transactionsOf(url, cluster) })
     await replica.kill('SIGTERM')
 
-    const store = await openPostgresStore({ address: addressOf(url) })
+    const store = await openPostgresStore({ address: addressOf(url), pool: commitsInFlight + 6 })
     const { hostname, port, pathname } = new URL(url)
     const options = {
       hostname,
