@@ -66,7 +66,9 @@ export interface Running {
  * closed, except the store: the process is expected to end.
  */
 export async function start(config: ServeConfig, dataPath: string, terminal: Terminal): Promise<Running> {
-  const log = createLog({ write: terminal.stderr, now: () => new Date() })
+  let replica: string | undefined
+  const always = () => (replica === undefined ? {} : { replica })
+  const log = createLog({ write: terminal.stderr, now: () => new Date(), always })
   // Looked for before a data folder is made: a mistyped path leaves nothing behind.
   const fixtures = findFixtureFiles(config.fixtures)
   using cleanup = new DisposableStack()
@@ -77,7 +79,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const port = server.port ?? 0
   // Who finds no replica here goes to another one; who found a 503 would take it for an answer.
   if (config.database !== undefined) await server.stop(true)
-  const replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
+  replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
   const folder = await openFolder(config, dataPath, replica, terminal, log)
   const { store, database, secrets } = folder
   const load = fixtureLoader(folder, config, log)

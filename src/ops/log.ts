@@ -16,12 +16,16 @@ export interface Log {
 export interface LogOptions {
   readonly write: (line: string) => void
   readonly now: () => Date
+  /** Fields of every line. */
+  readonly always?: () => LogFields
 }
 
-export function createLog({ write, now }: LogOptions): Log {
+export function createLog({ write, now, always = () => ({}) }: LogOptions): Log {
   const line =
     (level: string) =>
     (event: string, fields: LogFields = {}) =>
-      write(`${escapeControlCharacters(JSON.stringify({ time: now().toISOString(), level, event, ...fields }))}\n`)
+      write(
+        `${escapeControlCharacters(JSON.stringify({ time: now().toISOString(), level, event, ...fields, ...always() }))}\n`,
+      )
   return { info: line('info'), warn: line('warn'), error: line('error') }
 }

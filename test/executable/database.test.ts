@@ -92,6 +92,7 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     })
     expect(response.status).toBe(200)
     expect(readFileSync(join(folder('two'), 'audit.jsonl'), 'utf8')).toContain('"replica":"two"')
+    expect(replicas[1]?.stderr()).toMatch(/"event":"started",.*"durability":"local","replica":"two"/)
     expect((await run(place, ['audit', 'verify', '--data', folder('two')])).code).toBe(0)
   })
 

@@ -127,7 +127,9 @@ async function drill({
     number += 1
     const sent = number
     const at = by.int(2)
-    const body = JSON.stringify({ server: 'lumen', mock: { enabled: true }, name: one.id, metadata: { number: sent } })
+    // Of any length, so that each write changes what the namespace's usage counts.
+    const metadata = { number: sent, pad: 'x'.repeat(by.int(60)) }
+    const body = JSON.stringify({ server: 'lumen', mock: { enabled: true }, name: one.id, metadata })
     const init = { method: 'PUT', headers, body }
     const response = await sendAt(at)(`/connect/priya/${one.id}`, init).catch(() => undefined)
     const code =
@@ -172,11 +174,21 @@ async function drill({
     }
   }
 
+  /** Reads for the time that they take: writers may all wait for their outcome. */
+  async function readOn(at: number): Promise<void> {
+    await read(at, state[0] as Written)
+    await Bun.sleep(20)
+  }
+
   const repeat = async (act: () => Promise<void>) => {
     // A replica that is being killed answers nobody; a moment later another try is due.
     while (!isOver) await act().catch(() => Bun.sleep(20))
   }
-  const load = [...state.map((one, at) => repeat(() => write(one, random(seed + at)))), repeat(revoke)]
+  const load = [
+    ...state.map((one, at) => repeat(() => write(one, random(seed + at)))),
+    repeat(revoke),
+    ...[0, 1].map((at) => repeat(() => readOn(at))),
+  ]
   await Bun.sleep(hasLocks ? restMs : 1000)
   for (let cycle = 0; cycle < cycles; cycle += 1) {
     const old = database.primary()
