@@ -180,15 +180,16 @@ async function drill({
     await Bun.sleep(20)
   }
 
+  const writing = (one: Written, at: number) => {
+    const by = random(seed + at)
+    return repeat(() => write(one, by))
+  }
+
   const repeat = async (act: () => Promise<void>) => {
     // A replica that is being killed answers nobody; a moment later another try is due.
     while (!isOver) await act().catch(() => Bun.sleep(20))
   }
-  const load = [
-    ...state.map((one, at) => repeat(() => write(one, random(seed + at)))),
-    repeat(revoke),
-    ...[0, 1].map((at) => repeat(() => readOn(at))),
-  ]
+  const load = [...state.map(writing), repeat(revoke), ...[0, 1].map((at) => repeat(() => readOn(at)))]
   await Bun.sleep(hasLocks ? restMs : 1000)
   for (let cycle = 0; cycle < cycles; cycle += 1) {
     const old = database.primary()
