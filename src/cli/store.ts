@@ -56,7 +56,7 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal): P
       ['primary', primary.name],
       ['timeline', String(primary.timeline)],
       ['durability', durability],
-      ['schema', String(schemaVersion)],
+      ['schema', String((await database.instance()).schemaVersion)],
       ['size', megabytes],
       ['clock', `${clockOffsetMs} ms ahead of this machine`],
     ]

@@ -81,13 +81,13 @@ export async function openDatabase(
     throw asCommandError(error)
   })
   try {
-    const stored = await store.secretCheck()
+    const { secretCheck: stored } = await store.instance()
     // Looked for again: of replicas that start together with one file, another may have made both meanwhile.
-    if (stored !== undefined && !existsSync(secretFile)) throw missing()
+    if (stored !== null && !existsSync(secretFile)) throw missing()
     const secrets = openSecrets(secretFile)
     if (!isThere) tell(`made the instance secret ${secretFile}: every replica and every backup needs this file\n`)
     await requireSecretOf(store, secrets, stored, secretFile)
-    return { store, secrets, isNew: stored === undefined }
+    return { store, secrets, isNew: stored === null }
   } catch (error) {
     await store.close()
     throw asCommandError(error)
@@ -98,12 +98,12 @@ export async function openDatabase(
 async function requireSecretOf(
   store: PostgresStore,
   secrets: Secrets,
-  stored: Uint8Array | undefined,
+  stored: Uint8Array | null,
   file: string,
 ): Promise<void> {
   const ours = secretCheckOf(secrets)
-  if (stored === undefined && (await store.noteSecretCheck(ours))) return
-  if (equalBytes(stored ?? (await store.secretCheck()), ours)) return
+  if (stored === null && (await store.noteSecretCheck(ours))) return
+  if (equalBytes(stored ?? (await store.instance()).secretCheck ?? undefined, ours)) return
   throw new CommandError(`${file} is not the instance secret of this store: copy it from another replica`)
 }
 

@@ -39,10 +39,16 @@ export interface PostgresOptions {
   readonly log?: StoreLog
 }
 
+/** A database. `secretCheck`: a value that only its instance secret makes; null in a new one. */
+export interface Instance {
+  readonly schemaVersion: number
+  readonly secretCheck: Uint8Array | null
+}
+
 /** The store, with what only a database has: other replicas, and a secret that is kept elsewhere. */
 export interface PostgresStore extends Store {
-  /** A value that only the right instance secret makes; undefined in a new database. */
-  secretCheck(): Promise<Uint8Array | undefined>
+  /** What the database knows of itself. */
+  instance(): Promise<Instance>
   /** Notes that value in a new database. False if another process was first. */
   noteSecretCheck(check: Uint8Array): Promise<boolean>
   /**
@@ -116,9 +122,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
       }
     },
     health,
-    async secretCheck() {
-      const [row] = await read<{ secret_check: Buffer | null }>('SELECT secret_check FROM postern_instance', [])
-      return row?.secret_check ?? undefined
+    async instance() {
+      const statement = 'SELECT version AS "schemaVersion", secret_check AS "secretCheck" FROM postern_instance'
+      return (await read<Instance>(statement))[0] as Instance
     },
     noteSecretCheck: (check) =>
       transaction('BEGIN', async (run) => {
