@@ -3,7 +3,7 @@
  * stopped server never answers would otherwise wait for ever.
  */
 
-import { SQL } from 'bun'
+import { type ReservedSQL, SQL } from 'bun'
 import { storeStatementGraceSeconds, storeTransactionMs } from '../../limits.ts'
 import { type Address, type Host, nameOf } from './address.ts'
 
@@ -89,7 +89,7 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
 
   /** The rows, or a StatementError at `until`, after `onLate`. */
   async function inTime<Row>(
-    on: SQL,
+    on: Pick<SQL, 'unsafe'>,
     statement: string,
     values: readonly unknown[],
     until: number,
@@ -123,10 +123,13 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
     async transaction(begin, work) {
       const own = open(1)
       apart.add(own)
+      /** Reserved: another connection, which the runtime would open after this one is lost, has no transaction. */
+      let connection: ReservedSQL | undefined
       /** Whether the server may have run it is of interest for COMMIT alone: without that, nothing of it stays. */
       const within = async <Row>(statement: string, values: readonly unknown[], isCommit: boolean) => {
         try {
-          return await inTime<Row>(own, statement, values, now() + storeTransactionMs)
+          connection ??= await own.reserve()
+          return await inTime<Row>(connection, statement, values, now() + storeTransactionMs)
         } catch (error) {
           const { message, sqlState, wasSent, isUnwelcome } = statementError(error, host)
           throw new StatementError(message, sqlState, isCommit && wasSent, { cause: error, isUnwelcome })

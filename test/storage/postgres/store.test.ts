@@ -173,6 +173,22 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     await store.close()
   }, 20_000)
 
+  test('of a transaction whose connection is lost nothing stays, whatever is sent after that', async () => {
+    const url = await cluster.newDatabase()
+    const store = await openPostgresStore({ url, label: 'lost' })
+    const insert = (key: string) => `INSERT INTO postern_records VALUES ('${key}', 'x', NULL)`
+    const outcome = store.transaction('BEGIN', async (run) => {
+      await run(insert('a'))
+      const [row] = await run<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+      await cluster.query(url, `SELECT pg_terminate_backend(${row?.pid})`)
+      for (const key of ['b', 'c', 'd']) await run(insert(key)).catch(() => {})
+      return run(insert('e'))
+    })
+    await expect(outcome).rejects.toMatchObject({ kind: 'unavailable' })
+    expect((await store.range({ gte: Buffer.from('a'), lt: Buffer.from('z'), limit: 10 })).entries).toEqual([])
+    await store.close()
+  })
+
   test('a namespace without bounds is counted', async () => {
     const url = await cluster.newDatabase()
     const store = await openPostgresStore({ url, pool: 2 })
