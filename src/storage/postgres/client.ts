@@ -87,28 +87,17 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
     void late.close({ timeout: storeStatementGraceSeconds })
   }
 
-  /** The rows, or a StatementError at `until`, after `onLate`. */
-  async function inTime<Row>(
+  const inTime = <Row>(
     on: Pick<SQL, 'unsafe'>,
     statement: string,
     values: readonly unknown[],
     until: number,
     onLate = () => {},
-  ): Promise<readonly Row[]> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<never>((_, reject) => {
-      const end = () => {
-        onLate()
-        reject(new StatementError(`${nameOf(host)} did not answer in time`, undefined, true))
-      }
-      timer = setTimeout(end, Math.max(0, until - now()))
+  ) =>
+    within(until - now(), on.unsafe(statement, values as unknown[]) as Promise<readonly Row[]>, () => {
+      onLate()
+      return new StatementError(`${nameOf(host)} did not answer in time`, undefined, true)
     })
-    try {
-      return (await Promise.race([on.unsafe(statement, values as unknown[]), late])) as readonly Row[]
-    } finally {
-      clearTimeout(timer)
-    }
-  }
 
   return {
     name: nameOf(host),
@@ -126,7 +115,7 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
       /** Reserved: another connection, which the runtime would open after this one is lost, has no transaction. */
       let connection: ReservedSQL | undefined
       /** Whether the server may have run it is of interest for COMMIT alone: without that, nothing of it stays. */
-      const within = async <Row>(statement: string, values: readonly unknown[], isCommit: boolean) => {
+      const send = async <Row>(statement: string, values: readonly unknown[], isCommit: boolean) => {
         try {
           connection ??= await own.reserve()
           return await inTime<Row>(connection, statement, values, now() + storeTransactionMs)
@@ -135,7 +124,7 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
           throw new StatementError(message, sqlState, isCommit && wasSent, { cause: error, isUnwelcome })
         }
       }
-      const run: Run = (statement, values = []) => within(statement, values, false)
+      const run: Run = (statement, values = []) => send(statement, values, false)
       try {
         await run(begin)
         await run(ofTransaction)
@@ -145,7 +134,7 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
           if (!isLost) await run('ROLLBACK').catch(() => {})
           throw error
         })
-        await within('COMMIT', [], true)
+        await send('COMMIT', [], true)
         return result
       } finally {
         apart.delete(own)
@@ -156,6 +145,19 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
       isClosed = true
       for (const one of [sql, ...apart]) void one.close({ timeout: 0 })
     },
+  }
+}
+
+/** The result, or after so many milliseconds what `late` returns, thrown. */
+async function within<T>(milliseconds: number, result: Promise<T>, late: () => Error): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), Math.max(0, milliseconds))
+  })
+  try {
+    return await Promise.race([result, deadline])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
