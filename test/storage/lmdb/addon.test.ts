@@ -45,7 +45,9 @@ test('a draft that a killed process of the same number left is written anew, and
   writeFileSync(`${file}.${process.pid}`, 'half')
   expect(unpack(bytes, place.path)).toBe(file)
   expectWhole(file)
-  expect([readdirSync(place.path), descriptors()]).toEqual([[basename(file)], before])
+  expect(readdirSync(place.path)).toEqual([basename(file)])
+  // Those of an earlier file of tests may be closed meanwhile.
+  expect(descriptors()).toBeLessThanOrEqual(before)
 })
 
 test('it is there whole, for its owner only, and the next one takes it as it is', () => {
