@@ -28,7 +28,17 @@ import { toolNames } from './features/gateway/tool-requests.ts'
 import { toolHandlers } from './features/gateway/tools.ts'
 import { createMocks } from './features/mocks/mocks.ts'
 import { referenceHandlers } from './features/reference/handlers.ts'
+import { apiKeyHandlers } from './features/registry/api-keys.ts'
+import { meHandlers } from './features/registry/me.ts'
+import { memberHandlers } from './features/registry/members.ts'
+import { namespaceHandlers } from './features/registry/namespaces.ts'
+import { newNamespaceHandlers } from './features/registry/new-namespace.ts'
+import { organizationHandlers } from './features/registry/organizations.ts'
+import { createCatalogue } from './features/servers/catalogue.ts'
 import { serverHandlers } from './features/servers/handlers.ts'
+import { serverListHandlers } from './features/servers/list.ts'
+import { releaseHandlers } from './features/servers/releases.ts'
+import { serverWriteHandlers } from './features/servers/write.ts'
 import { signInHandlers } from './features/sign-in/handlers.ts'
 import { tokenHandlers } from './features/tokens/handlers.ts'
 import type { Signers } from './features/tokens/signers.ts'
@@ -64,6 +74,8 @@ export interface AppDeps {
   readonly rates: Rates
   /** The most that a namespace may contain. Beyond it, creating connections is refused. */
   readonly quota: Quota
+  /** Namespaces that a user owns and may not make another; Infinity for no limit. */
+  readonly namespacesPerUser: number
   /** Signs tokens. */
   readonly signers: Pick<Signers, 'sign'>
   /** Reaches MCP servers. */
@@ -196,6 +208,18 @@ export function createApp(deps: AppDeps): App {
     return errorResponse(error, shape)
   }
 
+  const writes = createRateLimit({ perSecond: rates.writes, now: monotonic })
+  const ofRegistry = {
+    authorizer,
+    denials,
+    writes,
+    store,
+    audit,
+    pepper: secrets.apiKeyPepper,
+    namespacesPerUser: deps.namespacesPerUser,
+    baseUrl: issuer,
+    now,
+  }
   const route = createRouter(
     {
       ...connectionHandlers({
@@ -210,13 +234,29 @@ export function createApp(deps: AppDeps): App {
         signInKey: secrets.signInKey,
         links,
         credentials,
-        writes: createRateLimit({ perSecond: rates.writes, now: monotonic }),
+        writes,
         quota: deps.quota,
         now,
       }),
       ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, deps.authorization) }),
       ...toolHandlers(gateway),
+      ...serverListHandlers({
+        authorizer,
+        store,
+        catalogue: createCatalogue(store),
+        turns,
+        baseUrl: base,
+        onPage: fastLane?.rememberDetails ?? noop,
+      }),
+      ...serverWriteHandlers({ ...ofRegistry, upstream }),
+      ...releaseHandlers({ ...ofRegistry, upstream }),
       ...serverHandlers({ authorizer, denials, onDetails: fastLane?.rememberDetails ?? noop }),
+      ...meHandlers(ofRegistry),
+      ...namespaceHandlers(ofRegistry),
+      ...newNamespaceHandlers(ofRegistry),
+      ...memberHandlers(ofRegistry),
+      ...organizationHandlers(ofRegistry),
+      ...apiKeyHandlers(ofRegistry),
       ...tokenHandlers({
         authenticator: { ...authenticator, authenticate: authorizer.authenticate },
         signers: deps.signers,
@@ -289,7 +329,7 @@ function noop(): void {}
  */
 function shapeOutsideOf(request: Request): ErrorShape {
   const shape = errorsOf(pathOf(request.url))
-  return shape === 'server' ? shape : undefined
+  return shape === 'server' || shape === 'text' ? shape : undefined
 }
 
 /**

@@ -95,8 +95,8 @@ export function unauthorized(): PlatformError {
 }
 
 /** The same response for what does not exist and for what the caller may not see (contract 4). */
-export function notFound(): PlatformError {
-  return new PlatformError('not_found', 'The resource was not found')
+export function notFound(message = 'The resource was not found'): PlatformError {
+  return new PlatformError('not_found', message)
 }
 
 /** 403 and not 409: clients retry a conflict at once, which cannot help until connections have been deleted. */

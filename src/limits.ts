@@ -24,6 +24,65 @@ export const keyRetirementSeconds = tokenLifetimeMaxSeconds + 60
 /** Ours: a revocation must survive a clock that runs fast for a while. Past it, once the token has expired: it is deleted. */
 export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
+// Registry
+
+/** Ours: times that a write to the registry is decided again because another process changed the registry. Past it: 503. */
+export const registryAttemptsMax = 20
+/** Ours: names of namespaces read from the store at once. Past it: in several reads. */
+export const namespacesPerRead = 1000
+/** Contract (door 3.1): namespaces on a page. Past it: 400. */
+export const namespacesPageMax = 50
+/** Contract (door 1.4): namespaces that `/me` lists. Past it: `more` is true. */
+export const meNamespacesMax = 100
+/** Contract (door 3.2): characters of a namespace that is made over HTTP. Past it: 400. */
+export const madeNamespaceCharsMax = 39
+/** Contract (door 3.3): namespaces that a user owns and may still make another. Past it: 403. */
+export const namespacesPerUserDefault = 3
+/** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
+export const organizationApiKeysMax = 100
+/** Ours: members of an organization; they are removed with it in one write. Past it: 403. */
+export const organizationMembersMax = 10_000
+/** Ours: members of an organization read from the store at once. Past it: in several reads. */
+export const membersPerRead = 1000
+/** Ours: characters of an organization's name. Past it: 400. */
+export const organizationNameCharsMax = 200
+/** Ours: connections of a deleted namespace that are removed at once. Past it: in several writes. */
+export const deletedAtOnceMax = 100
+/** Contract (door 2.1): servers on a page. Past it: 400. */
+export const serversPageMax = 100
+/** Contract (door 2.1): servers on a page without `pageSize`. Past it: they are on the next page. */
+export const serversPageDefault = 10
+/** Ours: listings of servers read from the store at once. Past it: in several reads. */
+export const listingsPerRead = 500
+/** Ours: listings taken into the search index before other requests have their turn; about three milliseconds. Past it: after their turn. */
+export const listingsPerTurn = 30
+/** Contract (door 2.5): bytes of the body of `PUT /servers`. Past it: 413. */
+export const serverBodyBytesMax = MB
+/** Ours: characters of a server's license. Past it: 400. */
+export const serverLicenseCharsMax = 200
+/** Ours: characters of a server's display name. Past it: 400. */
+export const serverNameCharsMax = 200
+/** Ours: characters of a server's description. Past it: 400. */
+export const serverDescriptionCharsMax = 10_000
+/** Contract (door 2.3): hits of a search, and those without `topK`. Past it: 400. */
+export const searchHitsMax = 500
+/** Contract (door 2.3): the least `topK`. Past it: 400. */
+export const searchHitsMin = 10
+/** Contract (door 2.4): characters of a search. Past it: 400. */
+export const searchCharsMax = 256
+/** Contract (door 2.4): words of a search that count. Past it: the others are left out. */
+export const searchWordsMax = 8
+/** Contract (door 2.4): letters from which the last word of a search is also the beginning of one. Below it: it is a word alone. */
+export const searchBeginningCharsMin = 3
+/** Contract (door 2.6): milliseconds to learn what a server has. Past it: a warning, or 502. */
+export const introspectionTimeoutMs = 5000
+/** Contract (door 2.6): bytes of all responses of a server that is asked what it has. Past it: a warning, or 502. */
+export const introspectionBytesMax = MB
+/** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
+export const introspectionItemsMax = 5000
+/** Ours: pages of a server's list that are read. Past it: a warning, or 502. */
+export const introspectionPagesMax = 64
+
 // Sign-in
 
 /** Contract (sign-in 2.1): lifetime of a browser session. Past it: sign in again. */

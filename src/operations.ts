@@ -5,14 +5,14 @@
  */
 
 export interface Operation {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** A URI template (RFC 6570): `{name}` is one segment of a path, `{+name}` the rest of it, slashes included. */
   readonly path: string
   /**
-   * The format of errors. `server`: `{error}` with a text (specification 7.2). `rpc`: a JSON-RPC error. `page`: a
-   * page for people. Left out: `{error, message}`.
+   * The format of errors. `server`: `{error}` with a text, which for 404 is always the same (specification 7.2).
+   * `text`: `{error}` with the message. `rpc`: a JSON-RPC error. `page`: a page for people. Left out: `{error, message}`.
    */
-  readonly errors?: 'server' | 'rpc' | 'page'
+  readonly errors?: 'server' | 'text' | 'rpc' | 'page'
 }
 
 export const operations = {
@@ -28,7 +28,29 @@ export const operations = {
   callTool: { method: 'POST', path: '/connect/{namespace}/{connectionId}/.tools/{+tool}' },
   setupPage: { method: 'GET', path: '/connect/{namespace}/{connectionId}/setup', errors: 'page' },
   startSetup: { method: 'POST', path: '/connect/{namespace}/{connectionId}/setup', errors: 'page' },
+  listServers: { method: 'GET', path: '/servers', errors: 'text' },
+  introspectServer: { method: 'POST', path: '/servers/{+qualifiedName}/.introspect', errors: 'server' },
+  createRelease: { method: 'PUT', path: '/servers/{+qualifiedName}/releases', errors: 'server' },
+  getRelease: { method: 'GET', path: '/servers/{+qualifiedName}/releases/{id}', errors: 'server' },
   getServer: { method: 'GET', path: '/servers/{+qualifiedName}', errors: 'server' },
+  putServer: { method: 'PUT', path: '/servers/{+qualifiedName}', errors: 'text' },
+  changeServer: { method: 'PATCH', path: '/servers/{+qualifiedName}', errors: 'server' },
+  deleteServer: { method: 'DELETE', path: '/servers/{+qualifiedName}', errors: 'server' },
+  getMe: { method: 'GET', path: '/me', errors: 'text' },
+  listNamespaces: { method: 'GET', path: '/namespaces', errors: 'text' },
+  createNamespace: { method: 'POST', path: '/namespaces', errors: 'text' },
+  getNamespace: { method: 'GET', path: '/namespaces/{namespace}', errors: 'text' },
+  putNamespace: { method: 'PUT', path: '/namespaces/{namespace}', errors: 'text' },
+  changeNamespace: { method: 'PATCH', path: '/namespaces/{namespace}', errors: 'text' },
+  deleteNamespace: { method: 'DELETE', path: '/namespaces/{namespace}', errors: 'text' },
+  getOrganization: { method: 'GET', path: '/organizations/{organizationId}', errors: 'text' },
+  putOrganization: { method: 'PUT', path: '/organizations/{organizationId}', errors: 'text' },
+  deleteOrganization: { method: 'DELETE', path: '/organizations/{organizationId}', errors: 'text' },
+  putMember: { method: 'PUT', path: '/organizations/{organizationId}/members/{userId}', errors: 'text' },
+  deleteMember: { method: 'DELETE', path: '/organizations/{organizationId}/members/{userId}', errors: 'text' },
+  createApiKey: { method: 'POST', path: '/organizations/{organizationId}/api-keys', errors: 'text' },
+  listApiKeys: { method: 'GET', path: '/organizations/{organizationId}/api-keys', errors: 'text' },
+  deleteApiKey: { method: 'DELETE', path: '/organizations/{organizationId}/api-keys/{keyId}', errors: 'text' },
   signInPage: { method: 'GET', path: '/signin', errors: 'page' },
   signIn: { method: 'POST', path: '/signin', errors: 'page' },
   protectedResource: {

@@ -5,7 +5,7 @@ import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../limits.ts'
 import type { ApiKey } from '../model/registry.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { apiKeyKey, apiKeys, registryVersionKey } from '../storage/keys.ts'
-import { apiKeyEntries, apiKeyEntry, readApiKey } from '../storage/registry-records.ts'
+import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/registry-records.ts'
 import type { Entry, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -31,6 +31,8 @@ export interface NewApiKey {
   readonly userId: string
   readonly name: string | null
   readonly operator: boolean
+  /** The organization that the key acts for; then `userId` is `organization:ID`. */
+  readonly organizationId?: string
   /** A key chosen by the user; generated if absent. */
   readonly key?: string
   readonly now: Date
@@ -46,11 +48,13 @@ export function makeApiKey(
     keyId: `key_${randomBytes(9).toString('base64url')}`,
     name: wanted.name,
     userId: wanted.userId,
+    ...(wanted.organizationId !== undefined && { organizationId: wanted.organizationId }),
     operator: wanted.operator,
     createdAt: wanted.now.toISOString(),
     revokedAt: null,
   }
-  const puts = [...apiKeyEntries(record, apiKeyDigest(pepper, key)), newVersion(registryVersionKey)]
+  const entries = apiKeyEntries(record, apiKeyDigest(pepper, key)).flatMap(withIndex)
+  const puts = [...entries, newVersion(registryVersionKey)]
   return { key, record, puts }
 }
 
@@ -82,6 +86,7 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
     const revoked: ApiKey = { ...record, revokedAt: now.toISOString() }
     const committed = await store.commit({
       checks: [{ key: apiKeyKey(keyId), value: stored }],
+      deletes: indexKeysOf({ key: apiKeyKey(keyId), value: stored }),
       puts: [apiKeyEntry(revoked), newVersion(registryVersionKey)],
       fromReserve: true,
     })

@@ -9,6 +9,7 @@ import { rateLimited, unauthorized } from '../errors.ts'
 import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
 import { callersCachedMax, credentialsKnownBytesMax } from '../limits.ts'
+import { organizationUserId } from '../model/names.ts'
 import type { ApiKey, Namespace } from '../model/registry.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import type { LogFields } from '../ops/log.ts'
@@ -26,7 +27,10 @@ export interface Caller {
   readonly family: string
   /** Whether the API key is an operator key, which reaches every namespace; so do its tokens without organization. */
   readonly operator: boolean
-  /** The organization of a token that was minted for one: it reaches only that organization's namespaces. */
+  /**
+   * The organization of a token that was minted for one, or of an organization's key: such a caller reaches only that
+   * organization's namespaces.
+   */
   readonly organizationId: string | undefined
   /** The token's policy; empty for an API key and for a token without one. */
   readonly blocks: readonly Block[]
@@ -174,13 +178,16 @@ export async function canReachNamespace(
   return (await registry.role(namespace.organizationId, caller.userId)) !== undefined
 }
 
-/** Whether the user is an admin or owner; an operator is one of every organization (specification 2.1; contract 2). */
+/**
+ * Whether the user is an admin or owner; an operator is one of every organization (specification 2.1; contract 2), and
+ * an organization's key of its own.
+ */
 export async function isOrganizationAdmin(
   { userId, operator }: Pick<Caller, 'userId' | 'operator'>,
   organizationId: string,
   registry: RegistrySnapshot,
 ): Promise<boolean> {
-  if (operator) return registry.hasOrganization(organizationId)
+  if (operator || userId === organizationUserId(organizationId)) return registry.hasOrganization(organizationId)
   const role = await registry.role(organizationId, userId)
   return role === 'owner' || role === 'admin'
 }
@@ -248,13 +255,13 @@ async function keyCaller(
 }
 
 /** The caller that a live API key stands for. */
-export function callerOfKey({ userId, keyId, operator }: ApiKey): Caller {
+export function callerOfKey({ userId, keyId, operator, organizationId }: ApiKey): Caller {
   return {
     userId,
     keyId,
     family: keyId,
     operator,
-    organizationId: undefined,
+    organizationId,
     blocks: [],
     metadataFingerprint: '',
     token: undefined,
@@ -294,7 +301,7 @@ async function tokenCaller(
     keyId: claims.key,
     family: claims.par?.[0] ?? claims.jti,
     operator: key.operator,
-    organizationId: claims.org,
+    organizationId: claims.org ?? key.organizationId,
     blocks,
     metadataFingerprint: rowSets.length === 0 ? '' : JSON.stringify(rowSets),
     token: claims,

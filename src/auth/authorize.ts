@@ -1,13 +1,15 @@
 /** Authorizes access to namespaces and connections. 404 always precedes 403, so that hidden things look absent. */
 
-import { forbidden, notFound } from '../errors.ts'
+import { forbidden, notFound, PlatformError } from '../errors.ts'
 import { namesInPath } from '../http/path.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
-import { type Access, type Decision, decide, decideOnConnection } from '../policy/decide.ts'
+import type { Namespace } from '../model/registry.ts'
+import { type Access, type Decision, decide, decideOnConnection, decideOnList } from '../policy/decide.ts'
 import { findConnection, type StoredConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
 import { type Authenticator, type Caller, canReachNamespace } from './authenticate.ts'
 import type { Denials } from './denials.ts'
+import { leadsNamespace } from './reach.ts'
 import type { RegistrySnapshot } from './registry.ts'
 
 /** An authenticated request. */
@@ -33,6 +35,18 @@ export interface Authorizer {
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
   /**
+   * The namespace, for an operation on itself or on its servers (door contract, 1.2). Who changes it must lead it.
+   * Throws 404 with this message, then 403.
+   */
+  requireLed(
+    context: RequestContext,
+    name: string | undefined,
+    access: ResourceAccess,
+    missing: string,
+  ): Promise<Namespace>
+  /** For a list that is narrowed to the namespaces that the policy allows. Throws 403. */
+  requireList(context: RequestContext, access: ResourceAccess): void
+  /**
    * The connection in the request's path, or the named one, if the caller may perform the operation on it. Throws the
    * same 404 for one that does not exist and for one that the caller does not see; then 403.
    */
@@ -50,11 +64,14 @@ export interface Authorizer {
   ): void
 }
 
+/** An operation on namespaces or servers. */
+export type ResourceAccess = Pick<Access, 'resource' | 'operation'>
+
 export interface AuthorizerDeps {
   readonly authenticator: Pick<Authenticator, 'authenticate'>
   readonly store: Pick<Store, 'getMany'>
   /** Records every denial. */
-  readonly denials: Pick<Denials, 'recordPolicyDenial'>
+  readonly denials: Pick<Denials, 'recordPolicyDenial' | 'recordWriteRefusal'>
 }
 
 export function createAuthorizer({ authenticator, store, denials }: AuthorizerDeps): Authorizer {
@@ -77,6 +94,24 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
 
   return {
     requireAccess,
+    async requireLed(context, name, wanted, missing) {
+      const { caller, registry, request } = context
+      if (name === undefined || !isSlug(name)) throw notFound(missing)
+      const access: Access = { ...wanted, namespace: name, metadata: 'none' }
+      const decision = decide(caller.blocks, access)
+      if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
+      if (!decision.allowed && !decision.visible) throw notFound(missing)
+      const namespace = await registry.namespace(name)
+      if (namespace === undefined || !(await canReachNamespace(caller, namespace, registry))) throw notFound(missing)
+      if (!decision.allowed) throw forbidden(decision)
+      if (wanted.operation === 'read' || (await leadsNamespace(caller, namespace, registry))) return namespace
+      denials.recordWriteRefusal(request, caller, name, 'not_led')
+      throw new PlatformError('forbidden', notLed)
+    },
+    requireList(context, wanted) {
+      const decision = decideOnList(context.caller.blocks, { ...wanted, metadata: 'none' })
+      enforce(decision, context, { ...wanted, namespace: '', metadata: 'none' })
+    },
     async authenticate(request, isRepeated) {
       const { caller, registry } = await authenticator.authenticate(request, isRepeated)
       return { caller, registry, request }
@@ -100,6 +135,8 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
     },
   }
 }
+
+const notLed = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
 
 /** Throws 404 unless the namespace exists and the caller's user or organization reaches it. */
 async function reachableNamespace({ caller, registry }: RequestContext, name: string | undefined): Promise<string> {

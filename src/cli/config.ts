@@ -28,6 +28,7 @@ export interface ServeFlags extends DatabaseFlags {
   readonly writeRate: string
   readonly namespaceConnections: string
   readonly namespaceBytes: string
+  readonly namespacesPerUser: string
   readonly allowUpstream: readonly string[]
   /** False for `--no-public-upstream`. */
   readonly publicUpstream: boolean
@@ -58,6 +59,8 @@ export interface ServeConfig {
   readonly metrics: { readonly host: string; readonly port: number } | undefined
   /** Per second; 0 for no limit. */
   readonly rates: { readonly mints: number; readonly failures: number; readonly writes: number }
+  /** Namespaces that a user may own, of those made over HTTP; Infinity for no limit. */
+  readonly namespacesPerUser: number
   /** Bounds of a namespace for writes over HTTP; Infinity for no limit. */
   readonly quota: { readonly connections: number; readonly bytes: number }
   /** Reverse proxies whose headers are trusted for a client's address. */
@@ -175,6 +178,7 @@ function readBounds(flags: ServeFlags, complain: Complain) {
       connections: most('--namespace-connections', flags.namespaceConnections),
       bytes: most('--namespace-bytes', flags.namespaceBytes),
     },
+    namespacesPerUser: most('--namespaces-per-user', flags.namespacesPerUser),
   }
 }
 

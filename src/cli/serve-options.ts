@@ -9,6 +9,7 @@ import {
   mintsPerSecondDefault,
   namespaceBytesDefault,
   namespaceConnectionsDefault,
+  namespacesPerUserDefault,
   storePoolDefault,
   upstreamTimeoutDefaultSeconds,
   writesPerSecondDefault,
@@ -67,11 +68,15 @@ const bounds = () => [
   ),
   setting(
     '--write-rate <number>',
-    'connections per second that one API key may write or delete; 0 for no limit',
+    'connections and other records per second that one API key may write or delete; 0 for no limit',
   ).default(String(writesPerSecondDefault)),
   setting('--namespace-connections <number>', 'connections that a namespace may hold; 0 for no limit').default(
     String(namespaceConnectionsDefault),
   ),
+  setting(
+    '--namespaces-per-user <number>',
+    'namespaces that a user may own and still make one; 0 for no limit',
+  ).default(String(namespacesPerUserDefault)),
   setting('--namespace-bytes <number>', 'bytes of connections that a namespace may hold; 0 for no limit').default(
     String(namespaceBytesDefault),
   ),

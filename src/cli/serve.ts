@@ -29,6 +29,7 @@ import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.t
 import { openAuditLog } from '../ops/audit-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
 import { removeAhead } from '../storage/ahead.ts'
+import { removeAllDeleted } from '../storage/deleted-namespaces.ts'
 import type { Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { chooseClient } from '../upstream/clients.ts'
@@ -138,6 +139,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     authorization: { ...config.signIn, takesDocuments: config.upstream.isPublicAllowed },
     rates: config.rates,
     quota: config.quota,
+    namespacesPerUser: config.namespacesPerUser,
     now: Date.now,
     monotonic: () => performance.now(),
     addressOf: (request) =>
@@ -279,8 +281,8 @@ function listen({ host, port }: ServeConfig) {
 /** Deletes what sign-ins have left, now and every hour. Returns a function that stops it. */
 function repeatSweeps(store: Store, log: Log): () => void {
   const sweep = () =>
-    Promise.all([sweepGrants(store, Date.now() / 1000), sweepUpstreamClients(store)]).catch((error) =>
-      log.warn('expired grants stay', { error: String(error) }),
+    Promise.all([sweepGrants(store, Date.now() / 1000), sweepUpstreamClients(store), removeAllDeleted(store)]).catch(
+      (error) => log.warn('expired grants or deleted connections stay', { error: String(error) }),
     )
   void sweep()
   const timer = setInterval(sweep, grantSweepIntervalMs).unref()

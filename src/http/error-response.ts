@@ -1,6 +1,6 @@
 /** Error responses for HTTP and JSON-RPC, from the table of errors (`errors.ts`). */
 
-import { errorTable, PlatformError, type RpcId } from '../errors.ts'
+import { type ErrorCode, errorTable, PlatformError, type RpcId } from '../errors.ts'
 import type { Operation } from '../operations.ts'
 import { html } from './html.ts'
 import { page } from './page.ts'
@@ -21,8 +21,7 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
   const row = errorTable[error.code]
   const code = 'outsideRpc' in row ? row.outsideRpc : error.code
   if (shape === 'page') return errorPage(error, errorTable[code].status)
-  const text = code === 'not_found' ? 'Server not found' : error.message
-  const body = shape === 'server' ? { error: text } : { error: code, message: error.message }
+  const body = bodyOf(error, code, shape)
   return new Response(JSON.stringify(body), {
     status: errorTable[code].status,
     headers: {
@@ -36,6 +35,11 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
       ...error.headers,
     },
   })
+}
+
+function bodyOf({ message }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
+  if (shape === 'server') return { error: code === 'not_found' ? 'Server not found' : message }
+  return shape === 'text' ? { error: message } : { error: code, message }
 }
 
 /** For people who opened a page or sent a form. The message is text of ours, and escaped all the same. */

@@ -73,7 +73,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
         status: 204,
         headers: {
           ...corsHeaders,
-          'access-control-allow-methods': 'GET, POST, PUT, DELETE',
+          'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
           'access-control-allow-headers': wanted
             .map((name) => name.trim())
             .filter((name) => allowedHeaders.test(name))

@@ -7,7 +7,7 @@ interface Route {
   readonly operations: readonly { readonly id: OperationId; readonly operation: Operation }[]
 }
 
-/** One route per path, in the order of the table; the first match wins. */
+/** One route per path, in the order of the table; the first one with a method wins. */
 const routes: readonly Route[] = [...new Set(operationEntries.map(([, { path }]) => path))].map((path) => ({
   pattern: patternOf(path),
   operations: operationEntries.flatMap(([id, operation]) => (operation.path === path ? [{ id, operation }] : [])),
@@ -17,28 +17,29 @@ const routes: readonly Route[] = [...new Set(operationEntries.map(([, { path }])
 function patternOf(template: string): RegExp {
   const source = template
     .replace(/[.]/g, '\\.')
+    .replace(/\{\+\w+\}(?=.)/g, '[^/]+(?:/[^/]+)?')
     .replace(/\{\+\w+\}/g, '.+')
     .replace(/\{\w+\}/g, '[^/]+')
   return new RegExp(`^${source}/?$`)
 }
 
-function routeOf(path: string): Route | undefined {
-  return routes.find(({ pattern }) => pattern.test(path))
+/** The operations of a path. `…/releases` of a server may also be a server's own name. */
+function operationsOf(path: string): Route['operations'] {
+  return routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ operations }) => operations)
 }
 
 /** The value of the `Allow` header for a path; undefined if no operation has that path. */
 export function allowedMethods(path: string): string | undefined {
-  return routeOf(path)
-    ?.operations.map(({ operation }) => operation.method)
-    .join(', ')
+  const methods = new Set(operationsOf(path).map(({ operation }) => operation.method))
+  return methods.size === 0 ? undefined : [...methods].join(', ')
 }
 
 /** The operation of a request; undefined if there is none with this path and method. */
 export function operationOf(method: string, path: string): OperationId | undefined {
-  return routeOf(path)?.operations.find(({ operation }) => operation.method === method)?.id
+  return operationsOf(path).find(({ operation }) => operation.method === method)?.id
 }
 
 /** The shape of errors for a path, for any method. */
 export function errorsOf(path: string): Operation['errors'] {
-  return routeOf(path)?.operations[0]?.operation.errors
+  return operationsOf(path)[0]?.operation.errors
 }

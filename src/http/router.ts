@@ -41,7 +41,8 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
   for (const [id, operation] of operationEntries) {
     if (id === 'createToken') continue
     const answer = withErrors(handlers[id], operation)
-    app.route(operation.method, routePath(operation), ({ request }) => answer(request), unread)
+    for (const path of routePaths(operation))
+      app.route(operation.method, path, ({ request }) => answer(request), unread)
   }
   // Last: the plugin makes the framework parse all headers and the query for every route that is added after it.
   const { createToken } = operations
@@ -50,7 +51,7 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
     .use(bearer())
     .route(
       createToken.method,
-      routePath(createToken),
+      createToken.path,
       ({ request, bearer }) =>
         contradictsBearer(request.headers.get('authorization'), bearer)
           ? answerError(request, unauthorized(), undefined)
@@ -73,9 +74,20 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
 /** The framework's body parser treats an invalid body as absent, so it is switched off; `body.ts` parses bodies. */
 const unread = { parse: 'none' } as const
 
-/** The template in the framework's syntax. Its wildcard has no name; handlers read names from the URL (path.ts). */
-function routePath({ path }: Operation): string {
-  return path.replace(/\{\+\w+\}/g, '*').replace(/\{(\w+)\}/g, ':$1')
+/**
+ * The template in the framework's syntax. Names have none of ours: handlers read them from the URL (path.ts). A
+ * wildcard must be last; one before something else is a qualifiedName, with its slash encoded or not.
+ */
+function routePaths({ path }: Operation): string[] {
+  const templates = /\{\+\w+\}./.test(path)
+    ? ['{a}', '{a}/{b}'].map((names) => path.replace(/\{\+\w+\}/, names))
+    : [path.replace(/\{\+\w+\}$/, '*')]
+  return templates.map((template) =>
+    template
+      .split('/')
+      .map((part, index) => (part.startsWith('{') ? `:part${index}` : part))
+      .join('/'),
+  )
 }
 
 /** 405 with `Allow` if the path exists with other methods; otherwise 404. */

@@ -9,18 +9,20 @@ import { Connection } from '../model/connection.ts'
 import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
-import { ServerDetail } from '../model/server.ts'
+import { ServerDetail, ServerListing } from '../model/server.ts'
 import { validatorOf } from '../schema/check.ts'
 import { type ConnectionPrivate, connectionEntry } from '../storage/connections.ts'
 import { connectionPrivateKey } from '../storage/keys.ts'
 import {
   apiKeyEntries,
+  listingEntry,
   memberEntry,
   mockEntry,
   namespaceEntry,
   organizationEntry,
   revocationEntry,
   serverEntry,
+  withIndex,
 } from '../storage/registry-records.ts'
 import type { Entry } from '../storage/store.ts'
 
@@ -50,6 +52,7 @@ const lines = {
   namespace: line('namespace', { namespace: Namespace }),
   apiKey: line('apiKey', { apiKey: ApiKey, digest: Type.String({ pattern: '^[0-9a-f]{64}$' }) }),
   server: line('server', { server: ServerDetail }),
+  listing: line('listing', { listing: ServerListing }),
   mock: line('mock', { position: Type.String({ pattern: '^\\d{6,9}$' }), mock: RecordedAnswer }),
   connection: line('connection', {
     namespace: Slug,
@@ -76,11 +79,13 @@ export function entriesOf(record: ExportLine, headers?: string): Entry[] {
     case 'organization':
       return [organizationEntry(record.organization)]
     case 'member':
-      return [memberEntry(record.organizationId, record.userId, record.role)]
+      return withIndex(memberEntry(record.organizationId, record.userId, record.role))
     case 'namespace':
-      return [namespaceEntry(record.namespace)]
+      return withIndex(namespaceEntry(record.namespace))
     case 'apiKey':
-      return [...apiKeyEntries(record.apiKey, record.digest)]
+      return apiKeyEntries(record.apiKey, record.digest).flatMap(withIndex)
+    case 'listing':
+      return [listingEntry(record.listing)]
     case 'server':
       return [serverEntry(record.server)]
     case 'mock':

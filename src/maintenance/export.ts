@@ -45,6 +45,8 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
         return `{"kind":"apiKey","apiKey":${json},"digest":"${digests.get(parsed.keyId) ?? ''}"}`
       case 'server':
         return `{"kind":"server","server":${json}}`
+      case 'listing':
+        return `{"kind":"listing","listing":${json}}`
       case 'mock':
         return `{"kind":"mock","position":"${parsed.position}","mock":${json}}`
       case 'revocation':
@@ -61,6 +63,15 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
       }
       // Derived from records, meaningful for this instance only, or secret.
       case 'indexEntry':
+      case 'membership':
+      case 'owned':
+      case 'folded':
+      case 'organizationApiKey':
+      case 'listingGroupVersion':
+      case 'listingsVersion':
+      case 'endedNamespace':
+      case 'deletingNamespace':
+      case 'place':
       case 'connectionsVersion':
       case 'registryVersion':
       case 'usage':

@@ -9,7 +9,7 @@ import { CommandError } from '../errors.ts'
 import { fixtureDepthMax, importIndexBatchMax } from '../limits.ts'
 import { urlProblem } from '../model/connection.ts'
 import { namespaceOf } from '../model/names.ts'
-import { serverUrlProblem } from '../model/server.ts'
+import { extrasOf, listingOf, noExtras, serverUrlProblem } from '../model/server.ts'
 import { type Problem, problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { nothingAhead } from '../storage/ahead.ts'
@@ -19,12 +19,20 @@ import {
   connectionPrivateKey,
   connectionsVersionKey,
   leftKey,
+  listingKey,
   namespaceKey,
   organizationKey,
   registryVersionKey,
   revocationKey,
 } from '../storage/keys.ts'
-import { readApiKey, readRevocation } from '../storage/registry-records.ts'
+import {
+  indexKeysOf,
+  listingEntry,
+  newListingVersions,
+  readApiKey,
+  readListing,
+  readRevocation,
+} from '../storage/registry-records.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'
@@ -85,6 +93,10 @@ class ImportPlan {
   readonly #revokedUntil = new Map<string, number>()
   /** Sealed headers of existing connections that keep them, by `namespace/connectionId`. */
   readonly #keptHeaders = new Map<string, string>()
+  /** Listings of servers for which the file has none, by qualifiedName. */
+  readonly #listings = new Map<string, Entry>()
+  /** The servers whose listings are in the file. */
+  readonly #listed = new Set<string>()
   /** Changes of usage by namespace. */
   readonly #usages = new Map<string, { connections: number; bytes: number }>()
   /** Connections seen, to report duplicates: each would be counted twice in the usage. */
@@ -149,7 +161,7 @@ class ImportPlan {
   async #add(line: ExportLine): Promise<void> {
     switch (line.kind) {
       case 'apiKey': {
-        const stored = await this.#store.get(apiKeyKey(line.apiKey.keyId))
+        const stored = await this.#replace(apiKeyKey(line.apiKey.keyId))
         const revokedAt = stored === undefined ? null : readApiKey(stored).revokedAt
         if (revokedAt !== null) this.#revokedAt.set(line.apiKey.keyId, revokedAt)
         return
@@ -165,16 +177,26 @@ class ImportPlan {
       case 'namespace':
         this.#loaded.add(`namespace ${line.namespace.namespace}`)
         this.#deletes.push(leftKey(line.namespace.namespace))
+        await this.#replace(namespaceKey(line.namespace.namespace))
         if ('organizationId' in line.namespace) {
           const { organizationId } = line.namespace
           this.#named.set(`organization ${organizationId}`, organizationKey(organizationId))
         }
         return
       case 'server': {
-        const namespace = namespaceOf(line.server.qualifiedName)
+        const { qualifiedName } = line.server
+        const namespace = namespaceOf(qualifiedName)
         this.#named.set(`namespace ${namespace}`, namespaceKey(namespace))
+        const stored = await this.#store.get(listingKey(qualifiedName))
+        // For a file without listings, as older programs wrote it; one that has them replaces it.
+        const listing = listingOf(line.server, stored === undefined ? noExtras : extrasOf(readListing(stored)))
+        this.#listings.set(qualifiedName, listingEntry(listing))
         return
       }
+      case 'listing':
+        this.#listings.delete(line.listing.qualifiedName)
+        this.#listed.add(line.listing.qualifiedName)
+        return
       case 'connection':
         this.#named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
         await this.#addConnection(line)
@@ -183,6 +205,13 @@ class ImportPlan {
       case 'mock':
         return
     }
+  }
+
+  /** The stored record that the file replaces. Its index entries go: the new ones may be others. */
+  async #replace(key: Key): Promise<Uint8Array | undefined> {
+    const value = await this.#store.get(key)
+    if (value !== undefined) this.#deletes.push(...indexKeysOf({ key, value }))
+    return value
   }
 
   async #addConnection(line: Extract<ExportLine, { kind: 'connection' }>): Promise<void> {
@@ -232,6 +261,8 @@ class ImportPlan {
     }
     yield* sortEntries(index)
     for (const namespace of this.#usages.keys()) yield newConnectionsVersion(namespace)
+    yield* this.#listings.values()
+    yield* newListingVersions([...this.#listings.keys(), ...this.#listed])
     yield newVersion(registryVersionKey)
   }
 }

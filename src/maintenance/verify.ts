@@ -8,14 +8,17 @@ import { readSigningKeys } from '../auth/signing-keys.ts'
 import { Connection } from '../model/connection.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
 import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
-import { ServerDetail } from '../model/server.ts'
+import { ServerDetail, ServerListing } from '../model/server.ts'
 import { problemText, type Validator, validatorOf } from '../schema/check.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
-import { indexKind, latin1Key, type ParsedKey, parseKey, recordName } from '../storage/keys.ts'
+import { indexKind, isRegistryIndex, latin1Key, type ParsedKey, parseKey, registryVersionKey } from '../storage/keys.ts'
 import type { Scan } from '../storage/lmdb/scan.ts'
+import { recordName } from '../storage/record-name.ts'
+import { indexKeysOf } from '../storage/registry-records.ts'
 import type { Entry, Key } from '../storage/store.ts'
 import { createUsageCounter } from '../storage/usage.ts'
+import { newVersion } from '../storage/versions.ts'
 
 /**
  * The result of a check. The three kinds of trouble have different remedies: a backup, a repair, or removing leftovers.
@@ -55,11 +58,11 @@ export async function verifyStore(scan: Scan, { sealingKey, onProgress }: Verify
   await scan({
     entry(entry) {
       const parsed = parseKey(entry.key)
-      if (parsed?.kind === 'indexEntry') {
+      if (parsed?.kind === 'indexEntry' || isRegistryIndex(entry.key)) {
         actual.add(entry.key)
         onProgress('index entries', actual.count)
       } else {
-        records.add(entry, parsed)
+        records.add(entry, parsed as RecordKey | undefined)
         onProgress('records', records.count)
       }
     },
@@ -102,21 +105,26 @@ export async function rebuildIndex(
   { namespaces, usages }: Findings,
 ): Promise<void> {
   const entries: Entry[] = []
+  const ofRegistry: Entry[] = []
   await scan({
-    entry: (entry) => void entries.push(...indexEntriesOf(entry)),
+    entry(entry) {
+      for (const one of indexEntriesOf(entry)) (isRegistryIndex(one.key) ? ofRegistry : entries).push(one)
+    },
     damaged() {},
   })
   entries.sort((a, b) => Buffer.compare(a.key, b.key))
-  await replaceIndex(entries, [...namespaces.map(newConnectionsVersion), ...usages])
+  const versions = [newVersion(registryVersionKey), ...namespaces.map(newConnectionsVersion)]
+  await replaceIndex(entries, [...ofRegistry, ...versions, ...usages])
 }
 
 const roleShape = validatorOf(Role)
 const connectionShape = validatorOf(Connection)
-const [organizationShape, namespaceShape, apiKeyShape, serverShape, mockShape] = [
+const [organizationShape, namespaceShape, apiKeyShape, serverShape, listingShape, mockShape] = [
   validatorOf(Organization),
   validatorOf(Namespace),
   validatorOf(ApiKey),
   validatorOf(ServerDetail),
+  validatorOf(ServerListing),
   validatorOf(RecordedAnswer),
 ]
 
@@ -133,6 +141,7 @@ class RecordCheck {
   readonly #sealingKey: Buffer
   readonly #namespaces = new Set<string>()
   readonly #leftNamespaces = new Set<string>()
+  readonly #deleting = new Set<string>()
   readonly #keyIds = new Set<string>()
   /** Key ids that hashes point to. Hashes (`h`) come before key records (`k`), so they are compared at the end. */
   readonly #digestedKeyIds: string[] = []
@@ -142,9 +151,10 @@ class RecordCheck {
   }
 
   /** Checks one record and counts it. */
-  add(entry: Entry, parsed: Exclude<ParsedKey, { kind: 'indexEntry' }> | undefined): void {
+  add(entry: Entry, parsed: RecordKey | undefined): void {
     this.count += 1
     this.usages.add(entry)
+    for (const { key } of registryIndexOf(entry)) this.expectedIndex.add(key)
     const { key, value } = entry
     switch (parsed?.kind) {
       case undefined:
@@ -163,6 +173,9 @@ class RecordCheck {
       case 'leftNamespace':
         this.#leftNamespaces.add(parsed.namespace)
         return
+      case 'deletingNamespace':
+        this.#deleting.add(parsed.namespace)
+        return
       case 'apiKey':
         if (this.#readOwn(key, value, apiKeyShape, ({ keyId }) => keyId === parsed.keyId))
           this.#keyIds.add(parsed.keyId)
@@ -172,6 +185,9 @@ class RecordCheck {
         return
       case 'server':
         this.#readOwn(key, value, serverShape, ({ qualifiedName }) => qualifiedName === parsed.qualifiedName)
+        return
+      case 'listing':
+        this.#readOwn(key, value, listingShape, ({ qualifiedName }) => qualifiedName === parsed.qualifiedName)
         return
       case 'mock':
         this.#readOwn(key, value, mockShape, ({ server }) => server === parsed.server)
@@ -196,6 +212,10 @@ class RecordCheck {
       case 'oauthClient':
       case 'connectionsVersion':
       case 'registryVersion':
+      case 'endedNamespace':
+      case 'listingGroupVersion':
+      case 'listingsVersion':
+      case 'place':
       case 'started':
       case 'baseUrl':
       case 'fixturesDigest':
@@ -215,7 +235,9 @@ class RecordCheck {
 
   /** Connections of namespaces that do not exist, split by the mark of a removed namespace. */
   withoutNamespace(): Pick<Findings, 'leftovers' | 'lost'> {
-    const orphans = [...this.connectionsOf].filter(([namespace]) => !this.#namespaces.has(namespace))
+    // Those of a namespace that is being deleted are removed by the server, or by the next one that starts.
+    const isThere = (namespace: string) => this.#namespaces.has(namespace) || this.#deleting.has(namespace)
+    const orphans = [...this.connectionsOf].filter(([namespace]) => !isThere(namespace))
     return {
       leftovers: new Map(orphans.filter(([namespace]) => this.#leftNamespaces.has(namespace))),
       lost: new Map(orphans.filter(([namespace]) => !this.#leftNamespaces.has(namespace))),
@@ -292,29 +314,41 @@ class KeySum {
 async function indexDifferences(scan: Scan): Promise<string[]> {
   const missing = new Set<string>()
   const extra: string[] = []
-  // Connections (`c`) come before index entries (`x`), so one pass is enough.
+  const found = new Set<string>()
+  // Connections (`c`) come before their index entries (`x`). Those of the registry may come before their records.
   await scan({
     entry(entry) {
       const key = latin1Key(entry.key)
-      if (entry.key[0] !== indexKind[0]) for (const { key } of indexEntriesOf(entry)) missing.add(latin1Key(key))
+      if (isRegistryIndex(entry.key)) found.add(key)
+      else if (entry.key[0] !== indexKind[0]) for (const { key } of indexEntriesOf(entry)) missing.add(latin1Key(key))
       else if (!missing.delete(key)) extra.push(key)
     },
     damaged() {},
   })
+  for (const key of found) if (!missing.delete(key)) extra.push(key)
   const nameOf = (key: string) => recordName(Buffer.from(key, 'latin1'))
   return [
     ...[...missing].map((key) => `${nameOf(key)}: is missing`),
-    ...extra.map((key) => `${nameOf(key)}: belongs to no connection`),
+    ...extra.map((key) => `${nameOf(key)}: belongs to no record`),
   ]
 }
 
-/** The index entries of a readable connection; none for any other entry. */
-function indexEntriesOf({ key, value }: Entry): Entry[] {
-  const parsed = parseKey(key)
-  const record = parsed?.kind === 'connection' ? jsonOf(value) : undefined
-  return parsed?.kind === 'connection' && connectionShape.isValid(record)
-    ? [...indexEntries(parsed.namespace, record)]
-    : []
+/** Keys of everything but index entries. */
+type RecordKey = Exclude<ParsedKey, { kind: 'indexEntry' | 'membership' | 'owned' | 'folded' | 'organizationApiKey' }>
+
+/** The index entries of a readable connection or record of the registry; none for any other entry. */
+function indexEntriesOf(entry: Entry): Entry[] {
+  const parsed = parseKey(entry.key)
+  if (parsed?.kind !== 'connection') return registryIndexOf(entry)
+  const record = jsonOf(entry.value)
+  return connectionShape.isValid(record) ? [...indexEntries(parsed.namespace, record)] : []
+}
+
+/** The entries of the registry's indexes for a readable record. */
+function registryIndexOf(entry: Entry): Entry[] {
+  const shape = { namespace: namespaceShape, apiKey: apiKeyShape }[parseKey(entry.key)?.kind as 'namespace']
+  if (shape !== undefined && !shape.isValid(jsonOf(entry.value))) return []
+  return indexKeysOf(entry).map((key) => ({ key, value: new Uint8Array(0) }))
 }
 
 function jsonOf(value: Uint8Array): unknown {

@@ -26,11 +26,23 @@ export const OrganizationId = Type.String({
   errorMessage: `must be 1 to ${organizationIdCharsMax} letters, digits, ".", "_" or "-", beginning with a letter or digit`,
 })
 
-/** The operator chooses user ids. Only control characters are excluded: they could break a storage key or a log. */
+/**
+ * The operator chooses user ids. Control characters are excluded, because they could break a storage key or a log, and
+ * what begins like the user of an organization's API key.
+ */
 export const UserId = Type.String({
-  pattern: `^[^\\u0000-\\u001f\\u007f]{1,${userIdCharsMax}}$`,
-  errorMessage: `must be 1 to ${userIdCharsMax} characters without control characters`,
+  pattern: `^(?!organization:)[^\\u0000-\\u001f\\u007f]{1,${userIdCharsMax}}$`,
+  errorMessage: `must be 1 to ${userIdCharsMax} characters, none of control, not beginning with "organization:"`,
 })
+
+/** The user that an organization's API keys act for (`sub` of their tokens): no person. */
+export const OrganizationUserId = Type.String({
+  pattern: `^organization:[A-Za-z0-9][A-Za-z0-9._-]{0,${organizationIdCharsMax - 1}}$`,
+})
+
+export function organizationUserId(organizationId: string): string {
+  return `organization:${organizationId}`
+}
 
 const slug = new RegExp(`^${slugPattern}$`)
 const qualifiedName = new RegExp(`^${slugPattern}(?:/${slugPattern})?$`)

@@ -1,9 +1,11 @@
 /** The details of a registered server (spec 2.7 to 2.11; contract 6). */
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { serverDescriptionCharsMax, serverLicenseCharsMax, serverNameCharsMax, urlCharsMax } from '../limits.ts'
 import type { Problem } from '../schema/check.ts'
 import { Url, urlProblem } from './connection.ts'
-import { QualifiedName } from './names.ts'
+import { QualifiedName, Slug } from './names.ts'
+import { Pagination } from './registry.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -86,6 +88,104 @@ export const ServerDetail = Type.Object(
 )
 export type ServerDetail = Static<typeof ServerDetail>
 
+const text = (max: number) => Type.String({ maxLength: max })
+
+/** What lists and search know of a server, beside its details. Fields of the details are copied from there. */
+export const ServerListing = Type.Object(
+  {
+    qualifiedName: QualifiedName,
+    displayName: Type.String(),
+    description: Type.String(),
+    iconUrl: nullable(Type.String()),
+    remote: Type.Boolean(),
+    /** It has an http option. */
+    isDeployed: Type.Boolean(),
+    /** The names of its tools. */
+    tools: Type.Array(Type.String()),
+    createdAt: Type.Optional(Type.String()),
+    verified: Type.Boolean(),
+    /** Listed only for those who reach its namespace. */
+    unlisted: Type.Boolean(),
+    homepage: nullable(text(urlCharsMax)),
+    repositoryUrl: nullable(text(urlCharsMax)),
+    backlinkUrl: nullable(text(urlCharsMax)),
+    license: nullable(text(serverLicenseCharsMax)),
+    /** The last one (`features/servers/releases.ts`). */
+    release: Type.Optional(
+      Type.Object({ id: Type.String(), createdAt: Type.String(), upstreamUrl: Type.String() }, closed),
+    ),
+  },
+  closed,
+)
+export type ServerListing = Static<typeof ServerListing>
+
+/** A server in a list (door contract, 2.2). */
+export const ServerItem = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    qualifiedName: QualifiedName,
+    namespace: Slug,
+    /** Null for a namespace-only server. */
+    slug: nullable(Slug),
+    displayName: Type.String(),
+    description: Type.String(),
+    iconUrl: nullable(Type.String()),
+    verified: Type.Boolean(),
+    useCount: Type.Integer(),
+    remote: Type.Boolean(),
+    isDeployed: Type.Boolean(),
+    createdAt: Type.String({ format: 'date-time' }),
+    homepage: Type.String(),
+    bySmithery: Type.Literal(false),
+    /** Null unless the caller reaches the namespace. */
+    owner: nullable(Type.String()),
+    /** Null unless it was found by words. */
+    score: nullable(Type.Number()),
+  },
+  closed,
+)
+export type ServerItem = Static<typeof ServerItem>
+export const ServerPage = Type.Object({ servers: Type.Array(Type.Partial(ServerItem)), pagination: Pagination }, closed)
+
+/** What a listing has of its own, which the details do not say. */
+export type ListingExtras = Pick<
+  ServerListing,
+  'createdAt' | 'verified' | 'unlisted' | 'homepage' | 'repositoryUrl' | 'backlinkUrl' | 'license' | 'release'
+>
+
+export const noExtras: ListingExtras = {
+  verified: false,
+  unlisted: false,
+  homepage: null,
+  repositoryUrl: null,
+  backlinkUrl: null,
+  license: null,
+}
+
+export function extrasOf(listing: ListingExtras): ListingExtras {
+  const { createdAt, verified, unlisted, homepage, repositoryUrl, backlinkUrl, license, release } = listing
+  return {
+    ...(createdAt !== undefined && { createdAt }),
+    ...{ verified, unlisted, homepage, repositoryUrl, backlinkUrl, license },
+    ...(release !== undefined && { release }),
+  }
+}
+
+export function listingOf(detail: ServerDetail, extras: ListingExtras): ServerListing {
+  const { qualifiedName, displayName, description, iconUrl, remote, connections, tools } = detail
+  return {
+    qualifiedName,
+    displayName,
+    description,
+    iconUrl,
+    remote,
+    isDeployed: connections.some(({ type }) => type === 'http'),
+    tools: tools?.map(({ name }) => name) ?? [],
+    // In one order, so that what is the same has the same bytes.
+    ...extrasOf(extras),
+  }
+}
+
 /** The first URL of a server to which no connection could be made, or undefined. */
 export function serverUrlProblem({
   deploymentUrl,
@@ -101,3 +201,86 @@ export function serverUrlProblem({
   }
   return undefined
 }
+
+const displayName = Type.String({ minLength: 1, maxLength: serverNameCharsMax })
+const description = Type.String({ maxLength: serverDescriptionCharsMax })
+const link = nullable(Url)
+
+/** The fields of a server that its people write (door contract, 2.5). */
+const written = {
+  displayName: Type.Optional(displayName),
+  description: Type.Optional(description),
+  iconUrl: Type.Optional(link),
+  homepage: Type.Optional(link),
+  repositoryUrl: Type.Optional(link),
+  backlinkUrl: Type.Optional(link),
+  license: Type.Optional(nullable(text(serverLicenseCharsMax))),
+  unlisted: Type.Optional(Type.Boolean()),
+}
+const optionalTool = Type.Object(
+  { ...Tool.properties, description: Type.Optional(Tool.properties.description) },
+  closed,
+)
+const details = {
+  remote: Type.Optional(ServerDetail.properties.remote),
+  deploymentUrl: Type.Optional(ServerDetail.properties.deploymentUrl),
+  connections: Type.Optional(ServerDetail.properties.connections),
+  tools: Type.Optional(nullable(Type.Array(optionalTool))),
+  resources: Type.Optional(ServerDetail.properties.resources),
+  prompts: Type.Optional(ServerDetail.properties.prompts),
+}
+
+/** The body of `PUT /servers/{qualifiedName}`: what is left out stays. `mcpUrl` takes the place of the details. */
+export const ServerWrite = Type.Object({ ...written, mcpUrl: Type.Optional(Url), ...details }, closed)
+export type ServerWrite = Static<typeof ServerWrite>
+
+/** The body of `PATCH`. `verified` is set by operators alone. */
+export const ServerChange = Type.Object({ ...written, verified: Type.Optional(Type.Boolean()) }, closed)
+export type ServerChange = Static<typeof ServerChange>
+
+const named = { namespace: Slug, server: Type.String() }
+export const ServerMade = Type.Object(
+  {
+    ...named,
+    displayName: Type.String(),
+    description: Type.String(),
+    createdAt: Type.String({ format: 'date-time' }),
+    /** What could not be learnt from the server at `mcpUrl`. */
+    warnings: Type.Optional(Type.Array(Type.String())),
+  },
+  closed,
+)
+export type ServerMade = Static<typeof ServerMade>
+export const ServerChanged = Type.Object({ success: Type.Literal(true), ...named }, closed)
+export type ServerChanged = Static<typeof ServerChanged>
+
+/** What a release says (door contract, 2.9). Other types than `external` would be built and hosted. */
+export const ReleasePayload = Type.Object(
+  { type: Type.Literal('external'), upstreamUrl: Url, configSchema: Type.Optional(JsonSchema) },
+  // What scans a server with credentials is not there; what it would be given is passed over.
+  { additionalProperties: true },
+)
+export type ReleasePayload = Static<typeof ReleasePayload>
+export const ReleaseMade = Type.Object(
+  {
+    deploymentId: Type.String(),
+    status: Type.Literal('SUCCESS'),
+    mcpUrl: Url,
+    warnings: Type.Optional(Type.Array(Type.String())),
+  },
+  closed,
+)
+export type ReleaseMade = Static<typeof ReleaseMade>
+export const Release = Type.Object(
+  {
+    id: Type.String(),
+    status: Type.Literal('SUCCESS'),
+    type: Type.Literal('external'),
+    createdAt: Type.String(),
+    updatedAt: Type.String(),
+    mcpUrl: Url,
+    upstreamUrl: Url,
+  },
+  closed,
+)
+export type Release = Static<typeof Release>

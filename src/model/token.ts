@@ -2,7 +2,7 @@
 
 import { type Static, Type } from '@sinclair/typebox'
 import { Constraint, Policy } from './constraint.ts'
-import { OrganizationId, UserId } from './names.ts'
+import { OrganizationId, OrganizationUserId, UserId } from './names.ts'
 
 export const CreateTokenRequest = Type.Object(
   {
@@ -36,7 +36,7 @@ export const ServiceTokenClaims = Type.Object(
   {
     iss: Type.String(),
     aud: Type.String(),
-    sub: UserId,
+    sub: Type.Union([UserId, OrganizationUserId]),
     key: Type.String(),
     org: Type.Optional(OrganizationId),
     jti: Type.String(),

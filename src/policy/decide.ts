@@ -49,6 +49,16 @@ export function decide(blocks: readonly Block[], access: Access): Decision {
   return drained(decideInSteps(blocks, access, fieldsInOrder, hiding))
 }
 
+/** Decides on a list that is narrowed to the namespaces which `allowsNamespace` allows. */
+export function decideOnList(blocks: readonly Block[], access: Omit<Access, 'namespace'>): Decision {
+  return drained(decideInSteps(blocks, { ...access, namespace: '' }, fieldsInOrder.slice(1), hiding))
+}
+
+/** Whether the `namespaces` of all blocks name it. */
+export function allowsNamespace(blocks: readonly Block[], namespace: string): boolean {
+  return blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
+}
+
 /** Both orders omit `rpcReqMatch`: it is expensive and always comes last. */
 const fieldsInOrder: readonly Field[] = ['namespaces', 'resources', 'operations', 'metadata']
 const hiding: ReadonlySet<Field> = new Set<Field>(['namespaces'])

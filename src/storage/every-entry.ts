@@ -1,4 +1,4 @@
-/** Reads all entries under a prefix, a page at a time. */
+/** Reads all entries or keys under a prefix, a page at a time. */
 
 import { prefixRange } from './keys.ts'
 import type { Entry, Key, Store } from './store.ts'
@@ -11,6 +11,18 @@ export async function* everyEntry(store: Pick<Store, 'range'>, prefix: Key, perR
     yield* page.entries
     const last = page.entries.at(-1)
     if (last !== undefined) gte = Buffer.concat([last.key, Buffer.of(0)])
+    more = page.more
+  }
+}
+
+/** The same without the values. */
+export async function* everyKey(store: Pick<Store, 'keys'>, prefix: Key, perRead: number): AsyncGenerator<Key> {
+  let { gte, lt } = prefixRange(prefix)
+  for (let more = true; more; ) {
+    const page = await store.keys({ gte, lt, limit: perRead })
+    yield* page.keys
+    const last = page.keys.at(-1)
+    if (last !== undefined) gte = Buffer.concat([last, Buffer.of(0)])
     more = page.more
   }
 }

@@ -46,7 +46,50 @@ export const fixturesDigestKey = key('F')
 
 export const organizationKey = (organizationId: string): Key => key('o', organizationId)
 export const memberKey = (organizationId: string, userId: string): Key => key('m', organizationId, userId)
+/** Prefix of all members. */
+export const members = key('m')
+/** Prefix of the members of one organization. */
+export const membersOf = (organizationId: string): Key => key('m', organizationId, '')
+/** Index: the organizations of a user. Its value is empty, as those of all indexes. */
+export const membershipKey = (userId: string, organizationId: string): Key => key('v', userId, organizationId)
+/** Prefix of the memberships of one user. */
+export const membershipsOf = (userId: string): Key => key('v', userId, '')
 export const namespaceKey = (namespace: string): Key => key('n', namespace)
+/** Prefix of all namespaces. */
+export const namespaces = key('n')
+/** Index: the namespaces of an owner. */
+export const ownedKey = (owner: Owner, namespace: string): Key => key('q', ...ownerParts(owner), namespace)
+/** Prefix of the namespaces of one owner. */
+export const ownedBy = (owner: Owner): Key => key('q', ...ownerParts(owner), '')
+/** Index: a namespace with capital letters, by its name in small ones. */
+export const foldedKey = (namespace: string): Key => key('N', namespace.toLowerCase(), namespace)
+/** Prefix of the namespaces that are written like this in small letters, and have capital ones. */
+export const foldedLike = (namespace: string): Key => key('N', namespace.toLowerCase(), '')
+/** Prefixes of the registry's indexes (`indexKeysOf` in registry-records.ts). */
+export const registryIndexKinds = ['N', 'K', 'q', 'v'].map((kind) => key(kind))
+/** Whether a key is an entry of one of these indexes. */
+export const isRegistryIndex = ([kind]: Key): boolean => registryIndexKinds.some(([one]) => one === kind)
+/** The range of the namespaces of one owner. */
+export const namespacesOwnedBy = (owner: Owner): Omit<Range, 'limit'> => prefixRange(ownedBy(owner))
+/** Who owns a namespace. */
+export type Owner = { readonly organizationId: string } | { readonly userId: string }
+const ownerParts = (owner: Owner) =>
+  'organizationId' in owner ? (['organization', owner.organizationId] as const) : (['user', owner.userId] as const)
+/** Marks a namespace that is being deleted: its record is gone, and some of its connections may not be yet. */
+export const deletingKey = (namespace: string): Key => key('D', namespace)
+/** Prefix of all these marks. */
+export const deleting = key('D')
+/**
+ * When a namespace of this name was deleted last, as a random value. Whoever makes a connection checks that it has not
+ * changed since it was authorized: so none is left for the owner of a namespace that is made later.
+ */
+export const endedKey = (namespace: string): Key => key('E', namespace)
+/** Index: the API keys of an organization. */
+export const organizationApiKeyKey = (organizationId: string, keyId: string): Key => key('K', organizationId, keyId)
+/** Prefix of the API keys of one organization. */
+export const organizationApiKeys = (organizationId: string): Key => key('K', organizationId, '')
+/** Where the fixture of a record stands: `file: path`. Records that no fixture brought have none. */
+export const placeKey = (record: Key): Key => Buffer.concat([key('P'), record])
 /**
  * Marks a namespace that was removed with its fixture and left connections behind (`leftovers.ts`). `postern verify`
  * reports such connections as leftovers, all others without a namespace as lost.
@@ -55,6 +98,27 @@ export const leftKey = (namespace: string): Key => key('l', namespace)
 /** Prefix of all these marks. */
 export const left = key('l')
 export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
+/** Prefix of all servers. */
+export const servers = key('s')
+/** Prefix of the servers of one namespace that have a part after the slash. */
+export const serversIn = (namespace: string): Key => key('s', `${namespace}/`)
+/**
+ * What lists and search show of a server (`ServerListing`). Grouped by a hash of the name, so that whoever keeps all
+ * listings reads a 256th of them again after a write.
+ */
+export const listingKey = (qualifiedName: string): Key => key('t', listingGroupOf(qualifiedName), qualifiedName)
+/** Prefix of the listings of a group. */
+export const listingsIn = (group: string): Key => key('t', group, '')
+/** Version of the listings of a group. Every write to one of them replaces it. */
+export const listingGroupVersionKey = (group: string): Key => key('b', group)
+/** Version of all listings. */
+export const listingsVersionKey = key('S')
+/** `00` to `ff`. */
+export const listingGroupOf = (qualifiedName: string): string => hexByte(Bun.hash.crc32(qualifiedName) & 0xff)
+export const listingGroups = Array.from({ length: 256 }, (_, group) => hexByte(group))
+function hexByte(byte: number): string {
+  return byte.toString(16).padStart(2, '0')
+}
 export const apiKeyKey = (keyId: string): Key => key('k', keyId)
 /** Prefix of all API key records. */
 export const apiKeys = key('k')
@@ -192,6 +256,15 @@ export type ParsedKey =
   | { readonly kind: 'apiKey'; readonly keyId: string }
   | { readonly kind: 'apiKeyDigest'; readonly digest: string }
   | { readonly kind: 'server'; readonly qualifiedName: string }
+  | { readonly kind: 'listing'; readonly group: string; readonly qualifiedName: string }
+  | { readonly kind: 'listingGroupVersion'; readonly group: string }
+  | { readonly kind: 'membership'; readonly userId: string; readonly organizationId: string }
+  | { readonly kind: 'owned'; readonly owner: Owner; readonly namespace: string }
+  | { readonly kind: 'folded'; readonly namespace: string }
+  | { readonly kind: 'endedNamespace'; readonly namespace: string }
+  | { readonly kind: 'deletingNamespace'; readonly namespace: string }
+  | { readonly kind: 'organizationApiKey'; readonly organizationId: string; readonly keyId: string }
+  | { readonly kind: 'place'; readonly record: Key }
   | { readonly kind: 'mock'; readonly server: string; readonly position: string }
   | { readonly kind: 'connection'; readonly namespace: string; readonly connectionId: string }
   | { readonly kind: 'connectionPrivate'; readonly namespace: string; readonly connectionId: string }
@@ -203,7 +276,7 @@ export type ParsedKey =
   | { readonly kind: 'grant'; readonly grantId: string }
   | { readonly kind: 'upstreamClient'; readonly digest: string }
   | { readonly kind: 'oauthClient'; readonly clientId: string }
-  | { readonly kind: 'signingKeys' | 'registryVersion' | 'started' | 'baseUrl' }
+  | { readonly kind: 'signingKeys' | 'registryVersion' | 'listingsVersion' | 'started' | 'baseUrl' }
   | { readonly kind: 'fixturesDigest' | 'fixturesManifest' | 'ahead' }
 
 /** Parsers by kind letter. A key whose letter is missing here is reported by `postern verify` as an unknown kind. */
@@ -215,6 +288,19 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   k: (keyId) => ({ kind: 'apiKey', keyId }),
   h: (digest) => ({ kind: 'apiKeyDigest', digest }),
   s: (qualifiedName) => ({ kind: 'server', qualifiedName }),
+  t: (group, qualifiedName) => ({ kind: 'listing', group, qualifiedName }),
+  b: (group) => ({ kind: 'listingGroupVersion', group }),
+  S: () => ({ kind: 'listingsVersion' }),
+  v: (userId, organizationId) => ({ kind: 'membership', userId, organizationId }),
+  q(kind, id, key) {
+    const namespace = asBuffer(key).toString('utf8', 1).split('\0')[2] ?? ''
+    return { kind: 'owned', owner: kind === 'organization' ? { organizationId: id } : { userId: id }, namespace }
+  },
+  N: (_folded, namespace) => ({ kind: 'folded', namespace }),
+  E: (namespace) => ({ kind: 'endedNamespace', namespace }),
+  D: (namespace) => ({ kind: 'deletingNamespace', namespace }),
+  K: (organizationId, keyId) => ({ kind: 'organizationApiKey', organizationId, keyId }),
+  P: (_first, _second, key) => ({ kind: 'place', record: key.subarray(1) }),
   a: (server, position) => ({ kind: 'mock', server, position }),
   c: (namespace, connectionId) => ({ kind: 'connection', namespace, connectionId }),
   p: (namespace, connectionId) => ({ kind: 'connectionPrivate', namespace, connectionId }),
@@ -251,62 +337,4 @@ export function parseKey(key: Key): ParsedKey | undefined {
 /** The namespace in a key of a connection, a private part or an index entry, without parsing the rest. */
 export function namespaceIn(key: Key): string {
   return latin1Key(key).slice(1).split('\0', 1)[0] ?? ''
-}
-
-/** The name of a record in messages: `connection acme/notes`. */
-export function recordName(key: Key): string {
-  const parsed = parseKey(key)
-  switch (parsed?.kind) {
-    case undefined:
-      return `record ${asBuffer(key).toString('utf8').replaceAll('\0', '/')}`
-    case 'organization':
-      return `organization ${parsed.organizationId}`
-    case 'member':
-      return `member ${parsed.organizationId}/${parsed.userId}`
-    case 'namespace':
-      return `namespace ${parsed.namespace}`
-    case 'leftNamespace':
-      return `mark of the removed namespace ${parsed.namespace}`
-    case 'apiKey':
-      return `API key ${parsed.keyId}`
-    case 'apiKeyDigest':
-      return `hash of an API key ${parsed.digest}`
-    case 'server':
-      return `server ${parsed.qualifiedName}`
-    case 'mock':
-      return `mock ${parsed.server}/${parsed.position}`
-    case 'connection':
-      return `connection ${parsed.namespace}/${parsed.connectionId}`
-    case 'connectionPrivate':
-      return `private part of connection ${parsed.namespace}/${parsed.connectionId}`
-    case 'indexEntry':
-      return `index entry of connection ${parsed.namespace}/${parsed.connectionId}`
-    case 'connectionsVersion':
-      return `version of the connections of ${parsed.namespace}`
-    case 'usage':
-      return `usage of namespace ${parsed.namespace}`
-    case 'revocation':
-      return `revocation of token ${parsed.jti}`
-    case 'expiring':
-      return `expiring record ${parsed.digest}`
-    case 'upstreamClient':
-      return `client at an authorization server ${parsed.digest}`
-    case 'grant':
-      return `grant ${parsed.grantId}`
-    case 'oauthClient':
-      return `registered client ${parsed.clientId}`
-    case 'signingKeys':
-      return 'signing keys'
-    case 'registryVersion':
-      return 'version of the registry'
-    case 'started':
-      return 'time of the first start'
-    case 'baseUrl':
-      return 'base URL'
-    case 'fixturesDigest':
-    case 'fixturesManifest':
-      return 'list of the loaded fixtures'
-    case 'ahead':
-      return 'list of namespaces that are being loaded'
-  }
 }

@@ -1,13 +1,13 @@
 /**
- * Leftovers: connections whose namespace no longer exists. They were created at run time, so reloading fixtures does
- * not remove them, and their namespace was removed with its fixture. They are unreachable until the namespace returns,
- * and then belong to its new owner; or an operator removes them.
+ * Leftovers: connections whose namespace no longer exists. Programs before this one left them when a namespace was
+ * removed with its fixture; now such a namespace stays (`seed/staying.ts`). They are unreachable until the namespace
+ * returns, and then belong to its new owner; or an operator removes them.
  */
 
 import { leftoverBatchMax, leftoverMarksMax } from '../limits.ts'
 import { connectionChange, findConnection } from './connections.ts'
 import { connectionsOf, idOfKey, latin1Key, left, leftKey, namespaceKey, prefixRange } from './keys.ts'
-import type { Store, Write } from './store.ts'
+import type { Key, Store } from './store.ts'
 
 /**
  * The ids of a namespace's connections, in batches of at most `leftoverBatchMax`. The batches are separate snapshots.
@@ -27,9 +27,7 @@ async function* idsOf(store: Pick<Store, 'keys'>, namespace: string): AsyncGener
 
 /**
  * Finds what remains when the records with the keys `going` (as `latin1Key` text) are removed. `counts`: the
- * connections that each removed namespace leaves behind. `marks`: the entries to write in the same commit: a mark for
- * each such namespace, so that `postern verify` does not report its connections as lost. Marks of the namespaces in
- * `staying` are deleted.
+ * connections of each namespace among them that do not go. `staleMarks`: the marks of the namespaces in `staying`.
  */
 export async function leftBehind(
   store: Pick<Store, 'keys'>,
@@ -37,7 +35,7 @@ export async function leftBehind(
   staying: Iterable<string>,
 ): Promise<{
   readonly counts: ReadonlyMap<string, number>
-  readonly marks: Required<Pick<Write, 'deletes' | 'puts'>>
+  readonly staleMarks: readonly Key[]
 }> {
   const counts = new Map<string, number>()
   const first = latin1Key(namespaceKey(''))
@@ -51,16 +49,8 @@ export async function leftBehind(
   }
   const { keys: marked } = await store.keys({ ...prefixRange(left), limit: leftoverMarksMax })
   const stays = new Set([...staying].map((namespace) => latin1Key(leftKey(namespace))))
-  return {
-    counts,
-    marks: {
-      deletes: marked.filter((key) => stays.has(latin1Key(key))),
-      puts: [...counts.keys()].map((namespace) => ({ key: leftKey(namespace), value: nothing })),
-    },
-  }
+  return { counts, staleMarks: marked.filter((key) => stays.has(latin1Key(key))) }
 }
-
-const nothing = new Uint8Array(0)
 
 /**
  * Removes all leftovers of a namespace, unless the namespace exists again. Resolves with their number, when durable.

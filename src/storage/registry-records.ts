@@ -5,19 +5,33 @@
 
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
-import type { ServerDetail } from '../model/server.ts'
+import { listingOf, noExtras, type ServerDetail, type ServerListing } from '../model/server.ts'
 import { asBuffer } from './bytes.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
+  apiKeys,
+  foldedKey,
+  listingGroupOf,
+  listingGroupVersionKey,
+  listingKey,
+  listingsVersionKey,
   memberKey,
+  members,
+  membershipKey,
   mockKey,
   namespaceKey,
+  namespaces,
+  organizationApiKeyKey,
   organizationKey,
+  ownedKey,
+  parseKey,
   revocationKey,
   serverKey,
+  servers,
 } from './keys.ts'
 import type { Entry, Key } from './store.ts'
+import { newVersion } from './versions.ts'
 
 export function organizationEntry(organization: Organization): Entry {
   return jsonEntry(organizationKey(organization.organizationId), organization)
@@ -59,9 +73,82 @@ export function readKeyId(value: Uint8Array): string {
   return textOf(value)
 }
 
+export function readOrganization(value: Uint8Array): Organization {
+  return jsonOf(value)
+}
+
 /** The value is answered as it is stored (`GET /servers/{qualifiedName}`). */
 export function serverEntry(server: ServerDetail): Entry {
   return jsonEntry(serverKey(server.qualifiedName), server)
+}
+
+export function readServer(value: Uint8Array): ServerDetail {
+  return jsonOf(value)
+}
+
+export function listingEntry(listing: ServerListing): Entry {
+  return jsonEntry(listingKey(listing.qualifiedName), listing)
+}
+
+export function readListing(value: Uint8Array): ServerListing {
+  return jsonOf(value)
+}
+
+/** The versions that a write to the listings of these servers replaces. */
+export function newListingVersions(qualifiedNames: Iterable<string>): Entry[] {
+  const groups = new Set([...qualifiedNames].map(listingGroupOf))
+  if (groups.size === 0) return []
+  return [newVersion(listingsVersionKey), ...[...groups].map((group) => newVersion(listingGroupVersionKey(group)))]
+}
+
+/**
+ * The index entries of a record of the registry: of a member by user, of a namespace by owner, of a live API key by its
+ * organization. They are written and deleted with the record.
+ */
+export function indexKeysOf({ key, value }: Entry): Key[] {
+  const parsed = parseKey(key)
+  switch (parsed?.kind) {
+    case 'member':
+      return [membershipKey(parsed.userId, parsed.organizationId)]
+    case 'namespace':
+      return [
+        ownedKey(readNamespace(value), parsed.namespace),
+        ...(/[A-Z]/.test(parsed.namespace) ? [foldedKey(parsed.namespace)] : []),
+      ]
+    case 'apiKey': {
+      const { organizationId, revokedAt } = readApiKey(value)
+      const isListed = organizationId !== undefined && revokedAt === null
+      return isListed ? [organizationApiKeyKey(organizationId, parsed.keyId)] : []
+    }
+    default:
+      return []
+  }
+}
+
+/** The record with its index entries. */
+export function withIndex(entry: Entry): Entry[] {
+  return [entry, ...indexKeysOf(entry).map((key) => ({ key, value: nothing }))]
+}
+
+const nothing = new Uint8Array(0)
+
+/** The kinds of records that stores of before were without index entries and listings for. */
+export const indexedKinds: readonly Key[] = [apiKeys, members, namespaces, servers]
+
+/**
+ * What a store of before lacks for one of these records: its index entries, the listing of a server, the time of a
+ * namespace. `started`: when the store was first used, as the nearest to that time.
+ */
+export function entriesMissingOf(entry: Entry, started: Uint8Array | undefined): Entry[] {
+  const createdAt = started === undefined ? {} : { createdAt: textOf(started) }
+  switch (parseKey(entry.key)?.kind) {
+    case 'server':
+      return [listingEntry(listingOf(readServer(entry.value), { ...noExtras, ...createdAt }))]
+    case 'namespace':
+      return withIndex(namespaceEntry({ ...readNamespace(entry.value), ...createdAt }))
+    default:
+      return withIndex(entry).slice(1)
+  }
 }
 
 /** `position`: six digits, so that answers keep the order of the fixtures. */

@@ -3,7 +3,14 @@
  * responds, whether it requires authorization, and its name and version.
  */
 
-import { probeBytesAtOnce, probeRequestsMax, probeResponseBytesMax, probeTimeoutMs } from '../limits.ts'
+import type { Client, RequestOptions } from '@modelcontextprotocol/client'
+import {
+  introspectionPagesMax,
+  probeBytesAtOnce,
+  probeRequestsMax,
+  probeResponseBytesMax,
+  probeTimeoutMs,
+} from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
@@ -32,43 +39,69 @@ export async function probeServer(
   headers: Readonly<Record<string, string>>,
   asking: Asking,
 ): Promise<ProbeResult> {
-  const deadline = AbortSignal.timeout(probeTimeoutMs)
-  const greet = (mode: Greeting['mode']) => connectClient(upstream, { url, headers, asking, deadline, mode })
-  const first = await greet('legacy')
-  if ('learnt' in first) return first.learnt
-  const second = first.isRefusal ? await greet({ pin: statelessRevision }) : first
-  return 'learnt' in second ? second.learnt : { status: { state: 'error', message: first.problem } }
+  const greeted = await greetServer(upstream, {
+    url,
+    headers,
+    asking,
+    bounds: { timeoutMs: probeTimeoutMs, requests: probeRequestsMax, bytes: probeResponseBytesMax },
+    async learn(client): Promise<ProbeResult> {
+      const serverInfo = readServerInfo(client.getServerVersion())
+      return { status: { state: 'connected' }, ...(serverInfo && { serverInfo }) }
+    },
+  })
+  if ('learnt' in greeted) return greeted.learnt
+  if (greeted.wantsAuthorization) return { status: { state: 'auth_required' } }
+  return { status: { state: 'error', message: greeted.problem } }
 }
 
-interface Greeting {
+export interface Greeting<T> {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly asking: Asking
-  readonly deadline: AbortSignal
-  readonly mode: 'legacy' | { readonly pin: string }
+  /** In all: time, HTTP requests, and bytes of their responses. */
+  readonly bounds: { readonly timeoutMs: number; readonly requests: number; readonly bytes: number }
+  /** Asks what is to be known, once the server has been greeted. What it throws is a problem of the server. */
+  readonly learn: (client: Client, options: RequestOptions) => Promise<T>
 }
 
 /** `isRefusal`: the server responded with an error, so another revision may work. */
-type Greeted = { readonly learnt: ProbeResult } | { readonly problem: string; readonly isRefusal: boolean }
+type Greeted<T> =
+  | { readonly learnt: T }
+  | { readonly problem: string; readonly isRefusal: boolean; readonly wantsAuthorization: boolean }
+
+/**
+ * Greets a server in the handshake era, and if it refuses that, in revision 2026-07-28. Rejects only with UpstreamError
+ * `refused`. If both fail, the problem is that of the first.
+ */
+export async function greetServer<T>(upstream: Upstream, greeting: Greeting<T>): Promise<Greeted<T>> {
+  const deadline = AbortSignal.timeout(greeting.bounds.timeoutMs)
+  const first = await connectClient(upstream, greeting, deadline, 'legacy')
+  if ('learnt' in first || !first.isRefusal || first.wantsAuthorization) return first
+  const second = await connectClient(upstream, greeting, deadline, { pin: statelessRevision })
+  return 'learnt' in second || second.wantsAuthorization ? second : first
+}
 
 /** One attempt, by the official client package. */
-async function connectClient(
+async function connectClient<T>(
   upstream: Upstream,
-  { url, headers, asking: { holder, via }, deadline, mode }: Greeting,
-): Promise<Greeted> {
+  { url, headers, asking: { holder, via }, bounds, learn }: Greeting<T>,
+  deadline: AbortSignal,
+  mode: 'legacy' | { readonly pin: string },
+): Promise<Greeted<T>> {
   const { Client, ProtocolError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
   let refused: UpstreamError | undefined
   let wantsAuthorization = false
   let isRefusal = false
   let problem = 'The server does not speak MCP'
   let requests = 0
+  const left = { bytes: bounds.bytes }
   const enough = new AbortController()
   const signal = AbortSignal.any([deadline, enough.signal])
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
     fetch: async (input, init) => {
       requests += 1
-      if (requests > probeRequestsMax) {
+      if (requests > bounds.requests) {
         problem = 'The server does not speak MCP: it asks too much for a greeting'
         enough.abort()
         throw new Error(problem)
@@ -78,7 +111,7 @@ async function connectClient(
           url: String(input),
           method: (init?.method ?? 'GET') as 'GET',
           headers: Object.fromEntries(new Headers(init?.headers as Record<string, string>)),
-          timeoutMs: probeTimeoutMs,
+          timeoutMs: bounds.timeoutMs,
           ...(holder !== undefined && { holder }),
           via,
           signal: () => signal,
@@ -88,8 +121,8 @@ async function connectClient(
         if (status === 401) wantsAuthorization = true
         isRefusal ||= status >= 400 && status < 500
         if (status < 200 || status > 299) problem = `The server does not speak MCP: it answered ${status}`
-        return limitFetch(toResponse(answer), () => {
-          problem = 'The server does not speak MCP: its response to "initialize" is too large'
+        return limitFetch(toResponse(answer), left, () => {
+          problem = `The server sent too much: at most ${bounds.bytes} bytes are read`
           enough.abort()
         })
       } catch (error) {
@@ -101,15 +134,19 @@ async function connectClient(
       }
     },
   })
-  const client = new Client({ name: 'postern', version }, { versionNegotiation: { mode } })
+  const client = new Client(
+    { name: 'postern', version },
+    { versionNegotiation: { mode }, listMaxPages: introspectionPagesMax },
+  )
   try {
-    await client.connect(transport, { timeout: probeTimeoutMs, signal })
-    const serverInfo = readServerInfo(client.getServerVersion())
-    return { learnt: { status: { state: 'connected' }, ...(serverInfo && { serverInfo }) } }
+    const options = { timeout: bounds.timeoutMs, signal }
+    await client.connect(transport, options)
+    problem = 'The server did not answer in time'
+    return { learnt: await learn(client, options) }
   } catch (error) {
     if (refused !== undefined) throw refused
-    if (wantsAuthorization) return { learnt: { status: { state: 'auth_required' } } }
-    return { problem, isRefusal: isRefusal || error instanceof ProtocolError }
+    if (error instanceof UnlearntError) problem = error.message
+    return { problem, isRefusal: isRefusal || error instanceof ProtocolError, wantsAuthorization }
   } finally {
     // Ends the session that the probe opened, in the background.
     void transport
@@ -120,18 +157,20 @@ async function connectClient(
   }
 }
 
+/** What a server answered is not what was asked for. The message is for people. */
+export class UnlearntError extends Error {}
+
 /**
- * Fails the body past `probeResponseBytesMax`, and passes it on in pieces of `probeBytesAtOnce` with the event loop
+ * Fails the body when `left` is used up, and passes it on in pieces of `probeBytesAtOnce` with the event loop
  * yielded in between: the package parses each piece at once.
  */
-function limitFetch(response: Response, onTooMuch: () => void): Response {
+function limitFetch(response: Response, left: { bytes: number }, onTooMuch: () => void): Response {
   if (response.body === null) return response
-  let left = probeResponseBytesMax
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       async transform(chunk, controller) {
-        left -= chunk.length
-        if (left < 0) {
+        left.bytes -= chunk.length
+        if (left.bytes < 0) {
           controller.error(new Error('the answer to a greeting is too large'))
           onTooMuch()
           return

@@ -191,7 +191,7 @@ describe('data is safe', () => {
     const found = await verify()
     expect(found).toMatchObject({ code: 1, stdout: '' })
     expect(found.stderr).toMatch(
-      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no connection\nusage of namespace lumen: is counted as \d+ \d+, and is \d+ \d+\nrun `postern verify --repair`\n$/,
+      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no record\nusage of namespace lumen: is counted as \d+ \d+, and is \d+ \d+\nrun `postern verify --repair`\n$/,
     )
     expect(await verify('--repair')).toMatchObject({
       code: 0,
@@ -219,6 +219,6 @@ describe('data is safe', () => {
     writeFileSync(file, bytes)
     const damaged = await verify('--repair')
     expect(damaged).toMatchObject({ code: 1, stdout: '' })
-    expect(damaged.stderr).toMatch(/^(?:server \S+: cannot be read: its checksum does not match\n)+restore a backup\n$/)
+    expect(damaged.stderr).toMatch(/^(?:(?:listing of )?server \S+: cannot be read: its checksum does not match\n)+restore a backup\n$/)
   })
 })

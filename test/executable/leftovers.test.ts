@@ -3,8 +3,9 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { namespaceKey } from '../../src/storage/keys.ts'
+import { leftKey, namespaceKey } from '../../src/storage/keys.ts'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
+import { indexKeysOf } from '../../src/storage/registry-records.ts'
 import { run, type Server, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
 
 const key = 'a-key-of-at-least-32-characters-0'
@@ -49,25 +50,27 @@ const listed = async (server: Server, query = '') => {
 const verify = (place: Workplace, ...flags: string[]) => run(place, ['verify', '--data', place.data, ...flags])
 const gone = async () => {}
 
-test('they are kept and told, harm nobody, and are back with it', async () => {
+test('a namespace in which something was made stays when its fixture goes, and verify is content', async () => {
   using place = workplace()
   expect(await serving(place, ['ada', 'eva'], make)).toEqual([])
-  const warned = await serving(place, ['ada'], async (server) => {
+  expect(await serving(place, ['ada'], async (server) => expect(await listed(server)).toEqual(['one', 'two']))).toEqual(
+    [],
+  )
+  expect(await verify(place)).toMatchObject({ code: 0, stdout: expect.stringMatching(/all correct\n$/), stderr: '' })
+  // It is as if it had been made over HTTP, and its owner may delete it.
+  await serving(place, ['ada'], async (server) => {
+    const init = { method: 'DELETE', headers: bearer }
+    expect((await sendTo(server)('/namespaces/eva', init)).status).toBe(200)
     expect((await sendTo(server)('/connect/eva', { headers: bearer })).status).toBe(404)
+    expect((await sendTo(server)('/namespaces/ada', init)).status).toBe(409)
   })
-  expect(warned).toMatchObject([
-    {
-      event: expect.stringMatching(/^connections of a removed namespace are kept/),
-      namespace: 'eva',
-      connections: 2,
-    },
-  ])
-  const left = await verify(place)
-  expect(left).toMatchObject({ code: 0, stdout: expect.stringMatching(/all correct\n$/) })
-  expect(left.stderr).toMatch(/^2 connections of the namespace eva, which no longer exists\n.* --remove-leftovers`\n$/)
-  // An export carries them, and says what its import will want.
-  const file = join(place.folder, 'export.jsonl')
-  expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain('connections of eva are in it')
+  expect(await verify(place)).toMatchObject({ code: 0, stderr: '' })
+})
+
+test('a fixture takes it back, with what was made in it', async () => {
+  using place = workplace()
+  await serving(place, ['ada', 'eva'], make)
+  await serving(place, ['ada'], gone)
   await serving(place, ['ada', 'eva'], async (server) => {
     expect(await listed(server)).toEqual(['of-fixture', 'one', 'two'])
     expect(await listed(server, '?metadata.team=x')).toEqual(['one', 'two'])
@@ -75,32 +78,39 @@ test('they are kept and told, harm nobody, and are back with it', async () => {
   expect(await verify(place)).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('--remove-leftovers removes them with all that is of them, and nothing of anybody else', async () => {
+test('what an older program left behind is told, and removed with --remove-leftovers', async () => {
   using place = workplace()
   await serving(place, ['ada', 'eva'], make)
-  await serving(place, ['ada'], gone)
+  const store = openLmdbStore(join(place.data, 'store'))
+  const record = { key: namespaceKey('eva'), value: (await store.get(namespaceKey('eva'))) as Uint8Array }
+  await store.commit({
+    deletes: [record.key, ...indexKeysOf(record)],
+    puts: [{ key: leftKey('eva'), value: new Uint8Array(0) }],
+  })
+  await store.close()
+  const left = await verify(place)
+  expect(left).toMatchObject({ code: 0, stdout: expect.stringMatching(/all correct\n$/) })
+  expect(left.stderr).toMatch(/^3 connections of the namespace eva, which no longer exists\n.* --remove-leftovers`\n$/)
+  const file = join(place.folder, 'export.jsonl')
+  expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain('connections of eva are in it')
   const removed = await verify(place, '--remove-leftovers')
   expect(removed).toMatchObject({ code: 0, stderr: '' })
-  expect(removed.stdout).toEndWith('removed 2 connections of the namespace eva, which no longer exists\n')
+  expect(removed.stdout).toEndWith('removed 3 connections of the namespace eva, which no longer exists\n')
   expect((await verify(place, '--remove-leftovers')).stdout).toEndWith('there are no leftovers\n')
   expect(await verify(place)).toMatchObject({ code: 0, stderr: '' })
-  await serving(place, ['ada', 'eva'], async (server) => expect(await listed(server)).toEqual(['of-fixture']))
 })
 
 test('a namespace that was lost, and did not go with its fixture, is no leftover', async () => {
   using place = workplace()
   await serving(place, ['ada', 'eva'], make)
-  await serving(place, ['ada'], gone)
-  // Once it was back, its going is noop.
-  await serving(place, ['ada', 'eva'], gone)
   const store = openLmdbStore(join(place.data, 'store'))
   await store.commit({ deletes: [namespaceKey('eva')] })
   await store.close()
   const lost = await verify(place)
   expect(lost).toMatchObject({ code: 1, stdout: '' })
-  expect(lost.stderr).toMatch(
-    /^connections of eva: there is no such namespace\n.*--remove-leftovers.*restore a backup\n$/,
-  )
+  expect(lost.stderr).toContain('connections of eva: there is no such namespace\n')
+  expect(lost.stderr).toContain('owner of namespace eva: belongs to no record\n')
+  expect(lost.stderr).toMatch(/--remove-leftovers.*restore a backup\n$/)
 })
 
 test('where many records go with their fixtures, the log names some', async () => {

@@ -77,7 +77,7 @@ describe.if(isHere('the history of the source'))('an older store (needs the hist
     const restored = await run(place, ['restore', file, '--data', join(place.folder, 'restored')])
     expect(restored).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/is upgraded from version 2 to version 4\n$/),
+      stderr: expect.stringMatching(/is upgraded from version 2 to version 5\n$/),
     })
     expect(await status(server, sampleKeys.ada)).toBe(200)
   })
@@ -96,7 +96,7 @@ describe.if(isHere('the history of the source'))('an older store (needs the hist
       level: 'info',
       event: 'the store was upgraded',
       from: 2,
-      to: 4,
+      to: 5,
     })
     expect([await list(second), await status(second, sampleKeys.ada)]).toEqual([expected, 200])
     await second.kill('SIGTERM')
@@ -115,7 +115,7 @@ describe.if(isHere('the history of the source'))('an older store (needs the hist
     using place = workplace()
     await (await startServer(place, ['--fixtures', sampleFolder], options)).kill('SIGTERM')
     for (const [args, line] of [
-      [['verify'], `the store in ${place.data} is upgraded from version 2 to version 4\n`],
+      [['verify'], `the store in ${place.data} is upgraded from version 2 to version 5\n`],
       [['keys', 'list'], ''],
     ] as const) {
       expect(await run(place, [...args, '--data', place.data])).toMatchObject({ code: 0, stderr: line })

@@ -13,9 +13,14 @@ test('a path answers to its operations, and to those of no other', () => {
     ['/connect/a/b/.tools', 'GET'],
     ['/connect/a/b/.tools/x', 'GET, POST'],
     ['/connect/a/b/.tools/x/y/z', 'GET, POST'],
-    ['/servers/a/b', 'GET'],
+    ['/servers/a/b', 'GET, PUT, PATCH, DELETE'],
+    ['/servers/a', 'GET, PUT, PATCH, DELETE'],
+    ['/servers', 'GET'],
+    ['/servers/a/b/.introspect', 'POST, GET, PUT, PATCH, DELETE'],
+    ['/servers/a%2Fb/releases', 'PUT, GET, PATCH, DELETE'],
+    ['/organizations/a/members/b', 'PUT, DELETE'],
     ['/', 'GET'],
-    ...['/connect', '/connect/', '/connect/a/b/c', '/connect/a/b/xtools', '/tokens/a', '/xtokens', '/servers'].map(
+    ...['/connect', '/connect/', '/connect/a/b/c', '/connect/a/b/xtools', '/tokens/a', '/xtokens', '/me/x'].map(
       (path): [string, undefined] => [path, undefined],
     ),
   ]

@@ -25,7 +25,6 @@ import {
   type ParsedKey,
   parseKey,
   prefixRange,
-  recordName,
   registryVersionKey,
   revocationKey,
   serverKey,
@@ -37,6 +36,7 @@ import {
   termKeyWriter,
   usageKey,
 } from '../../src/storage/keys.ts'
+import { recordName } from '../../src/storage/record-name.ts'
 import type { Key } from '../../src/storage/store.ts'
 
 /** A term may hold any byte. */

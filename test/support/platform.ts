@@ -69,6 +69,8 @@ export interface TestPlatformOptions {
   readonly redirectSchemes?: readonly string[]
   /** No limits by default. */
   readonly rates?: Partial<Rates>
+  /** As in a server by default. */
+  readonly namespacesPerUser?: number
   /** None by default. */
   readonly quota?: Partial<Quota>
   readonly every?: AppDeps['every']
@@ -157,6 +159,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       takesDocuments: true,
     },
     rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
+    namespacesPerUser: options.namespacesPerUser ?? 3,
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),
     fastLane: options.fastLane ?? process.env['POSTERN_TEST_FAST_LANE'] !== 'off',
@@ -186,8 +189,8 @@ function withinOnePart(store: Store): Store {
 /** The part of the store that a key is in; undefined for sign-in, which is in neither. */
 function partOf(key: Uint8Array): string | undefined {
   const text = Buffer.from(key).toString()
-  if (/^[cpxgu]/.test(text)) return `the namespace ${text.slice(1).split('\0')[0]}`
-  return /^[Gomnkhsary]/.test(text) ? 'the registry' : undefined
+  if (/^[cpxguE]/.test(text)) return `the namespace ${text.slice(1).split('\0')[0]}`
+  return /^[GomnkhsarytbSqvNKDP]/.test(text) ? 'the registry' : undefined
 }
 
 /** All that is kept or written anywhere: keys and values of the store, the log and the audit log. */

@@ -103,9 +103,7 @@ test('a greeting is read to its last byte, and not one of a byte more', async ()
   }).length
   expect((await greets({}, ' '.repeat(probeResponseBytesMax - length))).found).toEqual(connected as never)
   const large = await greets({}, ' '.repeat(probeResponseBytesMax - length + 1))
-  expect(large.found).toEqual(
-    error('The server does not speak MCP: its response to "initialize" is too large') as never,
-  )
+  expect(large.found).toEqual(error('The server sent too much: at most 262144 bytes are read') as never)
   expect(large.sent[0]?.signal?.().aborted).toBe(true)
 })
 

@@ -4,28 +4,26 @@
  */
 
 import type { RequestContext } from '../../auth/authorize.ts'
-import { notFound, rateLimited } from '../../errors.ts'
+import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
+import { notFound } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import type { RateLimit } from '../../http/rate-limit.ts'
 import { isUnchanged, privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import type { Deleted } from '../../model/connection.ts'
+import { newConnectionId } from '../../model/made-names.ts'
 import { isConnectionId } from '../../model/names.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { readWrite } from './draft.ts'
 import type { ConnectionLists, Page, PreparedList } from './list.ts'
-import { newConnectionId } from './new-id.ts'
 import { readListQuery } from './query.ts'
 import { createConnectionWriter, type WriterDeps } from './writer.ts'
 
-export interface ConnectionDeps extends WriterDeps {
+export interface ConnectionDeps extends WriterDeps, WriteAuthenticationDeps {
   readonly lists: ConnectionLists
   /** Called with each page that was built, so that the fast lane can reuse it. */
   readonly onPage: (context: RequestContext, list: PreparedList, page: Page) => void
-  /** Limits writes and deletions per API key. */
-  readonly writes: RateLimit
 }
 
 type ConnectionHandlers = Pick<
@@ -36,6 +34,7 @@ type ConnectionHandlers = Pick<
 export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
   const { authorizer, lists, store } = deps
   const writer = createConnectionWriter(deps)
+  const authenticateToWrite = writeAuthentication(deps)
 
   return {
     async listConnections(request) {
@@ -97,15 +96,6 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
         return connectionResponse(Buffer.from(JSON.stringify(deleted)))
       }
     },
-  }
-
-  /** Throws 401, and 429 if the caller's API key exceeds its write rate. */
-  async function authenticateToWrite(request: Request): Promise<RequestContext> {
-    const context = await authorizer.authenticate(request)
-    const wait = deps.writes.take(context.caller.keyId)
-    if (wait === 0) return context
-    deps.denials.recordWriteRefusal(request, context.caller, undefined, 'rate_limited')
-    throw rateLimited('This API key is writing connections too fast', wait)
   }
 }
 

@@ -10,6 +10,7 @@ import { invalidRequest, namespaceFull } from '../../errors.ts'
 import type { Connection, ConnectionWrite } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionBytes, connectionChange, type Quota, type StoredConnection } from '../../storage/connections.ts'
+import { endedKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
@@ -79,12 +80,14 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     { request }: RequestContext,
   ): Promise<Uint8Array | 'conflict'> {
     const connection = withLinks(links, wantingScopes(probed, draft), ref, draft)
+    // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
+    const ended = { key: endedKey(ref.namespace), value: (await store.get(endedKey(ref.namespace))) ?? null }
     const context = await authorizer.authenticate(request)
     await authorizer.requireNamespace(context, ref.namespace, 'write')
     requireWritable(context, ref, connection)
     const after = { connection, privatePart: withTicketsEnded(draft.privatePart, before, connection) }
     const change = connectionChange(ref.namespace, ref.connectionId, before, after, deps.quota)
-    const committed = await store.commit(change)
+    const committed = await store.commit({ ...change, checks: [...(change.checks ?? []), ended] })
     if (!committed.ok && committed.full.length > 0) {
       denials.recordWriteRefusal(request, context.caller, ref.namespace, 'namespace_full')
       throw namespaceFull(ref.namespace)

@@ -4,10 +4,12 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
 import { Connection, ConnectionPage, ConnectionWrite, Deleted } from '../../model/connection.ts'
 import { Constraint } from '../../model/constraint.ts'
-import { ServerDetail } from '../../model/server.ts'
 import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../../model/token.ts'
 import { type Operation, type OperationId, operations } from '../../operations.ts'
 import { version } from '../../version.ts'
+import { denied, path, query, type Words } from './operation-words.ts'
+import { registrySchemas, registryWords } from './registry-words.ts'
+import { serverSchemas, serverWords } from './server-words.ts'
 
 const ErrorBody = Type.Object({ error: Type.String(), message: Type.String() }, { additionalProperties: false })
 const ServerError = Type.Object({ error: Type.String() }, { additionalProperties: false })
@@ -64,7 +66,8 @@ const schemas: Readonly<Record<string, TSchema>> = {
   McpTools,
   ToolArguments,
   ToolResult,
-  ServerDetail,
+  ...serverSchemas,
+  ...registrySchemas,
   Error: ErrorBody,
   ServerError,
   Health,
@@ -91,45 +94,6 @@ type PageId = {
   [Id in OperationId]: (typeof operations)[Id] extends { readonly errors: 'page' } ? Id : never
 }[OperationId]
 
-/** What the table of operations does not say about one. `errors` has the meaning of each error status. */
-interface Words {
-  readonly summary: string
-  readonly description: string
-  /** True: needs no credential. */
-  readonly open?: boolean
-  readonly parameters?: readonly object[]
-  readonly body?: TSchema
-  /** An example of the request body. */
-  readonly example?: object
-  readonly answer: TSchema
-  /** The status of success; 200 if left out. */
-  readonly status?: number
-  /** The other statuses of success: what each says, and whether its body is `answer` or there is none. */
-  readonly otherStatuses?: Readonly<Record<number, { readonly description: string; readonly hasBody: boolean }>>
-  /** The body of errors, where it is not the one that the table of operations implies. */
-  readonly error?: TSchema
-  readonly errors: Readonly<Record<number, string>>
-}
-
-const denied = {
-  401: 'The API key or token is missing or invalid',
-  429: 'Too many invalid credentials from this address, or this caller’s rate or share is used up; `retry-after` says when to try again',
-  503: 'The store cannot be used right now',
-}
-const path = (name: string, description: string) => ({
-  name,
-  in: 'path',
-  required: true,
-  description,
-  schema: { type: 'string' },
-})
-const query = (name: string, description: string, schema: object = { type: 'string' }) => ({
-  name,
-  in: 'query',
-  description,
-  schema,
-})
-
 const connectionPath = [path('namespace', 'The namespace'), path('connectionId', 'The connection')]
 const connectionErrors = {
   400: 'The request cannot be read; the message names the place',
@@ -140,7 +104,7 @@ const connectionErrors = {
 
 const writeErrors = {
   ...connectionErrors,
-  429: 'This API key is writing connections too fast, or too many invalid credentials came from this address; `retry-after` says when to try again',
+  429: 'This API key is writing too fast, or too many invalid credentials came from this address; `retry-after` says when to try again',
 }
 const makeErrors = {
   ...writeErrors,
@@ -286,18 +250,8 @@ const words: Readonly<Record<DocumentedId, Words>> = {
     answer: ToolResult,
     errors: { ...toolErrors, 413: 'The arguments are too large' },
   },
-  getServer: {
-    summary: 'Read a server’s details',
-    description: 'Connection options, tools, resources and prompts. The slash of a qualified name may come as `%2F`.',
-    parameters: [path('qualifiedName', '`namespace/server`, or `namespace` alone')],
-    answer: ServerDetail,
-    errors: {
-      400: 'This operation takes no parameters',
-      403: 'The token does not allow this',
-      404: 'Server not found',
-      ...denied,
-    },
-  },
+  ...serverWords,
+  ...registryWords,
   health: {
     summary: 'Is the server alive?',
     description: 'Needs no credential.',
@@ -380,7 +334,7 @@ function describeOperation(operationId: DocumentedId) {
 function errorSchemaOf(id: DocumentedId): TSchema {
   const { errors }: Operation = operations[id]
   if (errors === 'rpc') return RpcFailure
-  return errors === 'server' ? ServerError : ErrorBody
+  return errors === 'server' || errors === 'text' ? ServerError : ErrorBody
 }
 
 /** Keywords that only our validator knows; they are left out of the document. */

@@ -3,12 +3,12 @@
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { forbidden, notFound } from '../../errors.ts'
-import { nameAfter } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { isQualifiedName, namespaceOf } from '../../model/names.ts'
+import { namespaceOf } from '../../model/names.ts'
 import { type Access, decide } from '../../policy/decide.ts'
+import { readQualifiedName } from './qualified-name.ts'
 
 export interface ServerDeps {
   readonly authorizer: Pick<Authorizer, 'authenticate'>
@@ -38,13 +38,4 @@ export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): 
       return new Response(json as Uint8Array<ArrayBuffer>, { headers: privateJson })
     },
   }
-}
-
-/** `ns/server`, or `ns` for a namespace-only server, which may have a trailing slash: `/servers/ns%2F`. */
-function readQualifiedName(url: string): string | undefined {
-  const name = nameAfter('/servers/', url)
-  const trimmed = name?.endsWith('/') === true ? name.slice(0, -1) : name
-  if (trimmed === undefined || !isQualifiedName(trimmed)) return undefined
-  // Only a namespace-only name may end in a slash.
-  return trimmed !== name && trimmed.includes('/') ? undefined : trimmed
 }

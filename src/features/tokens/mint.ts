@@ -38,7 +38,7 @@ export async function mint(body: unknown, { caller, registry, issuer, nowSeconds
   const atLeast = Math.ceil((Buffer.byteLength(JSON.stringify(whole)) * 4) / 3)
   if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
   const blocks = readBlocks(policy, caller.blocks)
-  const org = organizationId ?? parent?.org
+  const org = organizationId ?? caller.organizationId
   if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, registry))) {
     throw new PlatformError('forbidden', 'organizationId: the caller is not an owner or admin of such an organization')
   }

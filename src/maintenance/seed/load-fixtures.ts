@@ -5,44 +5,35 @@
  * records are theirs.
  */
 
-import { apiKeyDigest } from '../../auth/api-key.ts'
-import { CommandError } from '../../errors.ts'
 import { removedNamesShownMax, removedWarnMin } from '../../limits.ts'
-import type { ApiKey } from '../../model/registry.ts'
 import type { Log } from '../../ops/log.ts'
 import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ahead.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion, usageCount } from '../../storage/connections.ts'
 import {
   aheadKey,
-  apiKeyDigestKey,
-  apiKeyKey,
   connectionLatin1Key,
   connectionsVersionKey,
   fixturesDigestKey,
+  isRegistryIndex,
   latin1Key,
+  listingKey,
   manifest,
   manifestKey,
   namespaceKey,
   parseKey,
   prefixRange,
-  recordName,
   registryVersionKey,
 } from '../../storage/keys.ts'
 import { leftBehind } from '../../storage/leftovers.ts'
-import {
-  apiKeyEntries,
-  memberEntry,
-  mockEntry,
-  namespaceEntry,
-  organizationEntry,
-  readApiKey,
-  serverEntry,
-} from '../../storage/registry-records.ts'
+import { recordName } from '../../storage/record-name.ts'
+import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/registry-records.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
 import type { Fixtures } from './read-fixtures.ts'
+import { keepNeeded } from './staying.ts'
+import { type Wanted, wantedEntries } from './wanted.ts'
 
 /** `pepper`: the key for hashing API keys. `now`: `createdAt` of records without one. */
 export interface LoadOptions {
@@ -96,10 +87,9 @@ async function tryLoad(
 ): Promise<Loaded | undefined> {
   await removeAhead(store)
   const checks: Check[] = [await checkOf(store, registryVersionKey)]
-  const desired = await registryRecords(store, fixtures, pepper, now)
   const before = await readManifest(store)
-  const puts: Entry[] = []
-  const deletes: Key[] = [...before.parts]
+  const isFromFixture = (name: string) => before.names.has(name)
+  const desired = await wantedEntries(store, fixtures, { pepper, now, isFromFixture })
   /**
    * Takes a record out of the old manifest, because these fixtures still bring it, and warns if they replace a record
    * that no fixture brought.
@@ -109,12 +99,8 @@ async function tryLoad(
     if (replaces && !isKnown) log.warn('a fixture replaced a record that was written at run time', { record: what() })
   }
 
-  for (const { key, value, what } of desired) {
-    const stored = await store.get(key)
-    const changes = stored === undefined || !equalBytes(stored, value)
-    if (changes) puts.push({ key, value })
-    bring(key, () => what, changes && stored !== undefined)
-  }
+  const { puts, deletes, listings } = await registryChange(store, desired, bring)
+  deletes.push(...before.parts)
   const ahead: NamespaceChange[] = []
   const aheadChecks: Check[] = []
   const changes: NamespaceChange[] = []
@@ -133,29 +119,19 @@ async function tryLoad(
       aheadChecks.push(check)
     } else changes.push(change)
   }
-  // What remains of the old manifest came from fixtures that no longer exist: remove it.
-  const gone = new Map<string, string[]>()
-  for (const name of before.names) {
-    const key = Buffer.from(name, 'latin1')
-    const parsed = parseKey(key)
-    if (parsed?.kind === 'connection') {
-      const ids = gone.get(parsed.namespace)
-      if (ids === undefined) gone.set(parsed.namespace, [parsed.connectionId])
-      else ids.push(parsed.connectionId)
-    } else if (!(await isRevokedApiKey(store, key))) {
-      // A revoked key stays: if its fixture came back, its old tokens would be valid again.
-      deletes.push(key)
-    }
-  }
-  for (const [namespace, ids] of gone) changes.push(await removal(store, namespace, ids))
-
+  // What remains of the old manifest came from fixtures that no longer exist: remove it, or leave it to who needs it.
   const left = await leftBehind(
     store,
     before.names,
     fixtures.namespaces.map(({ namespace }) => namespace),
   )
-  for (const key of left.marks.deletes) deletes.push(key)
-  puts.push(...left.marks.puts)
+  const staying = await keepNeeded(store, before.names, left.counts)
+  deletes.push(...left.staleMarks)
+  const gone = await goneWithFixtures(store, before.names)
+  deletes.push(...gone.keys)
+  for (const qualifiedName of gone.listings) listings.add(qualifiedName)
+  for (const [namespace, ids] of gone.connections) changes.push(await removal(store, namespace, ids))
+  puts.push(...newListingVersions(listings))
 
   /** Changes of usage, for each namespace that is touched. */
   const usages = new Map<string, { connections: number; bytes: number }>()
@@ -182,27 +158,77 @@ async function tryLoad(
     puts: inTurn([countEntries(puts), manifestEntries(broughtNames(desired, fixtures)), putsOf(changes)]),
   })
   if (!committed.ok) return undefined
-  logRemoved(before.names, left.counts, log)
-  return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed: before.names.size }
+  logRemoved(before.names, log)
+  for (const record of staying) log.info('its fixture is gone, and what was made in it stays', { record })
+  const removed = [...before.names].filter((name) => isCounted(Buffer.from(name, 'latin1'))).length
+  return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
 }
 
-/** Warns about removed records and leftovers. Many removed records may mean that the wrong folder was given. */
-function logRemoved(removed: ReadonlySet<string>, left: ReadonlyMap<string, number>, log: Log): void {
-  // The hash of an API key is removed with the key: do not count it.
-  const records = [...removed]
-    .map((name) => Buffer.from(name, 'latin1'))
-    .filter((key) => parseKey(key)?.kind !== 'apiKeyDigest')
+/** What changes of the registry. `listings`: the servers whose listings do. `bring`: see `tryLoad`. */
+async function registryChange(
+  store: Store,
+  desired: readonly Wanted[],
+  bring: (key: Key, what: () => string, replaces: boolean) => void,
+): Promise<{ readonly puts: Entry[]; readonly deletes: Key[]; readonly listings: Set<string> }> {
+  const [puts, deletes, listings]: [Entry[], Key[], Set<string>] = [[], [], new Set()]
+  for (const { key, value, what } of desired) {
+    const stored = await store.get(key)
+    const changes = stored === undefined || !equalBytes(stored, value)
+    if (changes) {
+      // Its new index entries may be others; deletes come before puts.
+      if (stored !== undefined) deletes.push(...indexKeysOf({ key, value: stored }))
+      puts.push(...withIndex({ key, value }))
+      const parsed = parseKey(key)
+      if (parsed?.kind === 'listing') listings.add(parsed.qualifiedName)
+    }
+    bring(key, () => what ?? '', changes && stored !== undefined && what !== undefined)
+  }
+  return { puts, deletes, listings }
+}
+
+/**
+ * What is removed with its fixture, of the keys in an old manifest. `keys`: of the registry. `connections`: ids by
+ * namespace.
+ */
+async function goneWithFixtures(store: Store, names: ReadonlySet<string>) {
+  const keys: Key[] = []
+  const listings: string[] = []
+  const connections = new Map<string, string[]>()
+  for (const name of names) {
+    const key = Buffer.from(name, 'latin1')
+    const parsed = parseKey(key)
+    if (parsed?.kind === 'connection') {
+      const ids = connections.get(parsed.namespace)
+      if (ids === undefined) connections.set(parsed.namespace, [parsed.connectionId])
+      else ids.push(parsed.connectionId)
+      continue
+    }
+    // A revoked key stays: if its fixture came back, its old tokens would be valid again.
+    if (await isRevokedApiKey(store, key)) continue
+    keys.push(key)
+    if (parsed?.kind === 'listing') listings.push(parsed.qualifiedName)
+    // The manifest may be of a program that had no indexes, and named none.
+    const value = await store.get(key)
+    if (value !== undefined) keys.push(...indexKeysOf({ key, value }))
+    if (parsed?.kind === 'server') keys.push(listingKey(parsed.qualifiedName))
+  }
+  return { keys, listings, connections }
+}
+
+/** Warns about removed records. Many may mean that the wrong folder was given. */
+function logRemoved(removed: ReadonlySet<string>, log: Log): void {
+  const records = [...removed].map((name) => Buffer.from(name, 'latin1')).filter(isCounted)
   if (records.length >= removedWarnMin) {
     const names = records.slice(0, removedNamesShownMax).map(recordName).join(', ')
     const more = records.length > removedNamesShownMax ? ', …' : ''
     log.warn('records were removed with their fixtures', { removed: records.length, records: names + more })
   }
-  for (const [namespace, connections] of left) {
-    log.warn('connections of a removed namespace are kept; `postern verify` tells how to remove them', {
-      namespace,
-      connections,
-    })
-  }
+}
+
+/** What is removed with another record is not counted: the hash of an API key, an index entry, a listing, a place. */
+function isCounted(key: Key): boolean {
+  const kind = parseKey(key)?.kind
+  return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isRegistryIndex(key)
 }
 
 /** Default of `aheadBytesMin`. Smaller namespaces are loaded in one transaction. */
@@ -213,54 +239,6 @@ async function isRevokedApiKey(store: Store, key: Key): Promise<boolean> {
   if (parseKey(key)?.kind !== 'apiKey') return false
   const stored = await store.get(key)
   return stored !== undefined && readApiKey(stored).revokedAt !== null
-}
-
-/** An entry that the fixtures bring, apart from connections. */
-interface Wanted extends Entry {
-  /** The name of the record in the log. */
-  readonly what: string
-}
-
-/**
- * The entries of all records except connections, whether or not they have changed. Throws CommandError for an API key
- * that was created at run time.
- */
-async function registryRecords(store: Store, fixtures: Fixtures, pepper: Buffer, now: Date): Promise<Wanted[]> {
-  const records: Wanted[] = []
-  const add = (what: string, entry: Entry) => void records.push({ ...entry, what })
-  for (const { organizationId, name, members } of fixtures.organizations) {
-    add(`organization ${organizationId}`, organizationEntry({ organizationId, name }))
-    for (const { userId, role } of members) {
-      add(`member ${userId} of ${organizationId}`, memberEntry(organizationId, userId, role))
-    }
-  }
-  for (const namespace of fixtures.namespaces) add(`namespace ${namespace.namespace}`, namespaceEntry(namespace))
-  for (const server of fixtures.servers) add(`server ${server.qualifiedName}`, serverEntry(server))
-  for (const [index, mock] of fixtures.mocks.entries()) {
-    add(`mock of ${mock.server}`, mockEntry(String(index).padStart(6, '0'), mock))
-  }
-  for (const { file, key, userId, name = null, operator = false } of fixtures.apiKeys) {
-    const digest = apiKeyDigest(pepper, key)
-    // The id is derived from the key, so it is the same in every load, and tokens minted with the key survive a reload.
-    const keyId = `key_${digest.slice(0, 16)}`
-    const holder = await store.get(apiKeyDigestKey(digest))
-    if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
-      throw new CommandError(`${file}: brings a key that was made at run time (${Buffer.from(holder)}): choose another`)
-    }
-    const stored = await store.get(apiKeyKey(keyId))
-    const known = stored === undefined ? undefined : readApiKey(stored)
-    const record: ApiKey = {
-      keyId,
-      name,
-      userId,
-      operator,
-      createdAt: known?.createdAt ?? now.toISOString(),
-      // A revoked key stays revoked, even if its fixture is loaded again.
-      revokedAt: known?.revokedAt ?? null,
-    }
-    for (const entry of apiKeyEntries(record, digest)) add(`API key ${keyId}`, entry)
-  }
-  return records
 }
 
 /** The stored manifest. */

@@ -27,6 +27,8 @@ export interface Fixtures {
   readonly namespaces: readonly Namespace[]
   readonly apiKeys: readonly (Of<'apiKeys'> & { readonly file: string })[]
   readonly servers: readonly ServerDetail[]
+  /** Where each organization, namespace and server stands: `file: path`. */
+  readonly places: ReadonlyMap<object, string>
   readonly connections: EncodedConnections
   readonly mocks: readonly Of<'mocks'>[]
 }
@@ -77,6 +79,7 @@ class FixtureReader {
   readonly #apiKeys: (Of<'apiKeys'> & { readonly file: string })[] = []
   readonly #servers: ServerDetail[] = []
   readonly #mocks: Of<'mocks'>[] = []
+  readonly #places = new Map<object, string>()
   readonly #connections: ReturnType<typeof encodeConnections>
   readonly #onProgress: ReadProgress
   readonly #references = createReferences()
@@ -133,6 +136,7 @@ class FixtureReader {
         namespaces: this.#namespaces,
         apiKeys: this.#apiKeys,
         servers: this.#servers,
+        places: this.#places,
         connections: this.#connections.ready(),
         mocks: this.#mocks,
       },
@@ -147,6 +151,7 @@ class FixtureReader {
       this.#declareUnique(members, userId, () => `organizations[${i}].members[${j}].userId`)
     }
     this.#organizations.push(organization)
+    this.#places.set(organization, `${this.#file}: organizations[${i}]`)
   }
 
   #addNamespace(i: number, namespace: Namespace): void {
@@ -156,6 +161,7 @@ class FixtureReader {
       this.#requireReference('organization', this.#organizationIds, namespace.organizationId, path)
     }
     this.#namespaces.push(namespace)
+    this.#places.set(namespace, `${this.#file}: namespaces[${i}]`)
   }
 
   #addApiKey(i: number, apiKey: Of<'apiKeys'>): void {
@@ -182,6 +188,7 @@ class FixtureReader {
       this.#toolNames.add(`${detail.qualifiedName}\0${name}`)
     }
     this.#servers.push(detail)
+    this.#places.set(detail, `${this.#file}: servers[${i}]`)
   }
 
   #addConnection(i: number, connection: Of<'connections'>): void {

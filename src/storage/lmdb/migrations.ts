@@ -4,15 +4,16 @@
  */
 
 import { asBuffer } from '../bytes.ts'
-import { connections, prefixRange, privates } from '../keys.ts'
-import { StoreError } from '../store.ts'
+import { connections, prefixRange, privates, startedKey } from '../keys.ts'
+import { entriesMissingOf, indexedKinds } from '../registry-records.ts'
+import { type Entry, type Key, StoreError } from '../store.ts'
 import { createUsageCounter } from '../usage.ts'
 import { appendChecksum, noKey, tryVerifyChecksum } from './checksum.ts'
 import { type Bytes, openBytes, type Root } from './root.ts'
 import { Segment } from './segments.ts'
 
 const oldest = 1
-const version = 4
+const version = 5
 const formatKey = Buffer.from('v')
 
 /** Migrations by the version that they upgrade from. They see stored bytes, checksums included. */
@@ -20,6 +21,7 @@ const upgrades: Readonly<Record<number, (data: Bytes, segments: Bytes) => void>>
   1: addChecksums,
   2: coverKeys,
   3: countUsage,
+  4: indexRegistry,
 }
 
 /**
@@ -112,6 +114,28 @@ function countUsage(data: Bytes, segments: Bytes): void {
     usages.add({ key, value: tryVerifyChecksum(key, value) ?? nothing })
   }
   for (const { key, value } of usages.entries()) data.put(key, appendChecksum(key, value))
+}
+
+function missingOf(entry: Entry, started: Uint8Array | undefined): Entry[] {
+  try {
+    return entriesMissingOf(entry, started)
+  } catch {
+    return []
+  }
+}
+
+/** From version 4: the registry had no indexes, and servers no listings. */
+function indexRegistry(data: Bytes): void {
+  const read = (key: Key) => tryVerifyChecksum(key, data.get(key) ?? nothing)
+  const started = read(startedKey)
+  const put = ({ key, value }: Entry) => data.put(key, appendChecksum(key, value))
+  for (const start of indexedKinds) {
+    for (const { key, value: stored } of [...data.getRange({ start, end: prefixRange(start).lt })]) {
+      const value = tryVerifyChecksum(key, stored)
+      // What is damaged stays so, and `verify` tells.
+      if (value !== undefined) for (const entry of missingOf({ key, value }, started)) put(entry)
+    }
+  }
 }
 
 const nothing = new Uint8Array(0)

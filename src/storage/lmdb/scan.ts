@@ -5,7 +5,7 @@
 
 import { scannedPerRead } from '../../limits.ts'
 import { isOf, namespacesAhead } from '../ahead.ts'
-import { aheadKey, indexKind, prefixRange } from '../keys.ts'
+import { aheadKey, indexKind, prefixRange, registryIndexKinds } from '../keys.ts'
 import type { Entry, Key } from '../store.ts'
 import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from './checksum.ts'
 import { openRecords } from './migrations.ts'
@@ -129,6 +129,9 @@ export async function replaceIndex(folder: string, entries: readonly Entry[], mo
         segments.remove(key)
       for (const segment of splitSegments(entries, () => packedKinds.x)) {
         segments.put((segment.at(-1) as Entry).key, appendChecksum(noKey, encodeSegment(segment)))
+      }
+      for (const kind of registryIndexKinds) {
+        for (const key of [...data.getKeys({ start: kind, end: prefixRange(kind).lt })]) data.remove(key)
       }
       for (const { key, value } of more) data.put(key, appendChecksum(key, value))
     })

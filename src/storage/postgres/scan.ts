@@ -3,7 +3,7 @@
 import { postgresEntriesPerStatement, scannedPerRead } from '../../limits.ts'
 import { isOf, namespacesAhead } from '../ahead.ts'
 import { asBuffer } from '../bytes.ts'
-import { aheadKey, connections, indexKind, prefixRange } from '../keys.ts'
+import { aheadKey, connections, indexKind, prefixRange, registryIndexKinds } from '../keys.ts'
 import type { Scan, ScanVisitor } from '../lmdb/scan.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
 import type { Run } from './client.ts'
@@ -69,7 +69,7 @@ export function readAllWith(run: Run, take: (entries: readonly Entry[]) => void 
 /** What a repair does to a store that nobody writes to meanwhile. */
 interface Repair {
   readonly scan: Scan
-  /** Replaces all index entries. `more` are single entries written with them. */
+  /** Replaces all index entries. `more` are single entries written with them, those of the registry's indexes too. */
   replaceIndex(entries: readonly Entry[], more: readonly Entry[]): Promise<void>
 }
 
@@ -78,13 +78,14 @@ interface Repair {
  * without it. They may read meanwhile, and writers wait.
  */
 export function repairDatabase<T>(database: PostgresStore, work: (repair: Repair) => Promise<T>): Promise<T> {
-  const { gte, lt } = prefixRange(indexKind)
   return database.transaction('BEGIN', async (run) => {
     await run('LOCK TABLE postern_records IN EXCLUSIVE MODE')
     return work({
       scan: (visitor) => scanWith(run, visitor),
       async replaceIndex(entries, more) {
-        await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)
+        for (const { gte, lt } of [indexKind, ...registryIndexKinds].map(prefixRange)) {
+          await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)
+        }
         for (let at = 0; at < entries.length; at += postgresEntriesPerStatement) {
           await insertEntries(run, entries.slice(at, at + postgresEntriesPerStatement))
         }

@@ -451,7 +451,7 @@ test('one key writes so many connections a second and no more; reads and other k
     expect({ method, status: answer.status, body: answer.body, wait: answer.headers.get('retry-after') }).toEqual({
       method,
       status: 429,
-      body: { error: 'rate_limited', message: 'This API key is writing connections too fast; try again in 5 s' },
+      body: { error: 'rate_limited', message: 'This API key is writing too fast; try again in 5 s' },
       wait: '5',
     })
   }

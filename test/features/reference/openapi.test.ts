@@ -5,11 +5,12 @@ import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { referenceHandlers } from '../../../src/features/reference/handlers.ts'
 import { operationOf } from '../../../src/http/route.ts'
-import { type OperationId, operationEntries, operations } from '../../../src/operations.ts'
+import { type Operation, type OperationId, operationEntries, operations } from '../../../src/operations.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken, readCases, runCase, titleOf } from '../../api/cases.ts'
+import { apiOf } from '../../support/api.ts'
 import { createTestPlatform, issuer, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import document from './openapi.json' with { type: 'json' }
@@ -99,6 +100,7 @@ interface Asked {
   readonly platform?: 'usual' | 'crowded' | 'down'
   readonly path?: string
   readonly body?: unknown
+  readonly form?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   /** Of whom; nobody: no credential. */
   readonly as?: keyof typeof sampleKeys | 'nobody' | { readonly policy: readonly object[] }
@@ -109,6 +111,7 @@ interface Walk {
   /** What is answered with success. */
   readonly path: string
   readonly body?: unknown
+  readonly form?: Readonly<Record<string, string>>
   /** What makes of it a request of each status. What all operations have in common is in `common`. */
   readonly statuses?: Readonly<Record<number, Asked>>
 }
@@ -116,6 +119,7 @@ interface Walk {
 const nothing = '/connect/ada/nothing'
 const connection = '/connect/ada/one'
 const waiting = '/connect/northwind/waiting'
+const madeServer = '/servers/made/thing'
 const reading = { policy: [{ operations: 'read' }] }
 const executing = { policy: [{ operations: 'execute' }] }
 const mcpUrl = 'https://example.com/mcp'
@@ -204,6 +208,133 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
     path: '/servers/northwind%2Fcalendar',
     statuses: { 403: { as: executing }, 404: { path: '/servers/nowhere' } },
   },
+  listServers: { path: '/servers', statuses: { 403: { as: executing }, 404: { path: '/servers/' } } },
+  putServer: {
+    path: madeServer,
+    body: { description: 'made' },
+    statuses: {
+      403: { as: reading },
+      404: { path: '/servers/nowhere/thing' },
+      409: { path: '/servers/northwind/weather' },
+      413: { body: { description: 'x'.repeat(1_100_000) } },
+    },
+  },
+  changeServer: {
+    path: madeServer,
+    body: { unlisted: false },
+    statuses: {
+      403: { as: reading },
+      404: { path: '/servers/made/none' },
+      409: { path: '/servers/northwind/weather', body: { unlisted: true } },
+      413: { body: { description: 'x'.repeat(1_100_000) } },
+    },
+  },
+  deleteServer: {
+    path: madeServer,
+    statuses: {
+      403: { as: reading },
+      404: { path: '/servers/made/none' },
+      409: { path: '/servers/northwind/weather' },
+    },
+  },
+  introspectServer: {
+    path: `${madeServer}/.introspect`,
+    statuses: {
+      403: { as: reading },
+      404: { path: '/servers/made/none/.introspect' },
+      409: { path: '/servers/northwind/weather/.introspect' },
+      502: { upstream: 'is down' },
+    },
+  },
+  createRelease: {
+    path: `${madeServer.replace('made/', 'made%2F')}/releases`,
+    form: { payload: JSON.stringify({ type: 'external', upstreamUrl: mcpUrl }) },
+    statuses: {
+      403: { as: reading },
+      404: { path: '/servers/made%2Fnone/releases' },
+      409: { path: '/servers/northwind%2Fweather/releases' },
+      413: { form: { payload: 'x'.repeat(1_100_000) } },
+    },
+  },
+  getRelease: {
+    path: `${madeServer.replace('made/', 'made%2F')}/releases/last`,
+    statuses: { 403: { as: executing }, 404: { path: '/servers/made%2Fthing/releases/none' } },
+  },
+  getMe: { path: '/me' },
+  listNamespaces: { path: '/namespaces', statuses: { 403: { as: executing } } },
+  createNamespace: { path: '/namespaces', statuses: { 201: { as: 'jonas' }, 403: { as: reading } } },
+  getNamespace: { path: '/namespaces/ada', statuses: { 403: { as: executing }, 404: { path: '/namespaces/nowhere' } } },
+  putNamespace: {
+    path: '/namespaces/made',
+    body: {},
+    statuses: {
+      403: { as: reading },
+      404: { as: { policy: [{ namespaces: 'ada' }] } },
+      409: { as: 'jonas', path: '/namespaces/priya' },
+    },
+  },
+  changeNamespace: {
+    path: '/namespaces/made',
+    body: { pins: 'off' },
+    statuses: {
+      403: { as: reading },
+      404: { path: '/namespaces/nowhere' },
+      409: { path: '/namespaces/ada', body: { pins: 'block' } },
+    },
+  },
+  deleteNamespace: {
+    path: '/namespaces/made-to-go',
+    statuses: { 403: { as: reading }, 404: { path: '/namespaces/nowhere' }, 409: { path: '/namespaces/ada' } },
+  },
+  getOrganization: {
+    path: '/organizations/made',
+    statuses: { 403: { as: reading }, 404: { path: '/organizations/nowhere' } },
+  },
+  putOrganization: {
+    path: '/organizations/made',
+    body: { owner: 'ada' },
+    statuses: {
+      201: { path: '/organizations/made-now' },
+      403: { as: 'ada' },
+      404: { path: '/organizations/.x' },
+      409: { path: '/organizations/org_lumen' },
+    },
+  },
+  deleteOrganization: {
+    path: '/organizations/made-to-go',
+    statuses: {
+      403: { as: reading },
+      404: { path: '/organizations/nowhere' },
+      409: { path: '/organizations/org_lumen' },
+    },
+  },
+  putMember: {
+    path: '/organizations/made/members/grace',
+    body: { role: 'admin' },
+    statuses: {
+      403: { as: reading },
+      404: { path: '/organizations/nowhere/members/grace' },
+      409: { path: '/organizations/made/members/ada' },
+    },
+  },
+  deleteMember: {
+    path: '/organizations/made/members/to-go',
+    statuses: {
+      403: { as: reading },
+      404: { path: '/organizations/nowhere/members/grace' },
+      409: { path: '/organizations/made/members/ada' },
+    },
+  },
+  createApiKey: {
+    path: '/organizations/made/api-keys',
+    body: { name: 'ci' },
+    statuses: { 403: { as: 'linus' } },
+  },
+  listApiKeys: { path: '/organizations/made/api-keys', statuses: { 403: { as: 'linus' } } },
+  deleteApiKey: {
+    path: '/organizations/made/api-keys/last',
+    statuses: { 403: { as: 'linus' }, 404: { path: '/organizations/made/api-keys/none' } },
+  },
   health: { path: '/health' },
   jwks: { path: '/.well-known/jwks.json' },
 }
@@ -269,8 +400,31 @@ describe('every operation gives every status that the document names', () => {
     waitingId = connections.find(({ status }) => status.state === 'input_required')?.connectionId ?? ''
   })
 
-  async function ask(id: OperationId, { path, body }: Walk, asked: Asked): Promise<Response> {
+  /** What the walks of the registry need, as other walks may have left it. Returns the ids of what was made last. */
+  async function prepareRegistry(): Promise<{ readonly release: string; readonly key: string }> {
+    const api = apiOf(platforms.usual.fetch, sampleKeys.operator)
+    for (const organization of ['made', 'made-to-go']) await api(`PUT /organizations/${organization}`, { owner: 'ada' })
+    await api('PUT /organizations/made/members/to-go', { role: 'member' })
+    for (const namespace of ['made', 'made-to-go']) await api(`PUT /namespaces/${namespace}`)
+    await api(`PUT ${madeServer}`, { mcpUrl })
+    const form = new FormData()
+    form.set('payload', JSON.stringify({ type: 'external', upstreamUrl: mcpUrl }))
+    const headers = { authorization: `Bearer ${sampleKeys.operator}` }
+    const released = await platforms.usual.fetch('/servers/made%2Fthing/releases', {
+      method: 'PUT',
+      headers,
+      body: form,
+    })
+    const { deploymentId } = (await released.json()) as { deploymentId: string }
+    const key = await api('POST /organizations/made/api-keys', { name: 'ci' })
+    const { apiKeys } = (await api('GET /organizations/made/api-keys')).body
+    for (const { id } of apiKeys) if (id !== key.body.id) await api(`DELETE /organizations/made/api-keys/${id}`)
+    return { release: deploymentId, key: key.body.id }
+  }
+
+  async function ask(id: OperationId, { path, body, form }: Walk, asked: Asked): Promise<Response> {
     manner = 'works'
+    const { release, key } = await prepareRegistry()
     const { method } = operations[id]
     const platform = platforms[asked.platform ?? 'usual']
     const usual = holding(platforms.usual)
@@ -288,6 +442,9 @@ describe('every operation gives every status that the document names', () => {
     manner = asked.upstream ?? 'works'
     const target = asked.path?.startsWith('?') ? `${path}${asked.path}` : (asked.path ?? path)
     const sent = 'body' in asked ? asked.body : body
+    const fields = asked.form ?? form
+    const data = new FormData()
+    for (const [name, value] of Object.entries(fields ?? {})) data.set(name, value)
     const init = {
       method,
       headers: {
@@ -296,8 +453,13 @@ describe('every operation gives every status that the document names', () => {
         ...asked.headers,
       },
       ...(sent !== undefined && { body: JSON.stringify(sent) }),
+      ...(fields !== undefined && { body: data }),
     }
-    return holding(platform)(target.replace('/waiting', `/${waitingId}`), init)
+    const there = target
+      .replace('/waiting', `/${waitingId}`)
+      .replace(/releases\/last$/, `releases/${release}`)
+      .replace(/api-keys\/last$/, `api-keys/${key}`)
+    return holding(platform)(there, init)
   }
 
   for (const { operationId: id, responses } of described) {
@@ -323,7 +485,9 @@ describe('every operation gives every status that the document names', () => {
     for (const id of Object.keys(walks) as OperationId[]) {
       const init = { method: operations[id].method, headers: { host: 'evil.example' } }
       const response = await platforms.usual.fetch(walks[id]?.path ?? '', init)
-      const name = 'errors' in operations[id] && operations[id].errors === 'server' ? 'ServerError' : 'Error'
+      const { errors }: Operation = operations[id]
+      // A path has one format for what is refused before it is known what is asked.
+      const name = errors === 'server' || errors === 'text' ? 'ServerError' : 'Error'
       const schema = { $ref: `#/components/schemas/${name}` }
       const found = problems(schema, await response.json())
       expect({ id, status: response.status, found }).toEqual({ id, status: 403, found: [] })

@@ -29,7 +29,7 @@ async function load(store: Store, sources: readonly SourceFile[], now = march, l
 async function dump(store: Store): Promise<string[]> {
   const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
   // Generations are new with every load.
-  const lasting = entries.filter(({ key }) => !'gG'.includes(String.fromCharCode(key[0] ?? 0)))
+  const lasting = entries.filter(({ key }) => !'gGSb'.includes(String.fromCharCode(key[0] ?? 0)))
   return lasting.map(({ key, value }) => `${Buffer.from(key).toString('latin1')} ${Buffer.from(value).toString()}`)
 }
 

@@ -88,7 +88,7 @@ test('a store of the first layout is upgraded when it is opened by whoever may d
   await writeFirstLayout(place.folder)
   const lies = () => readFileSync(join(place.folder, 'data.mdb'))
   const before = lies()
-  expect(() => openLmdbStore(place.folder)).toThrow(/it has layout version 1; this postern writes version 4/)
+  expect(() => openLmdbStore(place.folder)).toThrow(/it has layout version 1; this postern writes version 5/)
   expect(lies().equals(before)).toBe(true)
   const told: number[][] = []
   for (let opened = 0; opened < 2; opened += 1) {
@@ -97,7 +97,7 @@ test('a store of the first layout is upgraded when it is opened by whoever may d
       // As if another process had come first.
       expect(upgrade()).toBe(false)
     })
-    expect(told).toEqual([[1, 4]])
+    expect(told).toEqual([[1, 5]])
     const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 1000 })
     expect(entries.map(({ key, value }) => `${Buffer.from(key)}=${Buffer.from(value)}`)).toEqual([
       ...Array.from({ length: 50 }, (_, i) => `cn\0${i + 10}=${i}`),
@@ -226,7 +226,7 @@ test('a write that fails on its way says why, and one that is refused is told as
 })
 
 test('a version that none ever had is refused', async () => {
-  for (const version of ['postern 0', 'postern 5', 'postern', 'postern 4 ', 'other 4']) {
+  for (const version of ['postern 0', 'postern 6', 'postern', 'postern 5 ', 'other 4']) {
     using place = workplace()
     await writeFirstLayout(place.folder, version)
     expect(() => openLmdbStore(place.folder)).toThrow(`newer version of postern (${version}): use that version`)

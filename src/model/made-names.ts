@@ -1,6 +1,4 @@
-/**
- * Ids for connections that are created without one: two short words and four characters, like `clever-dolphin-a9X3`.
- */
+/** Names that are made up, for connections and namespaces that are created without one. */
 
 import { randomInt } from 'node:crypto'
 
@@ -12,11 +10,26 @@ const animals =
   'badger bat bear beaver bee bison boar camel cat cod cow crab crane crow deer dog dolphin dove duck eagle eel elk falcon finch fox frog gecko goat goose gull hare hawk hen heron horse ibex jay kite koala lark lemur lion llama lynx mole moose moth mouse newt otter owl ox panda perch pony puffin quail rabbit raven robin rook seal shark sheep shrew skunk snail stork swan tern tiger toad trout vole wasp whale wolf wren yak zebra'.split(
     ' ',
   )
-const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const lowerCase = '0123456789abcdefghijklmnopqrstuvwxyz'
+const base62 = `${lowerCase}ABCDEFGHIJKLMNOPQRSTUVWXYZ`
 
-/** Not guaranteed to be unused: there are 80 billion combinations, so the caller tries again on a conflict. */
+/**
+ * Like `clever-dolphin-a9X3`. Not guaranteed to be unused: there are 80 billion combinations, so the caller tries again
+ * on a conflict.
+ */
 export function newConnectionId(): string {
-  const pick = (words: readonly string[] | string) => words[randomInt(words.length)] as string
-  const tail = Array.from({ length: 4 }, () => pick(base62)).join('')
-  return `${pick(qualities)}-${pick(animals)}-${tail}`
+  return `${pick(qualities)}-${pick(animals)}-${four(base62)}`
+}
+
+/** Like `otter-x7k2`; one of 130 million, and not guaranteed to be unused. */
+export function newNamespaceName(): string {
+  return `${pick(animals)}-${four(lowerCase)}`
+}
+
+function pick(words: readonly string[] | string): string {
+  return words[randomInt(words.length)] as string
+}
+
+function four(characters: string): string {
+  return Array.from({ length: 4 }, () => pick(characters)).join('')
 }

@@ -1,0 +1,216 @@
+/** The OpenAPI words for the operations of the registry: `/me`, namespaces, organizations and their keys. */
+
+import { namespacesPageMax } from '../../limits.ts'
+import {
+  ApiKeyList,
+  ApiKeyMade,
+  ApiKeyWrite,
+  Done,
+  Me,
+  Member,
+  MemberWrite,
+  NamespaceChange,
+  NamespaceDeleted,
+  NamespaceDetail,
+  NamespaceMade,
+  NamespacePage,
+  NamespaceWrite,
+  OrganizationDetail,
+  OrganizationWrite,
+  Pagination,
+} from '../../model/registry.ts'
+import type { OperationId } from '../../operations.ts'
+import { denied, path, query, type Words } from './operation-words.ts'
+
+/** Schemas by their name in the document. */
+export const registrySchemas = {
+  Me,
+  Pagination,
+  NamespacePage,
+  NamespaceMade,
+  NamespaceDetail,
+  NamespaceDeleted,
+  NamespaceWrite,
+  NamespaceChange,
+  OrganizationDetail,
+  OrganizationWrite,
+  Member,
+  MemberWrite,
+  ApiKeyList,
+  ApiKeyMade,
+  ApiKeyWrite,
+  Done,
+}
+
+const namespacePath = [path('namespace', 'The namespace')]
+const organizationPath = [path('organizationId', 'The organization')]
+const memberPath = [...organizationPath, path('userId', 'The member')]
+const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
+
+const badRequest = 'The request cannot be read; the message names the place'
+const namespaceErrors = {
+  400: badRequest,
+  403: 'The token does not allow this, or the caller does not lead the namespace',
+  404: 'Namespace not found',
+  ...denied,
+}
+const organizationErrors = {
+  400: badRequest,
+  403: 'A token or an organization’s own key was sent, or the caller’s role does not allow this',
+  404: 'Organization not found, or the caller is no member',
+  ...denied,
+}
+const keyErrors = {
+  400: badRequest,
+  403: 'The caller is not an owner or admin of such an organization, or a token was sent',
+  ...denied,
+}
+const ofFixture = 'A fixture brought it: it is changed there'
+
+type RegistryId = Extract<
+  OperationId,
+  'getMe' | `${string}Namespace${string}` | `${string}Organization` | `${string}Member` | `${string}ApiKey${string}`
+>
+
+export const registryWords: Readonly<Record<RegistryId, Words>> = {
+  getMe: {
+    summary: 'Who am I?',
+    description:
+      'The caller, its key or token, its organizations, and the namespaces that it reaches with what it may do in each (`servers:read`, …); the first 100.',
+    answer: Me,
+    errors: { 400: badRequest, ...denied },
+  },
+  listNamespaces: {
+    summary: 'List namespaces',
+    description: 'Those that the caller reaches and its policy allows, by name.',
+    parameters: [
+      query('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
+      query('pageSize', 'Namespaces on a page', {
+        type: 'integer',
+        minimum: 1,
+        maximum: namespacesPageMax,
+        default: namespacesPageMax,
+      }),
+      query('q', 'The beginning of the name'),
+      query('ownerId', 'The user or organization that owns it'),
+      query('hasServers', 'Whether it has servers', flag),
+      query('hasSkills', 'Whether it has skills; none has', flag),
+      query('fields', 'The fields to show, separated by commas'),
+    ],
+    answer: NamespacePage,
+    errors: { 400: badRequest, 403: 'The token does not allow this', ...denied },
+  },
+  createNamespace: {
+    summary: 'Make a namespace with a name that is made up',
+    description: 'For a caller that owns none yet.',
+    answer: NamespaceMade,
+    status: 201,
+    errors: {
+      400: 'The caller owns a namespace already, or the request cannot be read',
+      403: 'The token does not allow this',
+      ...denied,
+    },
+  },
+  getNamespace: {
+    summary: 'Read a namespace',
+    description: 'With what happens when a pinned tool changes.',
+    parameters: namespacePath,
+    answer: NamespaceDetail,
+    errors: namespaceErrors,
+  },
+  putNamespace: {
+    summary: 'Make a namespace',
+    description:
+      'It belongs to the caller, or to the organization that the caller acts for or names. A namespace that the caller leads already is answered as it is.',
+    parameters: namespacePath,
+    body: NamespaceWrite,
+    example: { organizationId: 'org_acme' },
+    answer: NamespaceMade,
+    status: 201,
+    errors: {
+      ...namespaceErrors,
+      403: 'The token does not allow this, the caller does not lead the namespace or organization, or owns as many as it may',
+      409: 'The name is taken, in any case of letters, or the namespace is being deleted',
+    },
+  },
+  changeNamespace: {
+    summary: 'Change a namespace',
+    description: '`pins`: what happens when a pinned tool changes.',
+    parameters: namespacePath,
+    body: NamespaceChange,
+    example: { pins: 'block' },
+    answer: NamespaceDetail,
+    errors: { ...namespaceErrors, 409: ofFixture },
+  },
+  deleteNamespace: {
+    summary: 'Delete a namespace with its connections',
+    description: 'Nobody reaches it from then on. Its servers must be deleted first.',
+    parameters: namespacePath,
+    answer: NamespaceDeleted,
+    errors: { ...namespaceErrors, 409: 'It has servers, or a fixture brought it' },
+  },
+  getOrganization: {
+    summary: 'Read an organization',
+    description: 'With its members. API keys only.',
+    parameters: organizationPath,
+    answer: OrganizationDetail,
+    errors: organizationErrors,
+  },
+  putOrganization: {
+    summary: 'Make an organization, or rename it',
+    description: 'Operators only. `owner` becomes an owner.',
+    parameters: organizationPath,
+    body: OrganizationWrite,
+    example: { name: 'Acme', owner: 'ada' },
+    answer: OrganizationDetail,
+    otherStatuses: { 201: { description: 'Made', hasBody: true } },
+    errors: { ...organizationErrors, 409: ofFixture },
+  },
+  deleteOrganization: {
+    summary: 'Delete an organization',
+    description: 'Its members and API keys go with it. Its namespaces must be deleted first.',
+    parameters: organizationPath,
+    answer: Done,
+    errors: { ...organizationErrors, 409: 'It owns namespaces, or a fixture brought it' },
+  },
+  putMember: {
+    summary: 'Make a user a member, or change the role',
+    description: 'Owners and admins; only owners make and change owners.',
+    parameters: memberPath,
+    body: MemberWrite,
+    example: { role: 'admin' },
+    answer: Member,
+    errors: { ...organizationErrors, 409: 'The last owner stays, or a fixture brought the organization' },
+  },
+  deleteMember: {
+    summary: 'Remove a member',
+    description: 'Owners and admins; only owners remove owners.',
+    parameters: memberPath,
+    answer: Done,
+    errors: { ...organizationErrors, 409: 'The last owner stays, or a fixture brought the organization' },
+  },
+  createApiKey: {
+    summary: 'Make an API key of an organization',
+    description: 'It acts for the organization, and is shown once. Owners and admins.',
+    parameters: organizationPath,
+    body: ApiKeyWrite,
+    example: { name: 'ci' },
+    answer: ApiKeyMade,
+    status: 201,
+    errors: keyErrors,
+  },
+  listApiKeys: {
+    summary: 'List the API keys of an organization',
+    description: 'Those that are not revoked, oldest first, without the keys themselves.',
+    parameters: organizationPath,
+    answer: ApiKeyList,
+    errors: keyErrors,
+  },
+  deleteApiKey: {
+    summary: 'Revoke an API key of an organization',
+    description: 'With all tokens that were minted with it.',
+    parameters: [...organizationPath, path('keyId', 'The key')],
+    answer: Done,
+    errors: { ...keyErrors, 404: 'API key not found' },
+  },
+}

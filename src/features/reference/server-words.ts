@@ -1,0 +1,149 @@
+/** The OpenAPI words for the operations of servers. */
+
+import { searchCharsMax, searchHitsMax, searchHitsMin, serversPageDefault, serversPageMax } from '../../limits.ts'
+import {
+  Release,
+  ReleaseMade,
+  ReleasePayload,
+  ServerChange,
+  ServerChanged,
+  ServerDetail,
+  ServerItem,
+  ServerMade,
+  ServerPage,
+  ServerWrite,
+} from '../../model/server.ts'
+import type { OperationId } from '../../operations.ts'
+import { denied, path, query, type Words } from './operation-words.ts'
+
+/** Schemas by their name in the document. */
+export const serverSchemas = {
+  ServerDetail,
+  ServerItem,
+  ServerPage,
+  ServerWrite,
+  ServerMade,
+  ServerChange,
+  ServerChanged,
+  ReleasePayload,
+  ReleaseMade,
+  Release,
+}
+
+const serverPath = [path('qualifiedName', '`namespace/server`, or `namespace` alone')]
+const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
+const integer = (minimum: number, maximum: number | undefined, standard: number) => ({
+  type: 'integer',
+  minimum,
+  ...(maximum !== undefined && { maximum }),
+  default: standard,
+})
+
+const readErrors = { 403: 'The token does not allow this', 404: 'Server not found', ...denied }
+const writeErrors = {
+  400: 'The request cannot be read; the message names the place',
+  403: 'The token does not allow this, or the caller does not lead the namespace',
+  404: 'Server not found, or the caller does not reach its namespace',
+  ...denied,
+}
+const ofFixture = { 409: 'A fixture brought it: it is changed there' }
+const tooLarge = { 413: 'The body is too large' }
+
+type ServerId = Exclude<
+  Extract<OperationId, `${string}Server` | 'listServers' | `${string}Release`>,
+  'authorizationServer'
+>
+
+export const serverWords: Readonly<Record<ServerId, Words>> = {
+  listServers: {
+    summary: 'List servers, or search them',
+    description:
+      'By qualified name; with `q`, the best first: every word must be there, the last one may be the beginning of one. All filters must hold. A page past the end is empty.',
+    parameters: [
+      query('page', 'From 1', integer(1, undefined, 1)),
+      query('pageSize', 'Servers on a page', integer(1, serversPageMax, serversPageDefault)),
+      query('q', 'Words', { type: 'string', minLength: 1, maxLength: searchCharsMax }),
+      query('topK', 'The most that are found', integer(searchHitsMin, searchHitsMax, searchHitsMax)),
+      query('seed', 'Has no effect', { type: 'integer', minimum: 0 }),
+      query('fields', 'The fields to show, separated by commas'),
+      query('namespace', 'Its namespace'),
+      query('qualifiedName', 'Exactly this name'),
+      query('ids', 'Ids, separated by commas'),
+      query('remote', 'Whether it is remote', flag),
+      query('isDeployed', 'Whether it can be reached by HTTP', flag),
+      query('verified', 'Whether an operator has verified it', flag),
+      query('smitheryManaged', 'Whether others manage it; none is', flag),
+      query('ownerId', 'The user or organization that owns its namespace, if the caller reaches that'),
+      query('repoOwner', 'The owner of its repository'),
+      query('repoName', 'The name of its repository'),
+    ],
+    answer: ServerPage,
+    errors: {
+      400: 'A parameter is unknown, given twice, or out of range',
+      403: readErrors[403],
+      404: 'The path ends with a slash',
+      ...denied,
+    },
+  },
+  getServer: {
+    summary: 'Read a server’s details',
+    description: 'Connection options, tools, resources and prompts. The slash of a qualified name may come as `%2F`.',
+    parameters: serverPath,
+    answer: ServerDetail,
+    errors: { 400: 'This operation takes no parameters', ...readErrors },
+  },
+  putServer: {
+    summary: 'Register a server, or change it',
+    description:
+      'What is left out stays. With `mcpUrl`, the server is asked for its tools, resources and prompts; what cannot be learnt is said in `warnings`, and stays as it was.',
+    parameters: serverPath,
+    body: ServerWrite,
+    example: { displayName: 'Weather', mcpUrl: 'https://mcp.example.com/mcp' },
+    answer: ServerMade,
+    status: 201,
+    errors: { ...writeErrors, ...ofFixture, ...tooLarge, 404: 'Namespace not found' },
+  },
+  changeServer: {
+    summary: 'Change what a server says of itself',
+    description: '`verified` is set by operators alone.',
+    parameters: serverPath,
+    body: ServerChange,
+    example: { description: 'Weather of the whole world', unlisted: true },
+    answer: ServerChanged,
+    errors: { ...writeErrors, ...ofFixture, ...tooLarge },
+  },
+  deleteServer: {
+    summary: 'Delete a server',
+    description: 'Connections that were made to it stay.',
+    parameters: serverPath,
+    answer: ServerChanged,
+    errors: { ...writeErrors, ...ofFixture },
+  },
+  introspectServer: {
+    summary: 'Ask a server again what it has',
+    description: 'Its tools, resources and prompts become what the server at its URL answers.',
+    parameters: serverPath,
+    answer: ServerDetail,
+    errors: {
+      ...writeErrors,
+      ...ofFixture,
+      400: 'The server has no URL, or the request cannot be read',
+      502: 'The server cannot be reached, or did not answer as MCP servers do; nothing has changed',
+    },
+  },
+  createRelease: {
+    summary: 'Publish a server that is hosted elsewhere',
+    description: 'A form (`multipart/form-data`) whose `payload` is this JSON. It registers the URL as `mcpUrl` does.',
+    parameters: serverPath,
+    answer: ReleaseMade,
+    status: 202,
+    errors: { ...writeErrors, ...ofFixture, ...tooLarge },
+  },
+  getRelease: {
+    summary: 'Read the last release of a server',
+    description: 'Others are not kept.',
+    parameters: [...serverPath, path('id', '`deploymentId` of the release')],
+    answer: Release,
+    errors: { 400: 'This operation takes no parameters', ...readErrors },
+  },
+}

@@ -1,0 +1,108 @@
+/**
+ * API keys of organizations (door contract, 3.7 and 3.8). Such a key acts for the organization, and outlives its maker.
+ */
+
+import { makeApiKey } from '../../auth/api-key.ts'
+import { isOrganizationAdmin } from '../../auth/authenticate.ts'
+import type { RequestContext } from '../../auth/authorize.ts'
+import { namesUnder } from '../../auth/reach.ts'
+import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { notFound, PlatformError } from '../../errors.ts'
+import { namesInPath } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { noStoreJson, privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { organizationApiKeysMax } from '../../limits.ts'
+import { organizationUserId } from '../../model/names.ts'
+import { type ApiKey, type ApiKeyList, type ApiKeyMade, ApiKeyWrite } from '../../model/registry.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { apiKeyKey, organizationApiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
+import { apiKeyEntry, readApiKey } from '../../storage/registry-records.ts'
+import { changeRegistry } from '../../storage/registry-write.ts'
+import type { Store } from '../../storage/store.ts'
+import { type RegistryDeps, readOptionalBody, requireApiKey, whoWrote } from './shared.ts'
+
+const writeShape = validatorOf(ApiKeyWrite)
+
+export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey' | 'listApiKeys' | 'deleteApiKey'> {
+  const { authorizer, store, audit, now } = deps
+  const authenticateToWrite = writeAuthentication(deps)
+
+  return {
+    async createApiKey(request) {
+      await requireAdmin(await authenticateToWrite(request)) // 401, 429, 403
+      refuseQuery(request.url) // 400
+      const { name } = await readOptionalBody(request, writeShape) // 400
+      const context = await authorizer.authenticate(request) // 401
+      const organizationId = await requireAdmin(context)
+      const wanted = { userId: organizationUserId(organizationId), organizationId, name, operator: false }
+      const { key, record } = await changeRegistry(store, async () => {
+        if ((await liveKeys(store, organizationId)).length >= organizationApiKeysMax)
+          throw new PlatformError('forbidden', `An organization has at most ${organizationApiKeysMax} API keys`)
+        const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(now()) })
+        return { write: { puts: made.puts }, result: made }
+      })
+      // Audited before it is answered: a key that is not in the log is never shown.
+      await audit.record('key.created', { ...whoWrote(context), organizationId, created: record.keyId })
+      const made: ApiKeyMade = { id: record.keyId, name, key, createdAt: record.createdAt }
+      return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
+    },
+
+    async listApiKeys(request) {
+      const organizationId = await requireAdmin(await authorizer.authenticate(request)) // 401, 429, 403
+      refuseQuery(request.url) // 400
+      const records = await liveKeys(store, organizationId)
+      const list: ApiKeyList = {
+        apiKeys: records.map(({ keyId, name, createdAt }) => ({ id: keyId, name: name ?? '', createdAt })),
+      }
+      return new Response(JSON.stringify(list), { headers: privateJson })
+    },
+
+    async deleteApiKey(request) {
+      const context = await authenticateToWrite(request) // 401, 429
+      const organizationId = await requireAdmin(context) // 403
+      const keyId = namesInPath(request.url)[2] ?? ''
+      refuseQuery(request.url) // 400
+      await changeRegistry(store, async () => {
+        const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
+        if (record === undefined) throw notFound('API key not found')
+        return { write: { ...revoked(organizationId, record, new Date(now())), fromReserve: true }, result: undefined }
+      })
+      await audit.record('key.revoked', { ...whoWrote(context), organizationId, revoked: keyId })
+      return new Response('{"success":true}', { headers: privateJson })
+    },
+  }
+
+  /**
+   * The organization in the path. One 403 for whoever may not do this, and for an organization that is not there.
+   */
+  async function requireAdmin(context: RequestContext): Promise<string> {
+    requireApiKey(context)
+    const [organizationId = ''] = namesInPath(context.request.url)
+    if (await isOrganizationAdmin(context.caller, organizationId, context.registry)) return organizationId
+    throw new PlatformError('forbidden', 'Only an owner or admin of the organization manages its API keys')
+  }
+}
+
+/** The keys of an organization that are not revoked, oldest first. */
+async function liveKeys(store: Pick<Store, 'keys' | 'getMany'>, organizationId: string): Promise<ApiKey[]> {
+  const ids = await namesUnder(store, organizationApiKeys(organizationId))
+  const records = await store.getMany(ids.map(apiKeyKey))
+  return records
+    .flatMap((value) => (value === undefined ? [] : [readApiKey(value)]))
+    .sort((a, b) => a.createdAt.localeCompare(b.createdAt))
+}
+
+/** The write that revokes all keys of an organization. */
+export async function revocationsOfKeys(store: Store, organizationId: string, now: Date) {
+  const writes = (await liveKeys(store, organizationId)).map((record) => revoked(organizationId, record, now))
+  return { puts: writes.flatMap(({ puts }) => puts), deletes: writes.flatMap(({ deletes }) => deletes) }
+}
+
+/** A revoked key stays as a record, without its place in the organization's list. */
+function revoked(organizationId: string, record: ApiKey, now: Date) {
+  return {
+    puts: [apiKeyEntry({ ...record, revokedAt: now.toISOString() })],
+    deletes: [organizationApiKeyKey(organizationId, record.keyId)],
+  }
+}

@@ -1,0 +1,79 @@
+/** `GET /me`: who the caller is, and what its credential reaches and may do (door contract, 1.4). */
+
+import type { RequestContext } from '../../auth/authorize.ts'
+import { leadsNamespace, organizationsOf, reachedNamespaces } from '../../auth/reach.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { meNamespacesMax } from '../../limits.ts'
+import type { Me, Role } from '../../model/registry.ts'
+import { type Access, allowsNamespace, decide } from '../../policy/decide.ts'
+import { version } from '../../version.ts'
+import type { RegistryDeps } from './shared.ts'
+
+export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<Handlers, 'getMe'> {
+  return {
+    async getMe(request) {
+      const context = await authorizer.authenticate(request) // 401, 429
+      refuseQuery(request.url) // 400
+      const { caller, registry } = context
+      const reached = (await reachedNamespaces(store, caller)).filter((name) => allowsNamespace(caller.blocks, name))
+      const { token } = caller
+      const me: Me = {
+        userId: caller.userId,
+        operator: caller.operator,
+        organizationId: caller.organizationId ?? null,
+        key: { id: caller.keyId, name: (await registry.apiKey(caller.keyId))?.name ?? null },
+        token: token === undefined ? null : { jti: token.jti, expiresAt: timeOf(token.exp), policy: token.policy },
+        organizations: await organizationsWithRoles(context),
+        namespaces: await described(context, reached.slice(0, meNamespacesMax)),
+        more: reached.length > meNamespacesMax,
+        baseUrl,
+        version,
+      }
+      return new Response(JSON.stringify(me), { headers: privateJson })
+    },
+  }
+
+  /** Of a caller that acts for one organization, that one. */
+  async function organizationsWithRoles({ caller, registry }: RequestContext): Promise<Me['organizations']> {
+    const only = caller.organizationId
+    const ids = only === undefined ? await organizationsOf(store, caller.userId) : [only]
+    const roles = await Promise.all(ids.map((organizationId) => registry.role(organizationId, caller.userId)))
+    // Who acts for an organization without being its member acts as its admin.
+    const otherwise: Role = only === undefined ? 'member' : 'admin'
+    return ids.map((organizationId, index) => ({ organizationId, role: roles[index] ?? otherwise }))
+  }
+}
+
+function timeOf(seconds: number): string {
+  return new Date(seconds * 1000).toISOString()
+}
+
+async function described({ caller, registry }: RequestContext, names: readonly string[]): Promise<Me['namespaces']> {
+  const described: Me['namespaces'] = []
+  for (const name of names) {
+    const namespace = await registry.namespace(name)
+    // Deleted meanwhile.
+    if (namespace === undefined) continue
+    const leads = await leadsNamespace(caller, namespace, registry)
+    const may = operationsOf(name, leads)
+      .filter((access) => decide(caller.blocks, access).allowed)
+      .map(({ resource, operation }) => `${resource}:${operation}`)
+    described.push({ name, leads, may })
+  }
+  return described
+}
+
+/** What can be done in a namespace, and by whoever leads it. */
+function operationsOf(namespace: string, leads: boolean): Access[] {
+  const connections = (['read', 'write', 'execute'] as const).map(
+    (operation): Access => ({ namespace, resource: 'connections', operation, metadata: 'narrowed' }),
+  )
+  const others = (['servers', 'namespaces'] as const).flatMap((resource) =>
+    (leads ? (['read', 'write'] as const) : (['read'] as const)).map(
+      (operation): Access => ({ namespace, resource, operation, metadata: 'none' }),
+    ),
+  )
+  return [...connections, ...others]
+}

@@ -1,0 +1,80 @@
+/** Members of organizations over HTTP (door contract, 3.6). */
+
+import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { notFound } from '../../errors.ts'
+import { namesInPath } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { UserId } from '../../model/names.ts'
+import { type Member, MemberWrite } from '../../model/registry.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { organizationKey } from '../../storage/keys.ts'
+import { indexKeysOf, memberEntry, withIndex } from '../../storage/registry-records.ts'
+import { changeRegistry } from '../../storage/registry-write.ts'
+import {
+  organizationIn,
+  requireAnotherOwner,
+  requireRole,
+  requireRoomForMember,
+  roleOf,
+  rolesThatMayChange,
+} from './roles.ts'
+import { doneResponse, type RegistryDeps, readOptionalBody, refuseFixture, requireApiKey, whoWrote } from './shared.ts'
+
+const memberShape = validatorOf(MemberWrite)
+const userShape = validatorOf(UserId)
+
+export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' | 'deleteMember'> {
+  const { authorizer, store, audit } = deps
+  const authenticateToWrite = writeAuthentication(deps)
+
+  return {
+    async putMember(request) {
+      const first = await authenticateToWrite(request) // 401, 429
+      requireApiKey(first) // 403
+      const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
+      await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
+      refuseQuery(request.url) // 400
+      const { role } = await readOptionalBody(request, memberShape) // 400
+      const context = await authorizer.authenticate(request) // 401
+      await changeRegistry(store, async () => {
+        const before = await roleOf(store, organizationId, userId)
+        await requireRole(store, context, organizationId, rolesThatMayChange(before, role)) // 404, 403
+        if (before === role) return { result: undefined }
+        await refuseFixture(store, organizationKey(organizationId)) // 409
+        if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
+        if (before === undefined) await requireRoomForMember(store, organizationId) // 403
+        return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: undefined }
+      })
+      await audit.record('member.changed', { ...whoWrote(context), organizationId, member: userId, role })
+      const member: Member = { userId, role }
+      return new Response(JSON.stringify(member), { headers: privateJson })
+    },
+
+    async deleteMember(request) {
+      const context = await authenticateToWrite(request) // 401, 429
+      requireApiKey(context) // 403
+      const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
+      await requireRole(store, context, organizationId, ['owner', 'admin']) // 404, 403
+      refuseQuery(request.url) // 400
+      await changeRegistry(store, async () => {
+        const before = await roleOf(store, organizationId, userId)
+        await requireRole(store, context, organizationId, rolesThatMayChange(before)) // 404, 403
+        if (before === undefined) throw notFound('Member not found')
+        await refuseFixture(store, organizationKey(organizationId)) // 409
+        if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
+        const entry = memberEntry(organizationId, userId, before)
+        return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: true }, result: undefined }
+      })
+      await audit.record('member.removed', { ...whoWrote(context), organizationId, member: userId })
+      return doneResponse()
+    },
+  }
+}
+
+function userIn(request: Request): string {
+  const userId = namesInPath(request.url)[2]
+  if (!userShape.isValid(userId)) throw notFound('Member not found')
+  return userId
+}

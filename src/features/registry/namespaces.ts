@@ -1,0 +1,104 @@
+/** Namespaces over HTTP: list, read, change, delete (door contract, 3.1 and 3.4). */
+
+import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { conflict, notFound } from '../../errors.ts'
+import { pageOf, paginationOf, withFields } from '../../http/numbered-pages.ts'
+import { namesInPath } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { type Namespace, NamespaceChange, type NamespaceDetail } from '../../model/registry.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { removeDeleted } from '../../storage/deleted-namespaces.ts'
+import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '../../storage/keys.ts'
+import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/registry-records.ts'
+import { changeRegistry } from '../../storage/registry-write.ts'
+import type { Store } from '../../storage/store.ts'
+import { matchingNamespaces, readNamespaceQuery } from './namespace-list.ts'
+import { createdAtOf, type RegistryDeps, readOptionalBody, refuseFixture, whoWrote } from './shared.ts'
+
+const changeShape = validatorOf(NamespaceChange)
+
+const missing = 'Namespace not found'
+const resource = 'namespaces'
+
+type NamespaceHandlers = Pick<Handlers, 'listNamespaces' | 'getNamespace' | 'changeNamespace' | 'deleteNamespace'>
+
+export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
+  const { authorizer, store, audit } = deps
+  const authenticateToWrite = writeAuthentication(deps)
+
+  return {
+    async listNamespaces(request) {
+      const context = await authorizer.authenticate(request) // 401, 429
+      authorizer.requireList(context, { resource, operation: 'read' }) // 403
+      const query = readNamespaceQuery(request.url) // 400
+      const names = await matchingNamespaces(store, context, query)
+      const namespaces = pageOf(names, query.page).map((name) => withFields({ name }, query.fields))
+      const body = JSON.stringify({ namespaces, pagination: paginationOf(query.page, names.length) })
+      return new Response(body, { headers: privateJson })
+    },
+
+    async getNamespace(request) {
+      const context = await authorizer.authenticate(request) // 401, 429
+      const [name] = namesInPath(request.url) // 404
+      const namespace = await authorizer.requireLed(context, name, { resource, operation: 'read' }, missing) // 404, 403
+      refuseQuery(request.url) // 400
+      return detailResponse(namespace)
+    },
+
+    async changeNamespace(request) {
+      const [name] = namesInPath(request.url) // 404
+      const first = await authenticateToWrite(request) // 401, 429
+      await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing) // 404, 403
+      refuseQuery(request.url) // 400
+      const change = await readOptionalBody(request, changeShape) // 400
+      const context = await authorizer.authenticate(request) // 401
+      const changed = await changeRegistry(store, async () => {
+        const namespace = await authorizer.requireLed(context, name, { resource, operation: 'write' }, missing)
+        if (namespace.pins === change.pins) return { result: namespace }
+        await refuseFixture(store, namespaceKey(namespace.namespace)) // 409
+        const result: Namespace = { ...namespace, ...change }
+        return { write: { puts: withIndex(namespaceEntry(result)) }, result }
+      })
+      await audit.record('namespace.changed', { ...whoWrote(context), namespace: changed.namespace })
+      return detailResponse(changed)
+    },
+
+    async deleteNamespace(request) {
+      const first = await authenticateToWrite(request) // 401, 429
+      const [name] = namesInPath(request.url) // 404
+      refuseQuery(request.url) // 400
+      const deleted = await changeRegistry(store, async () => {
+        // 404, 403
+        const { namespace } = await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing)
+        const key = namespaceKey(namespace)
+        await refuseFixture(store, key) // 409
+        const value = await store.get(key)
+        if (value === undefined) throw notFound(missing)
+        if (await hasServers(store, namespace))
+          throw conflict(`The namespace ${namespace} has servers: delete them first`) // 409
+        const deletes = [key, ...indexKeysOf({ key, value })]
+        const mark = { key: deletingKey(namespace), value: nothing }
+        return { write: { deletes, puts: [mark], fromReserve: true }, result: namespace }
+      })
+      await audit.record('namespace.deleted', { ...whoWrote(first), namespace: deleted })
+      // Nobody reaches them any more; the mark says that they are going, to this process and to the next.
+      await removeDeleted(store, deleted)
+      return new Response(JSON.stringify({ success: true, name: deleted }), { headers: privateJson })
+    },
+  }
+}
+
+const nothing = new Uint8Array(0)
+
+async function hasServers(store: Pick<Store, 'get' | 'keys'>, namespace: string): Promise<boolean> {
+  if ((await store.get(serverKey(namespace))) !== undefined) return true
+  return (await store.keys({ ...prefixRange(serversIn(namespace)), limit: 1 })).keys.length > 0
+}
+
+function detailResponse(namespace: Namespace): Response {
+  const { namespace: name, pins = 'warn' } = namespace
+  const detail: NamespaceDetail = { name, createdAt: createdAtOf(namespace), pins }
+  return new Response(JSON.stringify(detail), { headers: privateJson })
+}

@@ -1,0 +1,199 @@
+/**
+ * Making a namespace over HTTP (door contract, 3.2 and 3.3): whose it is, its name, and how many a user may own.
+ */
+
+import { canReachNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
+import type { RequestContext } from '../../auth/authorize.ts'
+import { leadsNamespace } from '../../auth/reach.ts'
+import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { conflict, forbidden, invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { namesInPath } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { madeNamespaceCharsMax } from '../../limits.ts'
+import { newNamespaceName } from '../../model/made-names.ts'
+import { type Namespace, type NamespaceMade, NamespaceWrite } from '../../model/registry.ts'
+import { decide } from '../../policy/decide.ts'
+import { validatorOf } from '../../schema/check.ts'
+import {
+  deletingKey,
+  foldedLike,
+  namespaceKey,
+  namespacesOwnedBy,
+  type Owner,
+  prefixRange,
+} from '../../storage/keys.ts'
+import { namespaceEntry, readNamespace, withIndex } from '../../storage/registry-records.ts'
+import { changeRegistry, type RegistryChange } from '../../storage/registry-write.ts'
+import type { Store } from '../../storage/store.ts'
+import { createdAtOf, type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
+
+const writeShape = validatorOf(NamespaceWrite)
+const missing = 'Namespace not found'
+const resource = 'namespaces'
+
+export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'createNamespace' | 'putNamespace'> {
+  const { authorizer, store } = deps
+  const authenticateToWrite = writeAuthentication(deps)
+
+  return {
+    async createNamespace(request) {
+      const first = await authenticateToWrite(request) // 401, 429
+      authorizer.requireList(first, { resource, operation: 'write' }) // 403
+      const named = first.caller.blocks.findIndex(({ namespaces }) => namespaces !== undefined)
+      // A made-up name is none of those that the token may use.
+      if (named >= 0) throw forbidden({ block: named, field: 'namespaces' }) // 403
+      refuseQuery(request.url) // 400
+      const body = await readOptionalBody(request, writeShape) // 400
+      if (Object.keys(body).length > 0)
+        throw invalidRequest('the body must be empty; PUT /namespaces/{name} takes an owner')
+      const context = await authorizer.authenticate(request) // 401
+      const made = await changeRegistry(store, async () => {
+        const owner = defaultOwner(context.caller)
+        const owned = await store.keys({ ...namespacesOwnedBy(owner), limit: 1 })
+        if (owned.keys.length > 0)
+          throw invalidRequest(`the ${ownerText(owner)} owns a namespace already: see GET /namespaces`)
+        return creation(deps, await freeName(store), owner)
+      })
+      return madeResponse(deps, made, context)
+    },
+
+    async putNamespace(request) {
+      const first = await authenticateToWrite(request) // 401, 429
+      const [name = ''] = namesInPath(request.url) // 404
+      requireAllowed(deps, first, name) // 404, 403
+      refuseQuery(request.url) // 400
+      const body = await readOptionalBody(request, writeShape) // 400
+      const context = await authorizer.authenticate(request) // 401
+      const made = await changeRegistry<Made>(store, async () => {
+        const stored = await store.get(namespaceKey(name))
+        if (stored !== undefined) {
+          const namespace = readNamespace(stored)
+          await requireUnchanged(context, namespace, body) // 409, 403
+          return { result: { name, createdAt: createdAtOf(namespace) } }
+        }
+        const owner = await ownerOfNew(context, body) // 400, 403
+        await requireFree(store, name) // 400, 409
+        await requireRoom(store, context, owner, deps.namespacesPerUser) // 403
+        return creation(deps, name, owner)
+      })
+      return madeResponse(deps, made, context)
+    },
+  }
+}
+
+/** A namespace as it is answered. `owner`: of one that was made by this request. */
+type Made = NamespaceMade & { readonly owner?: Owner }
+
+/** Throws 404 if the policy hides the name, and 403 if it does not allow to write it. */
+function requireAllowed({ denials }: RegistryDeps, { caller, request }: RequestContext, namespace: string): void {
+  const access = { namespace, resource, operation: 'write', metadata: 'none' } as const
+  const decision = decide(caller.blocks, access)
+  if (decision.allowed) return
+  denials.recordPolicyDenial(request, caller, access, decision)
+  throw decision.visible ? forbidden(decision) : notFound(missing)
+}
+
+async function freeName(store: Pick<Store, 'getMany'>): Promise<string> {
+  for (;;) {
+    const name = newNamespaceName()
+    const found = await store.getMany([namespaceKey(name), deletingKey(name)])
+    if (found.every((one) => one === undefined)) return name
+  }
+}
+
+function creation({ now }: RegistryDeps, name: string, owner: Owner): RegistryChange<Made> {
+  const createdAt = new Date(now()).toISOString()
+  const puts = withIndex(namespaceEntry({ namespace: name, ...owner, createdAt }))
+  return { write: { puts }, result: { name, createdAt, owner } }
+}
+
+async function madeResponse(
+  { audit }: RegistryDeps,
+  { name, createdAt, owner }: Made,
+  context: RequestContext,
+): Promise<Response> {
+  if (owner !== undefined)
+    await audit.record('namespace.created', { ...whoWrote(context), namespace: name, owner: ownerText(owner) })
+  const made: NamespaceMade = { name, createdAt }
+  return new Response(JSON.stringify(made), { status: 201, headers: privateJson })
+}
+
+const namePattern = new RegExp(`^[a-z0-9-]{2,${madeNamespaceCharsMax - 1}}[a-z0-9]$`)
+
+function ownerText(owner: Owner): string {
+  return 'organizationId' in owner ? `organization ${owner.organizationId}` : `user ${owner.userId}`
+}
+
+/** Whom a namespace belongs to that the caller makes without naming anybody. */
+function defaultOwner({ userId, organizationId }: RequestContext['caller']): Owner {
+  return organizationId === undefined ? { userId } : { organizationId }
+}
+
+/** A PUT of what is there changes nothing. Throws 409 for another's, and 403 for one that the caller does not lead. */
+async function requireUnchanged(
+  { caller, registry }: RequestContext,
+  namespace: Namespace,
+  { organizationId, userId }: NamespaceWrite,
+): Promise<void> {
+  const name = namespace.namespace
+  if (!(await canReachNamespace(caller, namespace, registry))) throw taken(name)
+  if (!(await leadsNamespace(caller, namespace, registry)))
+    throw new PlatformError('forbidden', `The namespace ${name} is there, and you do not lead it`)
+  const owner = ownerText(namespace)
+  const isOther =
+    (organizationId !== undefined && owner !== ownerText({ organizationId })) ||
+    (userId !== undefined && owner !== ownerText({ userId }))
+  if (isOther) throw conflict(`The namespace ${name} belongs to ${owner}, and keeps its owner`)
+}
+
+/** Throws 400 for two owners, and 403 for one that the caller may not name. */
+async function ownerOfNew(
+  { caller, registry }: RequestContext,
+  { organizationId, userId }: NamespaceWrite,
+): Promise<Owner> {
+  if (organizationId !== undefined && userId !== undefined)
+    throw invalidRequest('userId: cannot be combined with organizationId; a namespace has one owner')
+  if (organizationId !== undefined) {
+    const isOther = caller.organizationId !== undefined && caller.organizationId !== organizationId
+    if (isOther || !(await isOrganizationAdmin(caller, organizationId, registry)))
+      throw new PlatformError(
+        'forbidden',
+        'organizationId: the caller is not an owner or admin of such an organization',
+      )
+    return { organizationId }
+  }
+  if (userId === undefined) return defaultOwner(caller)
+  const isOwn = userId === caller.userId
+  if (caller.organizationId !== undefined || !(isOwn || caller.operator))
+    throw new PlatformError('forbidden', 'userId: only an operator makes namespaces for others')
+  return { userId }
+}
+
+/** Throws 400 for a name that cannot be, and 409 for one that is taken or still going. */
+async function requireFree(store: Pick<Store, 'get' | 'keys'>, name: string): Promise<void> {
+  if (!namePattern.test(name))
+    throw invalidRequest(`name: must be 3 to ${madeNamespaceCharsMax} of a-z, 0-9 and "-", not ending with "-"`)
+  if ((await store.get(deletingKey(name))) !== undefined)
+    throw conflict(`The namespace ${name} is being deleted: try again when its connections are gone`)
+  const { keys } = await store.keys({ ...prefixRange(foldedLike(name)), limit: 1 })
+  if (keys.length > 0) throw taken(name)
+}
+
+/** Throws 403 if a user would own more than `most` (`--namespaces-per-user`). Operators are not bound. */
+async function requireRoom(
+  store: Pick<Store, 'keys'>,
+  { caller }: RequestContext,
+  owner: Owner,
+  most: number,
+): Promise<void> {
+  if (most === Number.POSITIVE_INFINITY || caller.operator || 'organizationId' in owner) return
+  const { keys } = await store.keys({ ...namespacesOwnedBy(owner), limit: most })
+  if (keys.length >= most)
+    throw new PlatformError('forbidden', `A user may own ${most} namespaces here (--namespaces-per-user)`)
+}
+
+function taken(name: string): PlatformError {
+  return conflict(`The name ${name} is taken: choose another`)
+}

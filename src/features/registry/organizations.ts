@@ -1,0 +1,107 @@
+/** Organizations over HTTP (door contract, 3.5). API keys only: what is made here outlives tokens. */
+
+import type { RequestContext } from '../../auth/authorize.ts'
+import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { conflict, notFound, PlatformError } from '../../errors.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { type OrganizationDetail, OrganizationWrite } from '../../model/registry.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { memberKey, namespacesOwnedBy, organizationKey } from '../../storage/keys.ts'
+import {
+  indexKeysOf,
+  memberEntry,
+  organizationEntry,
+  readOrganization,
+  readRole,
+  withIndex,
+} from '../../storage/registry-records.ts'
+import { changeRegistry } from '../../storage/registry-write.ts'
+import type { Store } from '../../storage/store.ts'
+import { revocationsOfKeys } from './api-keys.ts'
+import { organizationIn, organizationMissing, readMembers, requireRole } from './roles.ts'
+import { doneResponse, type RegistryDeps, readOptionalBody, refuseFixture, requireApiKey, whoWrote } from './shared.ts'
+
+const organizationShape = validatorOf(OrganizationWrite)
+
+type OrganizationHandlers = Pick<Handlers, 'getOrganization' | 'putOrganization' | 'deleteOrganization'>
+
+export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
+  const { authorizer, store, audit } = deps
+  const authenticateToWrite = writeAuthentication(deps)
+
+  return {
+    async getOrganization(request) {
+      const context = await authorizer.authenticate(request) // 401, 429
+      requireApiKey(context) // 403
+      const organizationId = organizationIn(request)
+      await requireRole(store, context, organizationId, ['owner', 'admin', 'member']) // 404
+      refuseQuery(request.url) // 400
+      return detailResponse(await readDetail(store, organizationId))
+    },
+
+    async putOrganization(request) {
+      requireOperator(await authenticateToWrite(request)) // 401, 429, 403
+      const organizationId = organizationIn(request) // 404
+      refuseQuery(request.url) // 400
+      const { name, owner } = await readOptionalBody(request, organizationShape) // 400
+      const context = await authorizer.authenticate(request) // 401
+      requireOperator(context)
+      const isNew = await changeRegistry(store, async () => {
+        const key = organizationKey(organizationId)
+        const stored = await store.get(key)
+        const before = stored === undefined ? undefined : readOrganization(stored)
+        const role = await store.get(memberKey(organizationId, owner))
+        const after = { organizationId, name: name ?? before?.name ?? organizationId }
+        const isOwner = role !== undefined && readRole(role) === 'owner'
+        if (before !== undefined && before.name === after.name && isOwner) return { result: false }
+        await refuseFixture(store, key) // 409
+        const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
+        return { write: { puts }, result: before === undefined }
+      })
+      const event = isNew ? 'organization.created' : 'organization.changed'
+      await audit.record(event, { ...whoWrote(context), organizationId, owner })
+      return detailResponse(await readDetail(store, organizationId), isNew ? 201 : 200)
+    },
+
+    async deleteOrganization(request) {
+      const context = await authenticateToWrite(request) // 401, 429
+      requireApiKey(context) // 403
+      const organizationId = organizationIn(request)
+      await requireRole(store, context, organizationId, ['owner']) // 404, 403
+      refuseQuery(request.url) // 400
+      await changeRegistry(store, async () => {
+        const key = organizationKey(organizationId)
+        if ((await store.get(key)) === undefined) throw notFound(organizationMissing)
+        await refuseFixture(store, key) // 409
+        const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
+        if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
+        const members = (await readMembers(store, organizationId)).map(({ userId, role }) =>
+          memberEntry(organizationId, userId, role),
+        )
+        // An organization that is made later under the same id must not inherit the keys.
+        const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.now()))
+        const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
+        return { write: { deletes: gone, puts, fromReserve: true }, result: undefined }
+      })
+      await audit.record('organization.deleted', { ...whoWrote(context), organizationId })
+      return doneResponse()
+    },
+  }
+}
+
+function requireOperator(context: RequestContext): void {
+  requireApiKey(context)
+  if (!context.caller.operator) throw new PlatformError('forbidden', 'Only an operator makes and changes organizations')
+}
+
+async function readDetail(store: Pick<Store, 'get' | 'range'>, organizationId: string): Promise<OrganizationDetail> {
+  const stored = await store.get(organizationKey(organizationId))
+  if (stored === undefined) throw notFound(organizationMissing)
+  return { organizationId, name: readOrganization(stored).name, members: await readMembers(store, organizationId) }
+}
+
+function detailResponse(detail: OrganizationDetail, status = 200): Response {
+  return new Response(JSON.stringify(detail), { status, headers: privateJson })
+}

@@ -1,0 +1,82 @@
+/** The members of an organization, and what their roles let them do (door contract, 3.5 and 3.6). */
+
+import type { RequestContext } from '../../auth/authorize.ts'
+import { conflict, notFound, PlatformError } from '../../errors.ts'
+import { namesInPath } from '../../http/path.ts'
+import { membersPerRead, organizationMembersMax } from '../../limits.ts'
+import { OrganizationId } from '../../model/names.ts'
+import type { Member, Role } from '../../model/registry.ts'
+import { validatorOf } from '../../schema/check.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
+import { memberKey, membersOf, organizationKey } from '../../storage/keys.ts'
+import { readRole } from '../../storage/registry-records.ts'
+import type { Store } from '../../storage/store.ts'
+
+const idShape = validatorOf(OrganizationId)
+
+export const organizationMissing = 'Organization not found'
+
+export async function roleOf(
+  store: Pick<Store, 'get'>,
+  organizationId: string,
+  userId: string,
+): Promise<Role | undefined> {
+  const value = await store.get(memberKey(organizationId, userId))
+  return value === undefined ? undefined : readRole(value)
+}
+
+/** In the order of their ids. */
+export async function readMembers(store: Pick<Store, 'range'>, organizationId: string): Promise<Member[]> {
+  const prefix = membersOf(organizationId)
+  const members: Member[] = []
+  for await (const { key, value } of everyEntry(store, prefix, membersPerRead)) {
+    members.push({ userId: Buffer.from(key).toString('utf8', prefix.length), role: readRole(value) })
+  }
+  return members
+}
+
+/**
+ * Throws 404 for an organization that is not there, or that the caller is no member of; 403 for another role. Operators
+ * may all.
+ */
+export async function requireRole(
+  store: Pick<Store, 'get'>,
+  { caller }: RequestContext,
+  organizationId: string,
+  roles: readonly Role[],
+): Promise<void> {
+  if ((await store.get(organizationKey(organizationId))) === undefined) throw notFound(organizationMissing)
+  if (caller.operator) return
+  const role = await roleOf(store, organizationId, caller.userId)
+  if (role === undefined) throw notFound(organizationMissing)
+  if (!roles.includes(role)) throw new PlatformError('forbidden', `Only ${roles.join('s and ')}s may do this`)
+}
+
+/** The roles that may make a member of one role one of another: only owners make, change and remove owners. */
+export function rolesThatMayChange(...touched: readonly (Role | undefined)[]): Role[] {
+  return touched.includes('owner') ? ['owner'] : ['owner', 'admin']
+}
+
+/** Throws 409 if the user is the last owner. */
+export async function requireAnotherOwner(
+  store: Pick<Store, 'range'>,
+  organizationId: string,
+  userId: string,
+): Promise<void> {
+  const members = await readMembers(store, organizationId)
+  if (!members.some((one) => one.role === 'owner' && one.userId !== userId))
+    throw conflict('The last owner stays: make another one first')
+}
+
+/** Throws 403 if the organization has as many members as it may. */
+export async function requireRoomForMember(store: Pick<Store, 'range'>, organizationId: string): Promise<void> {
+  if ((await readMembers(store, organizationId)).length >= organizationMembersMax)
+    throw new PlatformError('forbidden', `An organization has at most ${organizationMembersMax} members`)
+}
+
+/** Throws `not_found` for a path that names no organization. */
+export function organizationIn(request: Request): string {
+  const [organizationId] = namesInPath(request.url)
+  if (!idShape.isValid(organizationId)) throw notFound(organizationMissing)
+  return organizationId
+}

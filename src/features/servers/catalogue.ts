@@ -1,0 +1,141 @@
+/**
+ * All listings of servers in memory, with a search index: what lists and searches are answered from. Before each answer
+ * it is brought up to the store's version, so that a write shows in the next response of every process. It reads only
+ * the groups of listings that have changed, and yields the event loop while it takes them in.
+ */
+
+import { createHash } from 'node:crypto'
+import { inByteOrder } from '../../auth/reach.ts'
+import { listingsPerRead, listingsPerTurn } from '../../limits.ts'
+import { namespaceOf } from '../../model/names.ts'
+import type { ServerListing } from '../../model/server.ts'
+import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
+import { wordsOf } from '../../search/words.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
+import { latin1Key, listingGroups, listingGroupVersionKey, listingsIn, listingsVersionKey } from '../../storage/keys.ts'
+import { readListing } from '../../storage/registry-records.ts'
+import type { Store } from '../../storage/store.ts'
+import { readVersion, versionText } from '../../storage/versions.ts'
+
+export interface Listed {
+  readonly listing: ServerListing
+  readonly namespace: string
+  /** A UUID that follows from the qualifiedName. */
+  readonly id: string
+}
+
+export interface Catalogue {
+  /** Resolves when the catalogue has all that was committed before the call. */
+  refresh(): Promise<void>
+  /** All servers, in the order of their qualifiedNames' bytes. */
+  all(): readonly Listed[]
+  find(qualifiedName: string): Listed | undefined
+  readonly words: Pick<WordIndex, 'search'>
+}
+
+/** How much a word says in each field (door contract, 2.4): qualifiedName, displayName, names of tools, description. */
+const weights = [4, 3, 2, 1]
+
+export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>): Catalogue {
+  const byName = new Map<string, Listed>()
+  /** The stored text of each listing, to see what has changed: names by group. */
+  const texts = listingGroups.map(() => new Map<string, string>())
+  const groupVersions = listingGroups.map(() => '')
+  const words = createWordIndex(weights)
+  let version = ''
+  let sorted: readonly Listed[] = []
+  let underWay: Promise<void> | undefined
+  let next: Promise<void> | undefined
+
+  function put(listing: ServerListing): void {
+    const { qualifiedName, displayName, tools, description } = listing
+    words.remove(qualifiedName)
+    words.add(qualifiedName, [qualifiedName, displayName, tools.join(' '), description].map(wordsOf))
+    byName.set(qualifiedName, { listing, namespace: namespaceOf(qualifiedName), id: uuidOf(qualifiedName) })
+  }
+
+  /** Takes in what has changed of a group. Returns whether anything has. */
+  async function readGroup(group: number, takeTurn: () => Promise<void>): Promise<boolean> {
+    const before = texts[group] as Map<string, string>
+    const after = new Map<string, string>()
+    let isChanged = false
+    for await (const { value } of everyEntry(store, listingsIn(listingGroups[group] as string), listingsPerRead)) {
+      const text = latin1Key(value)
+      const listing = readListing(value)
+      const name = listing.qualifiedName
+      after.set(name, text)
+      if (before.get(name) === text) continue
+      put(listing)
+      isChanged = true
+      await takeTurn()
+    }
+    for (const name of before.keys()) {
+      if (after.has(name)) continue
+      words.remove(name)
+      byName.delete(name)
+      isChanged = true
+    }
+    texts[group] = after
+    return isChanged
+  }
+
+  async function update(): Promise<void> {
+    const now = await readVersion(store, listingsVersionKey)
+    if (now === version) return
+    const versions = (await store.getMany(listingGroups.map(listingGroupVersionKey))).map(versionText)
+    const takeTurn = turnTaker()
+    let isChanged = false
+    for (const [group, groupVersion] of versions.entries()) {
+      if (groupVersion === groupVersions[group] && groupVersion !== '') continue
+      isChanged = (await readGroup(group, takeTurn)) || isChanged
+      groupVersions[group] = groupVersion
+    }
+    if (isChanged) sorted = [...byName.values()].sort((a, b) => inByteOrder(nameOf(a), nameOf(b)))
+    // Last: what was read may be newer than this version, and then it is read again.
+    version = now
+  }
+
+  return {
+    async refresh() {
+      // One update at a time. Whoever asks meanwhile needs one that begins later, and shares it.
+      if (underWay === undefined) {
+        underWay = update().finally(() => {
+          underWay = undefined
+        })
+        return underWay
+      }
+      next ??= underWay
+        .catch(() => {})
+        .then(() => {
+          next = undefined
+          return this.refresh()
+        })
+      return next
+    },
+    all: () => sorted,
+    find: (qualifiedName) => byName.get(qualifiedName),
+    words,
+  }
+}
+
+function nameOf({ listing }: Listed): string {
+  return listing.qualifiedName
+}
+
+/** Yields the event loop now and then: reads of a local store do not. */
+function turnTaker(): () => Promise<void> {
+  let taken = 0
+  return async () => {
+    taken += 1
+    if (taken % listingsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+/** A name-based UUID (RFC 9562, version 8: custom), always the same for a name. */
+function uuidOf(qualifiedName: string): string {
+  const bytes = createHash('sha256').update(`postern server\0${qualifiedName}`).digest()
+  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80
+  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80
+  const hex = bytes.toString('hex', 0, 16)
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+}

@@ -1,0 +1,20 @@
+/** What the server at a URL has, asked for the caller of a request. */
+
+import type { RequestContext } from '../../auth/authorize.ts'
+import { invalidRequest } from '../../errors.ts'
+import { type Introspection, introspectServer } from '../../upstream/introspect.ts'
+import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+
+/** `problem`: why it is not known. Throws `invalid_request` for an address that must not be reached. */
+export async function learn(
+  upstream: Upstream,
+  { caller, request }: RequestContext,
+  url: string,
+): Promise<Introspection | { readonly problem: string }> {
+  try {
+    return await introspectServer(upstream, url, { holder: caller, via: request.headers.get('via') ?? undefined })
+  } catch (error) {
+    if (error instanceof UpstreamError) throw invalidRequest(`mcpUrl: ${error.message}`)
+    throw error
+  }
+}

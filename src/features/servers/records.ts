@@ -1,0 +1,127 @@
+/** Records of servers in the store: the details, and the listing beside them, always written together. */
+
+import { conflict, invalidRequest, notFound } from '../../errors.ts'
+import { serverBytesMax } from '../../limits.ts'
+import { namespaceOf } from '../../model/names.ts'
+import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
+import { equalBytes } from '../../storage/bytes.ts'
+import { listingKey, namespaceKey, placeKey, serverKey } from '../../storage/keys.ts'
+import {
+  listingEntry,
+  newListingVersions,
+  readListing,
+  readServer,
+  serverEntry,
+} from '../../storage/registry-records.ts'
+import { changeRegistry } from '../../storage/registry-write.ts'
+import type { Store } from '../../storage/store.ts'
+import { findings } from './findings.ts'
+
+/** A server, with what lists show beyond its details. */
+export interface StoredServer {
+  readonly detail: ServerDetail
+  readonly extras: ListingExtras
+}
+
+/** What a server becomes. `before`: undefined for a new one. */
+export type Merge = (before: StoredServer | undefined) => StoredServer
+
+export interface ServerRecords {
+  read(qualifiedName: string): Promise<StoredServer | undefined>
+  /**
+   * Resolves when it is durable. Throws 404 if the namespace is gone, 400 for a server that is too large, 409 for a
+   * change of one that a fixture brought, and what `merge` throws.
+   */
+  write(qualifiedName: string, merge: Merge): Promise<{ readonly stored: StoredServer; readonly isNew: boolean }>
+  /** Throws 404, and 409 for a server that a fixture brought. */
+  remove(qualifiedName: string): Promise<void>
+}
+
+/** `now`: milliseconds since 1970. */
+export function createServerRecords(store: Store, now: () => number): ServerRecords {
+  async function read(qualifiedName: string): Promise<StoredServer | undefined> {
+    const [server, listing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
+    if (server === undefined) return undefined
+    return {
+      detail: readServer(server),
+      extras: listing === undefined ? noExtras : extrasOf(readListing(listing)),
+    }
+  }
+
+  async function refuseFixture(qualifiedName: string): Promise<void> {
+    const place = await store.get(placeKey(serverKey(qualifiedName)))
+    if (place !== undefined)
+      throw conflict(`It is brought by a fixture and is changed there: ${Buffer.from(place).toString()}`)
+  }
+
+  return {
+    read,
+    write: (qualifiedName, merge) =>
+      changeRegistry(store, async () => {
+        if ((await store.get(namespaceKey(namespaceOf(qualifiedName)))) === undefined)
+          throw notFound('Namespace not found')
+        const before = await read(qualifiedName)
+        const { detail: given, extras: more } = merge(before)
+        // A fixture says it itself, and keeps its word while its tools are these.
+        const isOfTools = before !== undefined && given.tools === before.detail.tools
+        const detail = { ...given, security: isOfTools ? before.detail.security : securityOf(given) }
+        const createdAt = before === undefined ? new Date(now()).toISOString() : before.extras.createdAt
+        const extras = { ...more, ...(createdAt !== undefined && { createdAt }) }
+        const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
+        const result = { stored: { detail, extras }, isNew: before === undefined }
+        const stored = await store.getMany(puts.map(({ key }) => key))
+        if (puts.every(({ value }, index) => equalBytes(stored[index], value))) return { result }
+        await refuseFixture(qualifiedName)
+        const bytes = puts[0]?.value.length ?? 0
+        if (bytes > serverBytesMax)
+          throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
+        return { write: { puts: [...puts, ...newListingVersions([qualifiedName])] }, result }
+      }),
+    remove: (qualifiedName) =>
+      changeRegistry(store, async () => {
+        if ((await read(qualifiedName)) === undefined) throw notFound()
+        await refuseFixture(qualifiedName)
+        const deletes = [serverKey(qualifiedName), listingKey(qualifiedName)]
+        return { write: { deletes, puts: newListingVersions([qualifiedName]), fromReserve: true }, result: undefined }
+      }),
+  }
+}
+
+/** A server that nobody has said anything about yet (door contract, 2.5). */
+export function newDetail(qualifiedName: string): StoredServer {
+  const slug = qualifiedName.slice(qualifiedName.indexOf('/') + 1)
+  const detail = {
+    qualifiedName,
+    displayName: slug,
+    description: '',
+    iconUrl: null,
+    remote: false,
+    deploymentUrl: null,
+    connections: [],
+    security: null,
+    tools: null,
+    resources: null,
+    prompts: null,
+  }
+  return { detail, extras: noExtras }
+}
+
+type HttpOption = ServerDetail['connections'][number]
+
+/** A server is reached by one URL: its deployment, and its one http option. */
+export function withUrl(detail: ServerDetail, url: string, schema?: HttpOption['configSchema']): ServerDetail {
+  const before = detail.connections.find((option) => option.type === 'http')
+  const configSchema = schema ?? before?.configSchema ?? {}
+  const others = detail.connections.filter(({ type }) => type !== 'http')
+  return {
+    ...detail,
+    remote: true,
+    deploymentUrl: url,
+    connections: [{ type: 'http', deploymentUrl: url, configSchema }, ...others],
+  }
+}
+
+/** Whether nothing suspicious was found in its tools; null without tools (door contract, 2.8). */
+function securityOf({ tools }: ServerDetail): ServerDetail['security'] {
+  return tools === null ? null : { scanPassed: tools.every((tool) => findings(tool).length === 0) }
+}

@@ -1,0 +1,119 @@
+/**
+ * Releases of servers, as the original's command line publishes them: `PUT …/releases` registers a server's URL, and
+ * `GET …/releases/{id}` shows the last one (door contract, 2.9). Nothing is built or hosted.
+ */
+
+import { randomBytes } from 'node:crypto'
+import type { RequestContext } from '../../auth/authorize.ts'
+import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { mediaType, readBytes } from '../../http/body.ts'
+import { pathOf } from '../../http/path.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { jsonDepthMax, serverBodyBytesMax } from '../../limits.ts'
+import { urlProblem } from '../../model/connection.ts'
+import { namespaceOf } from '../../model/names.ts'
+import { type Release, type ReleaseMade, ReleasePayload } from '../../model/server.ts'
+import { bodyProblemText, problemText, validatorOf } from '../../schema/check.ts'
+import { readJsonBytes } from '../../schema/json.ts'
+import { learn } from './learn.ts'
+import { readQualifiedName } from './qualified-name.ts'
+import { createServerRecords, withUrl } from './records.ts'
+import { about, type ServerWriteDeps } from './write.ts'
+
+const payloadShape = validatorOf(ReleasePayload)
+
+export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRelease' | 'getRelease'> {
+  const { authorizer, audit, store, now } = deps
+  const authenticateToWrite = writeAuthentication(deps)
+  const records = createServerRecords(store, now)
+
+  return {
+    async createRelease(request) {
+      const first = await authenticateToWrite(request) // 401, 429
+      const qualifiedName = await requireServer(first, 'write') // 404, 403
+      refuseQuery(request.url) // 400
+      const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
+      const learnt = await learn(deps.upstream, first, upstreamUrl) // 400
+      const context = await authorizer.authenticate(request) // 401
+      await requireServer(context, 'write') // 404, 403
+      const id = `rel_${randomBytes(12).toString('base64url')}`
+      await records.write(qualifiedName, (before) => {
+        if (before === undefined) throw notFound()
+        const { detail, extras } = before
+        const has = 'problem' in learnt ? detail : { ...detail, ...learnt }
+        const release = { id, createdAt: new Date(now()).toISOString(), upstreamUrl }
+        return { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
+      })
+      await audit.record('server.changed', { ...about(context, qualifiedName), release: id })
+      const made: ReleaseMade = {
+        deploymentId: id,
+        status: 'SUCCESS',
+        mcpUrl: upstreamUrl,
+        ...('problem' in learnt && { warnings: [learnt.problem] }),
+      }
+      return new Response(JSON.stringify(made), { status: 202, headers: privateJson })
+    },
+
+    async getRelease(request) {
+      const context = await authorizer.authenticate(request) // 401, 429
+      const qualifiedName = await requireServer(context, 'read') // 404, 403
+      refuseQuery(request.url) // 400
+      const last = (await records.read(qualifiedName))?.extras.release
+      const wanted = pathOf(request.url).replace(/\/$/, '').split('/').at(-1)
+      if (last === undefined || last.id !== wanted) throw notFound()
+      const { id, createdAt, upstreamUrl } = last
+      const release: Release = {
+        id,
+        status: 'SUCCESS',
+        type: 'external',
+        createdAt,
+        updatedAt: createdAt,
+        mcpUrl: upstreamUrl,
+        upstreamUrl,
+      }
+      return new Response(JSON.stringify(release), { headers: privateJson })
+    },
+  }
+
+  async function requireServer(context: RequestContext, operation: 'read' | 'write'): Promise<string> {
+    const qualifiedName = readQualifiedName(context.request.url.replace(/\/releases(?:\/[^/?]*)?\/?(?:\?.*)?$/, ''))
+    if (qualifiedName === undefined || (await context.registry.serverJson(qualifiedName)) === undefined)
+      throw notFound()
+    await authorizer.requireLed(
+      context,
+      namespaceOf(qualifiedName),
+      { resource: 'servers', operation },
+      'Server not found',
+    )
+    return qualifiedName
+  }
+}
+
+/** The form's `payload`. Throws 400, 413. */
+async function readPayload(request: Request): Promise<ReleasePayload> {
+  const type = request.headers.get('content-type')
+  if (mediaType(type) !== 'multipart/form-data') throw invalidRequest('content-type: must be multipart/form-data')
+  const tooLarge = () => new PlatformError('too_large', `the body is too large: at most ${serverBodyBytesMax} bytes`)
+  const bytes = await readBytes(request, serverBodyBytesMax, tooLarge)
+  const form = await new Response(bytes, { headers: { 'content-type': type as string } }).formData().catch(() => {
+    throw invalidRequest('the body is not a form')
+  })
+  const payloads = form.getAll('payload')
+  const [payload] = payloads
+  if (payloads.length !== 1 || typeof payload !== 'string') throw invalidRequest('payload: must be given once, as text')
+  const read = readJsonBytes(Buffer.from(payload), { depthMax: jsonDepthMax, numbers: 'exact' })
+  if ('problem' in read) throw invalidRequest(`payload: ${problemText(read.problem)}`)
+  const { value } = read
+  const kind = (value as { type?: unknown } | null)?.type
+  if (kind !== 'external') throw invalidRequest('payload.type: must be "external"; nothing is built or hosted here')
+  if (!payloadShape.isValid(value)) {
+    const [problem = { place: '', message: 'cannot be read' }] = payloadShape.problems(value, 1)
+    throw invalidRequest(`payload: ${bodyProblemText(problem)}`)
+  }
+  const wrongUrl = urlProblem(value.upstreamUrl)
+  if (wrongUrl !== undefined) throw invalidRequest(`payload.upstreamUrl: ${wrongUrl}`)
+  return value
+}

@@ -1,0 +1,231 @@
+/** Servers over HTTP: make or replace, change, delete, ask what they have (door contract, 2.5 to 2.8). */
+
+import type { RequestContext } from '../../auth/authorize.ts'
+import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
+import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { readJsonBody } from '../../http/body.ts'
+import { refuseQuery } from '../../http/query.ts'
+import { privateJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import { jsonDepthMax, serverBodyBytesMax } from '../../limits.ts'
+import { urlProblem } from '../../model/connection.ts'
+import { namespaceOf } from '../../model/names.ts'
+import {
+  ServerChange,
+  type ServerChanged,
+  type ServerDetail,
+  type ServerMade,
+  ServerWrite,
+  serverUrlProblem,
+} from '../../model/server.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import { bodyProblemText, problemText, type Validator, validatorOf } from '../../schema/check.ts'
+import type { Store } from '../../storage/store.ts'
+import type { Introspection } from '../../upstream/introspect.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+import { learn } from './learn.ts'
+import { readQualifiedName } from './qualified-name.ts'
+import { createServerRecords, type Merge, newDetail, type StoredServer, withUrl } from './records.ts'
+
+export interface ServerWriteDeps extends WriteAuthenticationDeps {
+  readonly store: Store
+  readonly audit: Audit
+  readonly upstream: Upstream
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
+
+const writeShape = validatorOf(ServerWrite)
+const changeShape = validatorOf(ServerChange)
+
+const noNamespace = 'Namespace not found'
+const access = { resource: 'servers', operation: 'write' } as const
+
+type ServerWriteHandlers = Pick<Handlers, 'putServer' | 'changeServer' | 'deleteServer' | 'introspectServer'>
+
+export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers {
+  const { authorizer, store, audit } = deps
+  const authenticateToWrite = writeAuthentication(deps)
+  const records = createServerRecords(store, deps.now)
+
+  return {
+    async putServer(request) {
+      const first = await authenticateToWrite(request) // 401, 429
+      const qualifiedName = readQualifiedName(request.url)
+      if (qualifiedName === undefined) throw notFound(noNamespace)
+      const namespace = namespaceOf(qualifiedName)
+      await authorizer.requireLed(first, namespace, access, noNamespace) // 404, 403
+      refuseQuery(request.url) // 400
+      const body = await readWrite(request) // 400, 413
+      const learnt = body.mcpUrl === undefined ? undefined : await learn(deps.upstream, first, body.mcpUrl) // 400
+      const context = await authorizer.authenticate(request) // 401
+      await authorizer.requireLed(context, namespace, access, noNamespace) // 404, 403
+      const known = learnt === undefined || 'problem' in learnt ? undefined : learnt
+      const merge: Merge = (before) => merged(qualifiedName, before, body, known)
+      const { stored, isNew } = await records.write(qualifiedName, merge) // 404, 400, 409
+      const made = madeOf(stored)
+      await audit.record(isNew ? 'server.created' : 'server.changed', about(context, qualifiedName))
+      const warnings = learnt !== undefined && 'problem' in learnt ? { warnings: [learnt.problem] } : {}
+      return new Response(JSON.stringify({ ...made, ...warnings }), { status: 201, headers: privateJson })
+    },
+
+    async changeServer(request) {
+      const first = await authenticateToWrite(request) // 401, 429
+      const qualifiedName = await requireServer(first) // 404, 403
+      refuseQuery(request.url) // 400
+      const change = await readBody(request, changeShape) // 400, 413
+      const context = await authorizer.authenticate(request) // 401
+      await requireServer(context) // 404, 403
+      if (change.verified !== undefined && !context.caller.operator)
+        throw new PlatformError('forbidden', 'verified: only an operator sets it')
+      await records.write(qualifiedName, (before) => {
+        if (before === undefined) throw notFound()
+        return withChange(before, change)
+      })
+      await audit.record('server.changed', about(context, qualifiedName))
+      return changedResponse(qualifiedName)
+    },
+
+    async deleteServer(request) {
+      const context = await authenticateToWrite(request) // 401, 429
+      const qualifiedName = await requireServer(context) // 404, 403
+      refuseQuery(request.url) // 400
+      await records.remove(qualifiedName) // 404, 409
+      await audit.record('server.deleted', about(context, qualifiedName))
+      return changedResponse(qualifiedName)
+    },
+
+    async introspectServer(request) {
+      const first = await authenticateToWrite(request) // 401, 429
+      const qualifiedName = await requireServer(first) // 404, 403
+      refuseQuery(request.url) // 400
+      const body = await readJsonBody(request) // 400
+      if (body !== undefined && body !== null && JSON.stringify(body) !== '{}')
+        throw invalidRequest('the body must be empty')
+      const url = (await records.read(qualifiedName))?.detail.deploymentUrl ?? null
+      if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
+      const learnt = await learn(deps.upstream, first, url) // 400
+      if ('problem' in learnt) throw new PlatformError('upstream_error', learnt.problem)
+      const context = await authorizer.authenticate(request) // 401
+      await requireServer(context) // 404, 403
+      const { stored } = await records.write(qualifiedName, (before) => {
+        if (before === undefined) throw notFound()
+        // It points elsewhere by now, and what was learnt is not of it.
+        if (before.detail.deploymentUrl !== url) throw invalidRequest('the server has another URL by now: try again')
+        return { ...before, detail: { ...before.detail, ...learnt } }
+      })
+      await audit.record('server.introspected', about(context, qualifiedName))
+      return new Response(JSON.stringify(stored.detail), { headers: privateJson })
+    },
+  }
+
+  /** The server in the path, which must be there. Throws 404 and 403 as for its namespace. */
+  async function requireServer(context: RequestContext): Promise<string> {
+    const path = context.request.url.replace(/\/\.introspect(?=\/?(?:\?|$))/, '')
+    const qualifiedName = readQualifiedName(path)
+    if (qualifiedName === undefined) throw notFound()
+    if ((await context.registry.serverJson(qualifiedName)) === undefined) {
+      // As for one that is hidden: 404, whatever the policy says.
+      throw notFound()
+    }
+    await authorizer.requireLed(context, namespaceOf(qualifiedName), access, noNamespace)
+    return qualifiedName
+  }
+}
+
+/** What a write makes of a server. Without `learnt`, what the server has stays as it was. */
+function merged(
+  qualifiedName: string,
+  before: StoredServer | undefined,
+  write: ServerWrite,
+  learnt: Introspection | undefined,
+): StoredServer {
+  const { mcpUrl, tools, ...rest } = write
+  const base = withChange(before ?? newDetail(qualifiedName), rest)
+  const { remote, deploymentUrl, connections, resources, prompts } = rest
+  const given: Partial<ServerDetail> = {
+    ...(remote !== undefined && { remote }),
+    ...(deploymentUrl !== undefined && { deploymentUrl }),
+    ...(connections !== undefined && { connections }),
+    ...(resources !== undefined && { resources }),
+    ...(prompts !== undefined && { prompts }),
+    ...(tools !== undefined && {
+      tools: tools?.map(({ name, description = null, ...more }) => ({ name, description, ...more })) ?? null,
+    }),
+  }
+  const detail = { ...base.detail, ...given, ...learnt }
+  return { ...base, detail: mcpUrl === undefined ? detail : withUrl(detail, mcpUrl) }
+}
+
+function withChange(
+  { detail, extras }: StoredServer,
+  { displayName, description, iconUrl, ...rest }: ServerChange,
+): StoredServer {
+  const { homepage, repositoryUrl, backlinkUrl, license, unlisted, verified } = rest
+  return {
+    detail: {
+      ...detail,
+      ...(displayName !== undefined && { displayName }),
+      ...(description !== undefined && { description }),
+      ...(iconUrl !== undefined && { iconUrl }),
+    },
+    extras: {
+      ...extras,
+      ...(homepage !== undefined && { homepage }),
+      ...(repositoryUrl !== undefined && { repositoryUrl }),
+      ...(backlinkUrl !== undefined && { backlinkUrl }),
+      ...(license !== undefined && { license }),
+      ...(unlisted !== undefined && { unlisted }),
+      ...(verified !== undefined && { verified }),
+    },
+  }
+}
+
+/** Throws 400, 413. No body and `null` are `{}`. */
+async function readBody<T>(request: Request, shape: Validator<T>): Promise<T> {
+  const tooLarge = () => new PlatformError('too_large', `the body is too large: at most ${serverBodyBytesMax} bytes`)
+  const body = (await readJsonBody(request, { bytesMax: serverBodyBytesMax, depthMax: jsonDepthMax, tooLarge })) ?? {}
+  if (shape.isValid(body)) return body
+  const [problem = { place: '', message: 'cannot be read' }] = shape.problems(body, 1)
+  throw invalidRequest(bodyProblemText(problem))
+}
+
+async function readWrite(request: Request): Promise<ServerWrite> {
+  const body = await readBody(request, writeShape)
+  const { mcpUrl, tools, deploymentUrl = null, connections = [] } = body
+  for (const field of ['remote', 'deploymentUrl', 'connections', 'tools', 'resources', 'prompts'] as const) {
+    if (mcpUrl !== undefined && body[field] !== undefined)
+      throw invalidRequest(`${field}: cannot be combined with mcpUrl, which sets it`)
+  }
+  const wrongUrl = serverUrlProblem({ deploymentUrl, connections })
+  if (wrongUrl !== undefined) throw invalidRequest(problemText(wrongUrl))
+  const wrongMcpUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)
+  if (wrongMcpUrl !== undefined) throw invalidRequest(`mcpUrl: ${wrongMcpUrl}`)
+  const names = new Set<string>()
+  for (const [index, { name }] of (tools ?? []).entries()) {
+    if (names.has(name)) throw invalidRequest(`tools[${index}].name: is given twice`)
+    names.add(name)
+  }
+  return body
+}
+
+/** The caller of a write and its server, for the audit log. */
+export function about({ caller: { userId, keyId, token } }: RequestContext, qualifiedName: string) {
+  return { userId, keyId, jti: token?.jti, server: qualifiedName }
+}
+
+function namesOf(qualifiedName: string): { readonly namespace: string; readonly server: string } {
+  const namespace = namespaceOf(qualifiedName)
+  return { namespace, server: qualifiedName.slice(namespace.length + 1) }
+}
+
+function madeOf({ detail, extras }: StoredServer): ServerMade {
+  const { qualifiedName, displayName, description } = detail
+  const createdAt = extras.createdAt ?? '1970-01-01T00:00:00.000Z'
+  return { ...namesOf(qualifiedName), displayName, description, createdAt }
+}
+
+function changedResponse(qualifiedName: string): Response {
+  const changed: ServerChanged = { success: true, ...namesOf(qualifiedName) }
+  return new Response(JSON.stringify(changed), { headers: privateJson })
+}

@@ -1,0 +1,68 @@
+/**
+ * What stays although its fixture is gone: a namespace or an organization in which something was made over HTTP. From
+ * then on it is as if it had been made over HTTP itself (door contract, 4.3).
+ */
+
+import { namespacesPerRead } from '../../limits.ts'
+import { everyKey } from '../../storage/every-entry.ts'
+import {
+  latin1Key,
+  membersOf,
+  namespaceKey,
+  namespacesOwnedBy,
+  organizationApiKeys,
+  organizationKey,
+  parseKey,
+  prefixRange,
+  serverKey,
+  serversIn,
+} from '../../storage/keys.ts'
+import { indexKeysOf } from '../../storage/registry-records.ts'
+import type { Key, Store } from '../../storage/store.ts'
+
+/**
+ * Takes the records that stay, with their index entries, out of `going` (keys as `latin1Key` text). `kept`: the number
+ * of connections that each namespace keeps of those that no fixture brought. Returns their names for the log.
+ */
+export async function keepNeeded(
+  store: Store,
+  going: Set<string>,
+  kept: ReadonlyMap<string, number>,
+): Promise<string[]> {
+  const keys = [...going].map((name) => Buffer.from(name, 'latin1'))
+  const stayingNames: string[] = []
+  const stay = async (key: Key, name: string) => {
+    const value = await store.get(key)
+    if (value === undefined) return
+    for (const one of [key, ...indexKeysOf({ key, value })]) going.delete(latin1Key(one))
+    stayingNames.push(name)
+  }
+  /** Whether there is a key in the range that does not go. */
+  const hasOther = async (prefix: Key, nameOf: (key: Key) => string) => {
+    for await (const key of everyKey(store, prefix, namespacesPerRead)) if (!going.has(nameOf(key))) return true
+    return false
+  }
+  for (const key of keys) {
+    const parsed = parseKey(key)
+    if (parsed?.kind !== 'namespace') continue
+    const { namespace } = parsed
+    const own = serverKey(namespace)
+    const hasServers =
+      ((await store.get(own)) !== undefined && !going.has(latin1Key(own))) ||
+      (await hasOther(serversIn(namespace), latin1Key))
+    if (hasServers || (kept.get(namespace) ?? 0) > 0) await stay(key, `namespace ${namespace}`)
+  }
+  // After the namespaces: one that stays needs its organization.
+  for (const key of keys) {
+    const parsed = parseKey(key)
+    if (parsed?.kind !== 'organization') continue
+    const { organizationId } = parsed
+    const owned = namespacesOwnedBy({ organizationId }).gte
+    const ownsOther = await hasOther(owned, (one) => latin1Key(namespaceKey(latin1Key(one).slice(owned.length))))
+    const hasKeys =
+      (await store.keys({ ...prefixRange(organizationApiKeys(organizationId)), limit: 1 })).keys.length > 0
+    if (ownsOther || hasKeys || (await hasOther(membersOf(organizationId), latin1Key)))
+      await stay(organizationKey(organizationId), `organization ${organizationId}`)
+  }
+  return stayingNames
+}

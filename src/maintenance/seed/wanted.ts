@@ -1,0 +1,169 @@
+/** The entries that fixtures bring, apart from connections: records of the registry with their index entries. */
+
+import { apiKeyDigest } from '../../auth/api-key.ts'
+import { CommandError } from '../../errors.ts'
+import { membersPerRead } from '../../limits.ts'
+import type { ApiKey, Namespace, Organization } from '../../model/registry.ts'
+import { listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
+import {
+  apiKeyDigestKey,
+  apiKeyKey,
+  latin1Key,
+  listingKey,
+  membersOf,
+  namespaceKey,
+  placeKey,
+} from '../../storage/keys.ts'
+import { recordName } from '../../storage/record-name.ts'
+import {
+  apiKeyEntries,
+  listingEntry,
+  memberEntry,
+  mockEntry,
+  namespaceEntry,
+  organizationEntry,
+  readApiKey,
+  readListing,
+  readNamespace,
+  serverEntry,
+  withIndex,
+} from '../../storage/registry-records.ts'
+import type { Entry, Store } from '../../storage/store.ts'
+import type { Fixtures } from './read-fixtures.ts'
+
+/** An entry that the fixtures bring. */
+export interface Wanted extends Entry {
+  /** The name of the record in the log. Undefined for what belongs to another entry: an index entry, a place. */
+  readonly what?: string
+}
+
+export interface WantedOptions {
+  /** The key for hashing API keys. */
+  readonly pepper: Buffer
+  /** `createdAt` of new records. */
+  readonly now: Date
+  /** Whether the fixtures that were loaded last brought the entry with this key (as `latin1Key` text). */
+  readonly isFromFixture: (name: string) => boolean
+}
+
+/**
+ * All entries, whether or not they have changed. Throws CommandError for an API key that was created at run time, and
+ * for a namespace or organization that was made over HTTP and is somebody else's (door contract, 4.2).
+ */
+export async function wantedEntries(store: Store, fixtures: Fixtures, options: WantedOptions): Promise<Wanted[]> {
+  const { now, pepper, isFromFixture } = options
+  const wanted: Wanted[] = []
+  const place = (record: object) => fixtures.places.get(record) ?? ''
+  const add = (what: string, entry: Entry) => {
+    const [record, ...index] = withIndex(entry) as [Entry, ...Entry[]]
+    wanted.push({ ...record, what }, ...index)
+  }
+  const addAt = (record: object, what: string, entry: Entry) => {
+    add(what, entry)
+    wanted.push({ key: placeKey(entry.key), value: Buffer.from(place(record)) })
+  }
+  const madeAtRunTime = async (entry: Entry) =>
+    isFromFixture(latin1Key(entry.key)) ? undefined : await store.get(entry.key)
+
+  for (const organization of fixtures.organizations) {
+    const { organizationId, name, members } = organization
+    const entry = organizationEntry({ organizationId, name })
+    if ((await madeAtRunTime(entry)) !== undefined) await requireSharedOwner(store, organization, place(organization))
+    addAt(organization, `organization ${organizationId}`, entry)
+    for (const { userId, role } of members) {
+      add(`member ${userId} of ${organizationId}`, memberEntry(organizationId, userId, role))
+    }
+  }
+  for (const namespace of fixtures.namespaces) {
+    const stored = await store.get(namespaceKey(namespace.namespace))
+    const before = stored === undefined ? undefined : readNamespace(stored)
+    const entry = namespaceEntry({ ...namespace, ...createdAt(namespace, before, now) })
+    if (before !== undefined && !isFromFixture(latin1Key(entry.key))) {
+      requireSameOwner(before, namespace, place(namespace))
+    }
+    addAt(namespace, `namespace ${namespace.namespace}`, entry)
+  }
+  for (const server of fixtures.servers) {
+    addAt(server, `server ${server.qualifiedName}`, serverEntry(server))
+    wanted.push(await wantedListing(store, server, now))
+  }
+  for (const [index, mock] of fixtures.mocks.entries()) {
+    add(`mock of ${mock.server}`, mockEntry(String(index).padStart(6, '0'), mock))
+  }
+  for (const apiKey of fixtures.apiKeys) {
+    const [record, digest] = await keyEntries(store, apiKey, { pepper, now })
+    for (const entry of [record, digest] as Entry[]) add(recordName((record as Entry).key), entry)
+  }
+  return wanted
+}
+
+/** A time that the fixture does not give stays as it was stored. */
+function createdAt(wanted: Namespace, before: Namespace | undefined, now: Date): Pick<Namespace, 'createdAt'> {
+  const time = wanted.createdAt ?? (before === undefined ? now.toISOString() : before.createdAt)
+  return time === undefined ? {} : { createdAt: time }
+}
+
+async function wantedListing(store: Store, server: ServerDetail, now: Date): Promise<Entry> {
+  const stored = await store.get(listingKey(server.qualifiedName))
+  const before = stored === undefined ? undefined : readListing(stored)
+  const time = before === undefined ? now.toISOString() : before.createdAt
+  const kept = { ...(time !== undefined && { createdAt: time }), verified: before?.verified ?? false }
+  return listingEntry(listingOf(server, { ...noExtras, ...kept }))
+}
+
+function requireSameOwner(stored: Namespace, wanted: Namespace, place: string): void {
+  const [is, will] = [stored, wanted].map((one) =>
+    'userId' in one ? `user ${one.userId}` : `organization ${one.organizationId}`,
+  )
+  if (is === will) return
+  throw new CommandError(
+    `${place}: the namespace ${wanted.namespace} was made over HTTP and belongs to ${is}: ` +
+      'give it that owner, or another name',
+  )
+}
+
+async function requireSharedOwner(
+  store: Store,
+  { organizationId, members }: Organization & { readonly members: readonly { userId: string; role: string }[] },
+  place: string,
+): Promise<void> {
+  const prefix = membersOf(organizationId)
+  const owners = new Set(members.flatMap(({ userId, role }) => (role === 'owner' ? [userId] : [])))
+  for await (const { key, value } of everyEntry(store, prefix, membersPerRead)) {
+    const userId = Buffer.from(key).toString('utf8', prefix.length)
+    if (Buffer.from(value).toString() === 'owner' && owners.has(userId)) return
+  }
+  throw new CommandError(
+    `${place}: the organization ${organizationId} was made over HTTP by others: ` +
+      'name one of its owners, or choose another id',
+  )
+}
+
+/** The record of an API key, and its id by digest. */
+async function keyEntries(
+  store: Store,
+  apiKey: Fixtures['apiKeys'][number],
+  { pepper, now }: Pick<WantedOptions, 'pepper' | 'now'>,
+): Promise<readonly Entry[]> {
+  const { file, key, userId, operator = false } = apiKey
+  const digest = apiKeyDigest(pepper, key)
+  // The id is derived from the key, so it is the same in every load, and tokens minted with the key survive a reload.
+  const keyId = `key_${digest.slice(0, 16)}`
+  const holder = await store.get(apiKeyDigestKey(digest))
+  if (holder !== undefined && Buffer.from(holder).toString() !== keyId) {
+    throw new CommandError(`${file}: brings a key that was made at run time (${Buffer.from(holder)}): choose another`)
+  }
+  const stored = await store.get(apiKeyKey(keyId))
+  const known = stored === undefined ? undefined : readApiKey(stored)
+  const record: ApiKey = {
+    keyId,
+    name: apiKey.name ?? null,
+    userId,
+    operator,
+    createdAt: known?.createdAt ?? now.toISOString(),
+    // A revoked key stays revoked, even if its fixture is loaded again.
+    revokedAt: known?.revokedAt ?? null,
+  }
+  return apiKeyEntries(record, digest)
+}

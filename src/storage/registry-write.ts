@@ -1,0 +1,46 @@
+/**
+ * Writes to the registry that depend on more than one record: whether a namespace is free, whether an organization
+ * still owns one. Each is decided on what is stored and committed only if the registry has not changed since; otherwise
+ * it is decided again. Writes of this process wait for one another, so that none is overtaken for ever.
+ */
+
+import { registryAttemptsMax } from '../limits.ts'
+import { registryVersionKey } from './keys.ts'
+import { type Store, StoreError, type Write } from './store.ts'
+import { newVersion } from './versions.ts'
+
+/** A write and its result. Without `write`, nothing is written. */
+export interface RegistryChange<T> {
+  readonly write?: Pick<Write, 'puts' | 'deletes' | 'fromReserve'>
+  readonly result: T
+}
+
+const lastOf = new WeakMap<Store, Promise<unknown>>()
+
+/**
+ * Resolves with the result when the write is durable. `decide` may run several times. Throws what it throws, and
+ * StoreError `unavailable` if other processes change the registry all the time.
+ */
+export function changeRegistry<T>(store: Store, decide: () => Promise<RegistryChange<T>>): Promise<T> {
+  const changed = (lastOf.get(store) ?? Promise.resolve()).then(() => change(store, decide))
+  lastOf.set(
+    store,
+    changed.catch(() => {}),
+  )
+  return changed
+}
+
+async function change<T>(store: Store, decide: () => Promise<RegistryChange<T>>): Promise<T> {
+  for (let attempt = 0; attempt < registryAttemptsMax; attempt += 1) {
+    const version = (await store.get(registryVersionKey)) ?? null
+    const { write, result } = await decide()
+    if (write === undefined) return result
+    const { ok } = await store.commit({
+      ...write,
+      checks: [{ key: registryVersionKey, value: version }],
+      puts: [...(write.puts ?? []), newVersion(registryVersionKey)],
+    })
+    if (ok) return result
+  }
+  throw new StoreError('unavailable', 'the registry changes too fast: try again')
+}

@@ -1,0 +1,266 @@
+/** Organizations, members and their keys over HTTP (door contract, 3.5 to 3.8), and `/me` (1.4). */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { mintToken } from '../../api/cases.ts'
+import { type Api, apiOf } from '../../support/api.ts'
+import { createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+
+let platform: TestPlatform
+let api: Record<keyof typeof sampleKeys, Api>
+beforeEach(async () => {
+  platform = await createTestPlatform()
+  api = Object.fromEntries(
+    Object.entries(sampleKeys).map(([user, key]) => [user, apiOf(platform.fetch, key)]),
+  ) as typeof api
+})
+const mint = async (key: string, body: object) => api.ada.as(await mintToken(platform.fetch, key, body))
+const made = async () => expect((await api.operator('PUT /organizations/acme', { owner: 'ada' })).status).toBe(201)
+
+describe('an organization', () => {
+  test('is made by operators, read by members, renamed, and deleted by its owner', async () => {
+    expect(await api.ada('PUT /organizations/acme', { owner: 'ada' })).toMatchObject({ status: 403 })
+    const organization = { organizationId: 'acme', name: 'acme', members: [{ userId: 'ada', role: 'owner' }] }
+    expect(await api.operator('PUT /organizations/acme', { owner: 'ada' })).toMatchObject({
+      status: 201,
+      body: organization,
+    })
+    expect(await api.operator('PUT /organizations/acme', { owner: 'ada', name: 'Acme' })).toMatchObject({
+      status: 200,
+      body: { ...organization, name: 'Acme' },
+    })
+    expect((await api.ada('GET /organizations/acme')).body).toEqual({ ...organization, name: 'Acme' })
+    expect(await api.grace('GET /organizations/acme')).toMatchObject({
+      status: 404,
+      body: { error: 'Organization not found' },
+    })
+    expect((await api.operator('GET /organizations/acme')).status).toBe(200)
+    await api.ada('PUT /organizations/acme/members/grace', { role: 'admin' })
+    expect((await api.grace('DELETE /organizations/acme')).status).toBe(403)
+    expect(await api.ada('DELETE /organizations/acme')).toMatchObject({ status: 200, body: { success: true } })
+    expect((await api.ada('GET /organizations/acme')).status).toBe(404)
+  })
+
+  test('is not deleted while it owns a namespace', async () => {
+    await made()
+    await api.ada('PUT /namespaces/acme-one', { organizationId: 'acme' })
+    expect(await api.ada('DELETE /organizations/acme')).toMatchObject({ status: 409 })
+    await api.ada('DELETE /namespaces/acme-one')
+    expect((await api.ada('DELETE /organizations/acme')).status).toBe(200)
+  })
+
+  test('takes no token, nor its own key', async () => {
+    await made()
+    const token = await mint(sampleKeys.operator, {})
+    const { key } = (await api.ada('POST /organizations/acme/api-keys', { name: 'ci' })).body
+    for (const other of [token, api.ada.as(key)])
+      for (const [request, body] of [
+        ['GET /organizations/acme'],
+        ['PUT /organizations/other', { owner: 'ada' }],
+        ['DELETE /organizations/acme'],
+        ['PUT /organizations/acme/members/grace', { role: 'member' }],
+        ['DELETE /organizations/acme/members/ada'],
+        ['POST /organizations/acme/api-keys', { name: 'x' }],
+        ['GET /organizations/acme/api-keys'],
+        ['DELETE /organizations/acme/api-keys/x'],
+      ] as const)
+        expect({ request, ...(await other(request, body)) }).toMatchObject({ request, status: 403 })
+  })
+
+  test('of a fixture is changed there', async () => {
+    expect(await api.operator('PUT /organizations/org_lumen', { owner: 'ines' })).toMatchObject({
+      status: 409,
+      body: { error: expect.stringContaining('organizations.json: organizations[1]') },
+    })
+    // What changes nothing is fine.
+    expect((await api.operator('PUT /organizations/org_lumen', { owner: 'priya' })).status).toBe(200)
+    expect((await api.priya('PUT /organizations/org_lumen/members/jonas', { role: 'member' })).status).toBe(200)
+    for (const [request, body] of [
+      ['DELETE /organizations/org_lumen'],
+      ['PUT /organizations/org_lumen/members/ada', { role: 'member' }],
+      ['DELETE /organizations/org_lumen/members/jonas'],
+    ] as const)
+      expect({ request, ...(await api.priya(request, body)) }).toMatchObject({ request, status: 409 })
+  })
+
+  test('says what is wrong with a request', async () => {
+    for (const body of [
+      {},
+      { owner: '' },
+      { owner: 'organization:x' },
+      { owner: 'ada', x: 1 },
+      { owner: 'ada', name: '' },
+    ])
+      expect({ ...(await api.operator('PUT /organizations/acme', body)), sent: body }).toMatchObject({
+        sent: body,
+        status: 400,
+      })
+    for (const id of ['.x', 'a%2Fb', 'a%00', 'x'.repeat(200)])
+      expect({ id, ...(await api.operator(`PUT /organizations/${id}`, { owner: 'ada' })) }).toMatchObject({
+        id,
+        status: 404,
+      })
+  })
+})
+
+describe('members', () => {
+  beforeEach(made)
+
+  test('reach its namespaces from the next request on, and no longer when they go', async () => {
+    await api.ada('PUT /namespaces/acme-one', { organizationId: 'acme' })
+    expect((await api.jonas('GET /connect/acme-one')).status).toBe(404)
+    expect(await api.ada('PUT /organizations/acme/members/jonas', { role: 'member' })).toMatchObject({
+      status: 200,
+      body: { userId: 'jonas', role: 'member' },
+    })
+    expect((await api.jonas('GET /connect/acme-one')).status).toBe(200)
+    expect((await api.jonas('GET /namespaces?q=acme')).body.namespaces).toEqual([{ name: 'acme-one' }])
+    expect((await api.ada('DELETE /organizations/acme/members/jonas')).body).toEqual({ success: true })
+    expect((await api.jonas('GET /connect/acme-one')).status).toBe(404)
+    expect((await api.jonas('GET /namespaces?q=acme')).body.namespaces).toEqual([])
+  })
+
+  test('are managed by owners and admins, and owners by owners alone', async () => {
+    await api.ada('PUT /organizations/acme/members/grace', { role: 'admin' })
+    await api.ada('PUT /organizations/acme/members/linus', { role: 'member' })
+    expect((await api.grace('PUT /organizations/acme/members/jonas', { role: 'admin' })).status).toBe(200)
+    expect((await api.grace('PUT /organizations/acme/members/jonas', { role: 'owner' })).status).toBe(403)
+    expect((await api.grace('PUT /organizations/acme/members/ada', { role: 'member' })).status).toBe(403)
+    expect((await api.grace('DELETE /organizations/acme/members/ada')).status).toBe(403)
+    expect((await api.linus('PUT /organizations/acme/members/linus', { role: 'admin' })).status).toBe(403)
+    expect((await api.priya('PUT /organizations/acme/members/priya', { role: 'owner' })).status).toBe(404)
+    expect((await api.grace('DELETE /organizations/acme/members/jonas')).status).toBe(200)
+    expect((await api.grace('DELETE /organizations/acme/members/jonas')).body).toEqual({ error: 'Member not found' })
+  })
+
+  test('have an owner among them always', async () => {
+    expect((await api.ada('DELETE /organizations/acme/members/ada')).status).toBe(409)
+    expect((await api.ada('PUT /organizations/acme/members/ada', { role: 'admin' })).status).toBe(409)
+    expect((await api.ada('PUT /organizations/acme/members/grace', { role: 'owner' })).status).toBe(200)
+    expect((await api.ada('DELETE /organizations/acme/members/ada')).status).toBe(200)
+    // Two that go at once do not both find the other.
+    await api.grace('PUT /organizations/acme/members/jonas', { role: 'owner' })
+    const both = await Promise.all([
+      api.grace('DELETE /organizations/acme/members/jonas'),
+      api.jonas('DELETE /organizations/acme/members/grace'),
+    ])
+    expect(both.filter(({ status }) => status === 200)).toHaveLength(1)
+  })
+})
+
+describe('an API key of an organization', () => {
+  beforeEach(made)
+  const create = async () => (await api.ada('POST /organizations/acme/api-keys', { name: 'ci' })).body
+
+  test('is shown once, listed without itself, and revoked', async () => {
+    const { id, key, ...rest } = await create()
+    expect(rest).toEqual({ name: 'ci', createdAt: '2026-03-02T09:00:00.000Z' })
+    expect(key).toMatch(/^pst_/)
+    expect(await everythingKept(platform)).not.toContain(key)
+    const list = await api.ada('GET /organizations/acme/api-keys')
+    expect(list.body).toEqual({ apiKeys: [{ id, name: 'ci', createdAt: rest.createdAt }] })
+    expect((await api.ada.as(key)('GET /me')).status).toBe(200)
+    expect((await api.ada(`DELETE /organizations/acme/api-keys/${id}`)).body).toEqual({ success: true })
+    expect((await api.ada.as(key)('GET /me')).status).toBe(401)
+    expect((await api.ada(`DELETE /organizations/acme/api-keys/${id}`)).status).toBe(404)
+    expect((await api.ada('GET /organizations/acme/api-keys')).body).toEqual({ apiKeys: [] })
+  })
+
+  test('acts for the organization, whose namespaces it leads, and outlives its maker', async () => {
+    const ci = api.ada.as((await create()).key)
+    expect((await ci('PUT /namespaces/acme-ci')).status).toBe(201)
+    expect((await api.ada('GET /namespaces/acme-ci')).status).toBe(200)
+    expect((await ci('GET /namespaces')).body.namespaces).toEqual([{ name: 'acme-ci' }])
+    expect((await ci('GET /connect/ada')).status).toBe(404)
+    expect((await ci('GET /connect/northwind')).status).toBe(404)
+    const token = (await ci('POST /tokens')).body.token as string
+    expect(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())).toMatchObject({
+      sub: 'organization:acme',
+      org: 'acme',
+    })
+    expect((await ci('POST /tokens', { organizationId: 'org_northwind' })).status).toBe(403)
+    const holder = api.ada.as(token)
+    expect((await holder('GET /connect/acme-ci')).status).toBe(200)
+    expect((await holder('GET /connect/ada')).status).toBe(404)
+    await api.operator('PUT /organizations/acme', { owner: 'grace' })
+    await api.grace('DELETE /organizations/acme/members/ada')
+    expect((await ci('GET /connect/acme-ci')).status).toBe(200)
+    await ci('DELETE /namespaces/acme-ci')
+    await api.grace('DELETE /organizations/acme')
+    for (const one of [ci, holder]) expect((await one('GET /me')).status).toBe(401)
+    // An organization of the same name later does not get them back.
+    await made()
+    for (const one of [ci, holder]) expect((await one('GET /me')).status).toBe(401)
+  })
+
+  test('is managed by its owners and admins alone, and who is not is told nothing else', async () => {
+    const answers = await Promise.all([
+      api.jonas('POST /organizations/acme/api-keys', { name: 'x' }),
+      api.jonas('POST /organizations/none/api-keys', { name: 'x' }),
+      api.jonas('GET /organizations/acme/api-keys'),
+      api.jonas('DELETE /organizations/none/api-keys/x'),
+    ])
+    for (const { status, body } of answers) expect({ status, body }).toEqual({ status: 403, body: answers[0]?.body })
+    expect((await api.ada('POST /organizations/acme/api-keys', {})).status).toBe(400)
+  })
+})
+
+describe('who am I', () => {
+  test('a user: organizations, and namespaces with what may be done', async () => {
+    const { body } = await api.linus('GET /me')
+    expect(body).toEqual({
+      userId: 'linus',
+      operator: false,
+      organizationId: null,
+      key: { id: expect.stringMatching(/^key_/), name: 'Linus, store kiosk' },
+      token: null,
+      organizations: [{ organizationId: 'org_northwind', role: 'member' }],
+      namespaces: ['northwind', 'northwind-ops', 'northwind-support'].map((name) => ({
+        name,
+        leads: false,
+        may: ['connections:read', 'connections:write', 'connections:execute', 'servers:read', 'namespaces:read'],
+      })),
+      more: false,
+      baseUrl: 'http://localhost:8787',
+      version: expect.any(String),
+    })
+    const [mine] = (await api.ada('GET /me')).body.namespaces
+    expect(mine).toEqual({
+      name: 'ada',
+      leads: true,
+      may: [
+        'connections:read',
+        'connections:write',
+        'connections:execute',
+        'servers:read',
+        'servers:write',
+        'namespaces:read',
+        'namespaces:write',
+      ],
+    })
+  })
+
+  test('a token: its policy, and what it leaves', async () => {
+    const policy = [
+      { namespaces: ['ada', 'priya'], resources: ['connections', 'servers'] },
+      { operations: 'read', ttl: '10m' },
+    ]
+    const { body } = await (await mint(sampleKeys.ada, { policy }))('GET /me')
+    expect(body).toMatchObject({
+      token: { jti: expect.stringMatching(/^tok_/), expiresAt: '2026-03-02T09:10:00.000Z', policy },
+      namespaces: [{ name: 'ada', leads: true, may: ['connections:read', 'servers:read'] }],
+    })
+    const scoped = await mint(sampleKeys.grace, { organizationId: 'org_northwind' })
+    expect((await scoped('GET /me')).body).toMatchObject({
+      organizationId: 'org_northwind',
+      organizations: [{ organizationId: 'org_northwind', role: 'admin' }],
+    })
+  })
+
+  test('an operator reaches all, and the first hundred are listed', async () => {
+    expect((await api.operator('GET /me')).body).toMatchObject({ operator: true, more: false })
+    for (let i = 0; i < 95; i += 1) await api.operator(`PUT /namespaces/n-${100 + i}`)
+    const { body } = await api.operator('GET /me')
+    expect([body.namespaces.length, body.more]).toEqual([100, true])
+  })
+})

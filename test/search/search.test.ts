@@ -1,0 +1,127 @@
+/** Words and ranking (door contract, 2.4). */
+
+import { describe, expect, test } from 'bun:test'
+import { drained } from '../../src/policy/decide.ts'
+import { createWordIndex, type WordIndex } from '../../src/search/word-index.ts'
+import { wordsOf } from '../../src/search/words.ts'
+import { random as seeded } from '../support/random.ts'
+
+describe('words', () => {
+  for (const [text, words] of [
+    ['createIssue, create_issue', 'create issue create issue'],
+    ['HTTPServer v2', 'http server v2'],
+    ['Crème brûlée — ÉCOLE', 'creme brulee ecole'],
+    ['acme/weather-API', 'acme weather api'],
+    ['Straße ﬁle ２', 'straße file 2'],
+    ['天気予報 погода', '天気予報 погода'],
+    ['…!', ''],
+  ] as const)
+    test(`of ${text}`, () => expect(wordsOf(text).join(' ')).toBe(words))
+})
+
+const everything = { most: 500, beginningMin: 3, isWanted: () => true }
+const find = (index: WordIndex, text: string, options: object = {}) =>
+  drained(index.search(wordsOf(text), { ...everything, ...options })).map(({ id }) => id)
+
+describe('ranking', () => {
+  const index = createWordIndex([4, 1])
+  const add = (id: string, name: string, text: string) => index.add(id, [name, text].map(wordsOf))
+  add('a', 'weather', 'forecasts for the world')
+  add('b', 'news', 'weather and other news of the world')
+  add('c', 'maps', 'roads, roads and more roads')
+  add('d', 'weathering', 'of stones')
+
+  test('the name says more than the text', () => expect(find(index, 'weather')).toEqual(['a', 'd', 'b']))
+  test('every word must be there', () => {
+    expect(find(index, 'weather world')).toEqual(['a', 'b'])
+    expect(find(index, 'weather roads')).toEqual([])
+    expect(find(index, 'weather roads', { anyWord: true }).sort()).toEqual(['a', 'b', 'c'])
+  })
+  test('the last one is a beginning too, from three letters on, and the others are not', () => {
+    expect(find(index, 'world weat')).toEqual(['a', 'b'])
+    expect(find(index, 'weat world')).toEqual([])
+    expect(find(index, 'we')).toEqual([])
+    expect(find(index, 'nowhere wea')).toEqual([])
+  })
+  test('only what is wanted, and the best of it', () => {
+    expect(find(index, 'weather', { isWanted: (id: string) => id !== 'a' })).toEqual(['d', 'b'])
+    expect(find(index, 'weather', { most: 1 })).toEqual(['a'])
+  })
+  test('nothing is found for nothing', () => expect(find(index, ' - ')).toEqual([]))
+  test('what is removed is not found, and changes no rank of others', () => {
+    const before = drained(index.search(['roads'], everything))
+    add('e', 'weather', 'weather')
+    expect(find(index, 'weather')).toContain('e')
+    index.remove('e')
+    expect(find(index, 'weather')).toEqual(['a', 'd', 'b'])
+    expect(drained(index.search(['roads'], everything))).toEqual(before)
+  })
+})
+
+test('finds what a plain look at all documents finds, in the same order, while documents come and go', () => {
+  const { int: pick, chance } = seeded(7)
+  const vocabulary = Array.from({ length: 30 }, (_, i) => `${'abc'[i % 3]}${'xyz'[pick(3)]}${'mn'[i % 2]}${i}`)
+  const weights = [4, 3, 2, 1]
+  const documents = new Map<string, string[][]>()
+  const index = createWordIndex(weights)
+  const some = (most: number) => Array.from({ length: pick(most) }, () => vocabulary[pick(30)] as string)
+
+  /** BM25 by its formula, on all documents. */
+  function plainly(query: string[]): string[] {
+    const words = [...new Set([...query].reverse())].reverse()
+    const count = documents.size
+    const averages = weights.map(
+      (_, field) => [...documents.values()].reduce((sum, doc) => sum + (doc[field]?.length ?? 0), 0) / count,
+    )
+    const rarityOf = (word: string) => {
+      const having = [...documents.values()].filter((one) => one.flat().includes(word)).length
+      return having === 0 ? Number.POSITIVE_INFINITY : Math.log(1 + (count - having + 0.5) / (having + 0.5))
+    }
+    const scoreOf = (word: string, doc: string[][], rarity: number) =>
+      weights.reduce((sum, weight, field) => {
+        const own = doc[field] ?? []
+        const times = own.filter((one) => one === word).length
+        if (times === 0) return sum
+        const length = 0.25 + (0.75 * own.length) / (averages[field] as number)
+        return sum + (weight * times * 2.2 * rarity) / (times + 1.2 * length)
+      }, 0)
+    const found: { id: string; score: number }[] = []
+    for (const [id, doc] of documents) {
+      const all = doc.flat()
+      const parts = words.map((word, at) => {
+        const isLast = at === words.length - 1 && word.length >= 3
+        const fitting = new Set(all.filter((one) => one === word || (isLast && one.startsWith(word))))
+        return [...fitting].map((one) => {
+          const rarity = Math.min(rarityOf(one), rarityOf(word))
+          return (scoreOf(one, doc, rarity) * word.length) / one.length
+        })
+      })
+      if (parts.some((scores) => scores.length === 0)) continue
+      found.push({ id, score: parts.reduce((sum, scores) => sum + Math.max(...scores), 0) })
+    }
+    // What is equal but for rounding stands in any order.
+    return found
+      .sort((a, b) => Number(b.score.toFixed(9)) - Number(a.score.toFixed(9)) || (a.id < b.id ? -1 : 1))
+      .map(({ id }) => id)
+  }
+
+  for (let step = 0; step < 400; step += 1) {
+    const id = `d${pick(60)}`
+    index.remove(id)
+    documents.delete(id)
+    if (chance(0.8)) {
+      const fields = [some(3), some(4), some(8), some(12)]
+      documents.set(id, fields)
+      index.add(id, fields)
+    }
+    const query = [
+      ...some(3),
+      chance(0.5) ? (vocabulary[pick(30)] as string) : `${'abc'[pick(3)]}${'xyz'[pick(3)]}${'mn'[pick(2)]}`,
+    ]
+    expect({ step, query, found: drained(index.search(query, everything)).map((hit) => hit.id) }).toEqual({
+      step,
+      query,
+      found: plainly(query),
+    })
+  }
+})
