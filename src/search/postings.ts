@@ -1,42 +1,76 @@
-/** Which document has which word how often, in which field; documents come and go one at a time. */
+/**
+ * Which document has which word how often, in which field; documents come and go one at a time. Documents have small
+ * numbers, which are used again, so that scores of a search fit in an array.
+ */
 
-/** Where a word occurs: counts by field, of each document. */
-export type Occurrences = ReadonlyMap<string, Uint8Array>
+/** The documents that have a word, by number, ascending, and how often, as `packed` counts. */
+export interface Occurrences {
+  readonly documents: readonly number[]
+  readonly counts: readonly number[]
+}
 
 export interface Postings {
-  /** The number of documents. */
+  /** How many documents there are. */
   readonly size: number
-  /** `fields`: the words of each field. `id` must be new. */
+  /** Greater than every number in use. */
+  readonly end: number
+  /** `fields`: the words of each field, at most four. `id` must be new. */
   add(id: string, fields: readonly (readonly string[])[]): void
   remove(id: string): void
+  idOf(number: number): string | undefined
   of(word: string): Occurrences | undefined
-  /** The words that begin with this one, of `lettersOfGroup` letters at least, and are longer. */
+  /** The words that begin with this one, of `lettersOfGroup` at least, and are longer. */
   longer(word: string): string[]
-  /** The words in a field of a document, as a share of the average. */
-  relativeLength(id: string, field: number): number
+  /** The number of words in a field of a document. */
+  lengthOf(number: number, field: number): number
+  averageLength(field: number): number
+}
+
+/** A byte for each field. */
+const bitsPerCount = 8
+const greatestCount = 2 ** bitsPerCount - 1
+/** The letters by which words are grouped, to find those with the same beginning. */
+const lettersOfGroup = 3
+
+/** How often a word occurs in a field, of a packed count. */
+export function countIn(packed: number, field: number): number {
+  return (packed >>> (field * bitsPerCount)) & greatestCount
 }
 
 interface Document {
-  /** The number of words in each field. */
-  readonly lengths: readonly number[]
+  readonly number: number
   readonly words: readonly string[]
 }
 
-/** The letters by which words are grouped, to find those with the same beginning. */
-const lettersOfGroup = 3
-/** A count takes a byte. */
-const greatestCount = 255
-
 export function createPostings(fieldCount: number): Postings {
   const documents = new Map<string, Document>()
-  const occurrences = new Map<string, Map<string, Uint8Array>>()
-  const byBeginning = new Map<string, Set<string>>()
+  const ids: (string | undefined)[] = []
+  const lengths: number[] = []
+  const free: number[] = []
   const totals = Array.from({ length: fieldCount }, () => 0)
+  const occurrences = new Map<string, { documents: number[]; counts: number[] }>()
+  const byBeginning = new Map<string, Set<string>>()
 
-  function forget(word: string, id: string): void {
+  function note(word: string, number: number, count: number): void {
+    let found = occurrences.get(word)
+    if (found === undefined) {
+      found = { documents: [], counts: [] }
+      occurrences.set(word, found)
+      const same = byBeginning.get(beginningOf(word)) ?? new Set()
+      byBeginning.set(beginningOf(word), same.add(word))
+    }
+    const at = placeOf(found.documents, number)
+    found.documents.splice(at, 0, number)
+    found.counts.splice(at, 0, count)
+  }
+
+  function forget(word: string, number: number): void {
     const found = occurrences.get(word)
-    found?.delete(id)
-    if (found?.size !== 0) return
+    if (found === undefined) return
+    const at = placeOf(found.documents, number)
+    found.documents.splice(at, 1)
+    found.counts.splice(at, 1)
+    if (found.documents.length > 0) return
     occurrences.delete(word)
     const same = byBeginning.get(beginningOf(word))
     same?.delete(word)
@@ -47,44 +81,55 @@ export function createPostings(fieldCount: number): Postings {
     get size() {
       return documents.size
     },
+    get end() {
+      return ids.length
+    },
     add(id, fields) {
-      const counts = new Map<string, Uint8Array>()
+      const number = free.pop() ?? ids.length
+      const counts = new Map<string, number>()
       for (const [field, words] of fields.entries()) {
         totals[field] = (totals[field] as number) + words.length
+        lengths[number * fieldCount + field] = words.length
         for (const word of words) {
-          const count = counts.get(word) ?? new Uint8Array(fieldCount)
-          count[field] = Math.min(greatestCount, (count[field] as number) + 1)
-          counts.set(word, count)
+          const packed = counts.get(word) ?? 0
+          if (countIn(packed, field) < greatestCount) counts.set(word, packed + 2 ** (field * bitsPerCount))
         }
       }
-      for (const [word, count] of counts) {
-        const found = occurrences.get(word) ?? new Map<string, Uint8Array>()
-        if (found.size === 0) {
-          occurrences.set(word, found)
-          const same = byBeginning.get(beginningOf(word)) ?? new Set()
-          byBeginning.set(beginningOf(word), same.add(word))
-        }
-        found.set(id, count)
-      }
-      documents.set(id, { lengths: fields.map(({ length }) => length), words: [...counts.keys()] })
+      ids[number] = id
+      for (const [word, count] of counts) note(word, number, count)
+      documents.set(id, { number, words: [...counts.keys()] })
     },
     remove(id) {
       const document = documents.get(id)
       if (document === undefined) return
-      for (const word of document.words) forget(word, id)
-      for (const [field, length] of document.lengths.entries()) totals[field] = (totals[field] as number) - length
+      const { number, words } = document
+      for (const word of words) forget(word, number)
+      for (const field of totals.keys())
+        totals[field] = (totals[field] as number) - (lengths[number * fieldCount + field] as number)
       documents.delete(id)
+      ids[number] = undefined
+      free.push(number)
     },
+    idOf: (number) => ids[number],
     of: (word) => occurrences.get(word),
     longer: (word) =>
       [...(byBeginning.get(beginningOf(word)) ?? [])].filter((other) => other !== word && other.startsWith(word)),
-    relativeLength(id, field) {
-      const length = documents.get(id)?.lengths[field] ?? 0
-      return (length * documents.size) / (totals[field] as number)
-    },
+    lengthOf: (number, field) => lengths[number * fieldCount + field] as number,
+    averageLength: (field) => (totals[field] as number) / documents.size,
   }
 }
 
 function beginningOf(word: string): string {
   return word.slice(0, lettersOfGroup)
+}
+
+/** Where a number is, or would be, among ascending ones. */
+export function placeOf(numbers: readonly number[], wanted: number): number {
+  let [from, to] = [0, numbers.length]
+  while (from < to) {
+    const middle = (from + to) >>> 1
+    if ((numbers[middle] as number) < wanted) from = middle + 1
+    else to = middle
+  }
+  return from
 }

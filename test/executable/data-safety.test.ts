@@ -219,6 +219,8 @@ describe('data is safe', () => {
     writeFileSync(file, bytes)
     const damaged = await verify('--repair')
     expect(damaged).toMatchObject({ code: 1, stdout: '' })
-    expect(damaged.stderr).toMatch(/^(?:(?:listing of )?server \S+: cannot be read: its checksum does not match\n)+restore a backup\n$/)
+    expect(damaged.stderr).toMatch(
+      /^(?:(?:listing of )?server \S+: cannot be read: its checksum does not match\n)+restore a backup\n$/,
+    )
   })
 })

@@ -12,7 +12,7 @@ import type { ServerListing } from '../../model/server.ts'
 import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import { latin1Key, listingGroups, listingGroupVersionKey, listingsIn, listingsVersionKey } from '../../storage/keys.ts'
+import { listingGroups, listingGroupVersionKey, listingsIn, listingsVersionKey } from '../../storage/keys.ts'
 import { readListing } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
@@ -38,8 +38,8 @@ const weights = [4, 3, 2, 1]
 
 export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>): Catalogue {
   const byName = new Map<string, Listed>()
-  /** The stored text of each listing, to see what has changed: names by group. */
-  const texts = listingGroups.map(() => new Map<string, string>())
+  /** A hash of each listing as it is stored, to see what has changed: by name, by group. */
+  const hashes = listingGroups.map(() => new Map<string, bigint>())
   const groupVersions = listingGroups.map(() => '')
   const words = createWordIndex(weights)
   let version = ''
@@ -56,15 +56,15 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
 
   /** Takes in what has changed of a group. Returns whether anything has. */
   async function readGroup(group: number, takeTurn: () => Promise<void>): Promise<boolean> {
-    const before = texts[group] as Map<string, string>
-    const after = new Map<string, string>()
+    const before = hashes[group] as Map<string, bigint>
+    const after = new Map<string, bigint>()
     let isChanged = false
     for await (const { value } of everyEntry(store, listingsIn(listingGroups[group] as string), listingsPerRead)) {
-      const text = latin1Key(value)
+      const hash = Bun.hash.xxHash3(value)
       const listing = readListing(value)
       const name = listing.qualifiedName
-      after.set(name, text)
-      if (before.get(name) === text) continue
+      after.set(name, hash)
+      if (before.get(name) === hash) continue
       put(listing)
       isChanged = true
       await takeTurn()
@@ -75,7 +75,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
       byName.delete(name)
       isChanged = true
     }
-    texts[group] = after
+    hashes[group] = after
     return isChanged
   }
 
