@@ -37,6 +37,7 @@ import { organizationHandlers } from './features/registry/organizations.ts'
 import { createCatalogue } from './features/servers/catalogue.ts'
 import { serverHandlers } from './features/servers/handlers.ts'
 import { serverListHandlers } from './features/servers/list.ts'
+import { registryReadHandlers } from './features/servers/mcp-registry.ts'
 import { releaseHandlers } from './features/servers/releases.ts'
 import { serverWriteHandlers } from './features/servers/write.ts'
 import { signInHandlers } from './features/sign-in/handlers.ts'
@@ -74,6 +75,8 @@ export interface AppDeps {
   readonly rates: Rates
   /** The most that a namespace may contain. Beyond it, creating connections is refused. */
   readonly quota: Quota
+  /** Whether `/v0.1/servers` answers readers without a credential. */
+  readonly isRegistryOpen: boolean
   /** Namespaces that a user owns and may not make another; Infinity for no limit. */
   readonly namespacesPerUser: number
   /** Signs tokens. */
@@ -208,6 +211,7 @@ export function createApp(deps: AppDeps): App {
     return errorResponse(error, shape)
   }
 
+  const catalogue = createCatalogue(store)
   const writes = createRateLimit({ perSecond: rates.writes, now: monotonic })
   const ofRegistry = {
     authorizer,
@@ -240,10 +244,11 @@ export function createApp(deps: AppDeps): App {
       }),
       ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, deps.authorization) }),
       ...toolHandlers(gateway),
+      ...registryReadHandlers({ authorizer, store, catalogue, isOpen: deps.isRegistryOpen }),
       ...serverListHandlers({
         authorizer,
         store,
-        catalogue: createCatalogue(store),
+        catalogue,
         turns,
         baseUrl: base,
         onPage: fastLane?.rememberDetails ?? noop,

@@ -78,6 +78,12 @@ export const searchBeginningCharsMin = 3
 export const introspectionTimeoutMs = 5000
 /** Contract (door 2.6): bytes of all responses of a server that is asked what it has. Past it: a warning, or 502. */
 export const introspectionBytesMax = MB
+/** Ours: servers on a page of `/v0.1/servers`; the public registry has as many. Past it: 400. */
+export const registryPageMax = 100
+/** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public registry. Past it: they are on the next page. */
+export const registryPageDefault = 30
+/** Ours: bytes of a `server.json` that is imported. Past it: it is left out, and said. */
+export const serverJsonBytesMax = 64 * kB
 /** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
 export const introspectionItemsMax = 5000
 /** Ours: pages of a server's list that are read. Past it: a warning, or 502. */

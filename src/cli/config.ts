@@ -29,6 +29,7 @@ export interface ServeFlags extends DatabaseFlags {
   readonly namespaceConnections: string
   readonly namespaceBytes: string
   readonly namespacesPerUser: string
+  readonly openRegistry?: boolean
   readonly allowUpstream: readonly string[]
   /** False for `--no-public-upstream`. */
   readonly publicUpstream: boolean
@@ -59,6 +60,8 @@ export interface ServeConfig {
   readonly metrics: { readonly host: string; readonly port: number } | undefined
   /** Per second; 0 for no limit. */
   readonly rates: { readonly mints: number; readonly failures: number; readonly writes: number }
+  /** Whether `/v0.1/servers` answers readers without a credential. */
+  readonly isRegistryOpen: boolean
   /** Namespaces that a user may own, of those made over HTTP; Infinity for no limit. */
   readonly namespacesPerUser: number
   /** Bounds of a namespace for writes over HTTP; Infinity for no limit. */
@@ -179,6 +182,7 @@ function readBounds(flags: ServeFlags, complain: Complain) {
       bytes: most('--namespace-bytes', flags.namespaceBytes),
     },
     namespacesPerUser: most('--namespaces-per-user', flags.namespacesPerUser),
+    isRegistryOpen: flags.openRegistry === true,
   }
 }
 

@@ -77,6 +77,10 @@ const bounds = () => [
     '--namespaces-per-user <number>',
     'namespaces that a user may own and still make one; 0 for no limit',
   ).default(String(namespacesPerUserDefault)),
+  setting(
+    '--open-registry',
+    'answer /v0.1/servers without a credential, for editors that cannot send one: all but unlisted servers',
+  ),
   setting('--namespace-bytes <number>', 'bytes of connections that a namespace may hold; 0 for no limit').default(
     String(namespaceBytesDefault),
   ),

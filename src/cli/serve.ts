@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { CommandError } from '../errors.ts'
 import { sweepGrants } from '../features/authorization/grants.ts'
+import { isRegistryUrl } from '../features/servers/mcp-registry.ts'
 import { createSigners } from '../features/tokens/signers.ts'
 import { sweepUpstreamClients } from '../features/upstream-sign-in/client.ts'
 import { clientAddress } from '../http/client-address.ts'
@@ -91,7 +92,13 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
 
   const url = config.baseUrl ?? urlOf(config.host, port)
   const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
-  const guard = createGuard({ host: config.host, baseUrl: url, corsOrigins: config.corsOrigins, localAddresses })
+  const guard = createGuard({
+    host: config.host,
+    baseUrl: url,
+    corsOrigins: config.corsOrigins,
+    localAddresses,
+    ...(config.isRegistryOpen && { isPublic: isRegistryUrl }),
+  })
   const audit = openAuditLog(dataPath, {
     now: () => new Date(),
     ...(replica !== undefined && { replica }),
@@ -140,6 +147,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     rates: config.rates,
     quota: config.quota,
     namespacesPerUser: config.namespacesPerUser,
+    isRegistryOpen: config.isRegistryOpen,
     now: Date.now,
     monotonic: () => performance.now(),
     addressOf: (request) =>

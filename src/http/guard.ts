@@ -8,10 +8,10 @@ import { PlatformError } from '../errors.ts'
 
 export interface Guard {
   /**
-   * The CORS headers for the response; undefined for a request without `Origin`. Throws `forbidden`, with a message
+   * The CORS headers for the response; undefined for a request without `Origin`. `url`: of the request. Throws `forbidden`, with a message
    * that names the flag to use.
    */
-  check(headers: Headers): Record<string, string> | undefined
+  check(headers: Headers, url?: string): Record<string, string> | undefined
   /** The response to a CORS preflight; undefined for any other request. `corsHeaders`: from `check`. */
   preflight(request: Request, corsHeaders: Record<string, string>): Response | undefined
 }
@@ -24,12 +24,14 @@ export interface GuardOptions {
   readonly corsOrigins: readonly string[]
   /** This machine's addresses, which are all listened on if `host` is the wildcard address. */
   readonly localAddresses: readonly string[]
+  /** Whether what has this URL is public, so that pages of any origin may read it. None by default. */
+  readonly isPublic?: (url: string) => boolean
 }
 
 const allowedHeaders = /^(?:authorization|content-type|accept|last-event-id|mcp-[a-z0-9-]+|x-stainless-[a-z0-9-]+)$/
 const exposedHeaders = 'etag, mcp-session-id, retry-after, www-authenticate, x-request-id'
 
-export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: GuardOptions): Guard {
+export function createGuard({ host, baseUrl, corsOrigins, localAddresses, isPublic }: GuardOptions): Guard {
   const names = new Set(['localhost', bareHost(host), new URL(baseUrl).hostname].map(bareHost))
   if (host === '0.0.0.0' || host === '::') for (const address of localAddresses) names.add(bareHost(address))
   const origins = new Set([...corsOrigins, new URL(baseUrl).origin])
@@ -43,7 +45,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
   }
 
   return {
-    check(headers) {
+    check(headers, url = '') {
       const hostHeader = headers.get('host') ?? ''
       if (!passed.has(hostHeader)) {
         if (!isSelf(hostHeader)) {
@@ -53,6 +55,7 @@ export function createGuard({ host, baseUrl, corsOrigins, localAddresses }: Guar
       }
       const origin = headers.get('origin')
       if (origin === null) return undefined
+      if (isPublic?.(url) === true) return { 'access-control-allow-origin': '*' }
       if (!origins.has(origin)) {
         throw new PlatformError(
           'forbidden',

@@ -76,7 +76,7 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
         return answer instanceof Promise ? answer.then(finished, failed) : finished(answer)
       }
       try {
-        corsHeaders = guard.check(request.headers)
+        corsHeaders = guard.check(request.headers, request.url)
         const ready = corsHeaders === undefined ? respond?.(request, () => idOf(request)) : undefined
         if (ready === undefined) return ordinary()
         if (!(ready instanceof Promise)) return finish(request, ready, started)

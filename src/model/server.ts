@@ -6,6 +6,7 @@ import type { Problem } from '../schema/check.ts'
 import { Url, urlProblem } from './connection.ts'
 import { QualifiedName, Slug } from './names.ts'
 import { Pagination } from './registry.ts'
+import { ServerJson } from './server-json.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -110,6 +111,10 @@ export const ServerListing = Type.Object(
     repositoryUrl: nullable(text(urlCharsMax)),
     backlinkUrl: nullable(text(urlCharsMax)),
     license: nullable(text(serverLicenseCharsMax)),
+    /** The time of the last write. */
+    updatedAt: Type.Optional(Type.String()),
+    /** The `server.json` that it was imported from, if it was. */
+    serverJson: Type.Optional(ServerJson),
     /** The last one (`features/servers/releases.ts`). */
     release: Type.Optional(
       Type.Object({ id: Type.String(), createdAt: Type.String(), upstreamUrl: Type.String() }, closed),
@@ -150,7 +155,8 @@ export const ServerPage = Type.Object({ servers: Type.Array(Type.Partial(ServerI
 /** What a listing has of its own, which the details do not say. */
 export type ListingExtras = Pick<
   ServerListing,
-  'createdAt' | 'verified' | 'unlisted' | 'homepage' | 'repositoryUrl' | 'backlinkUrl' | 'license' | 'release'
+  | ('createdAt' | 'verified' | 'unlisted' | 'homepage' | 'repositoryUrl' | 'backlinkUrl' | 'license')
+  | ('updatedAt' | 'serverJson' | 'release')
 >
 
 export const noExtras: ListingExtras = {
@@ -163,10 +169,13 @@ export const noExtras: ListingExtras = {
 }
 
 export function extrasOf(listing: ListingExtras): ListingExtras {
-  const { createdAt, verified, unlisted, homepage, repositoryUrl, backlinkUrl, license, release } = listing
+  const { createdAt, verified, unlisted, homepage, repositoryUrl, backlinkUrl, license } = listing
+  const { updatedAt, serverJson, release } = listing
   return {
     ...(createdAt !== undefined && { createdAt }),
     ...{ verified, unlisted, homepage, repositoryUrl, backlinkUrl, license },
+    ...(updatedAt !== undefined && { updatedAt }),
+    ...(serverJson !== undefined && { serverJson }),
     ...(release !== undefined && { release }),
   }
 }

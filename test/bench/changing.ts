@@ -38,6 +38,7 @@ const app = createApp({
   audit: { record: async () => {}, recordBestEffort() {} },
   rates: { mints: 0, failures: 0, writes: 0 },
   authorization: { isOn: false, redirectSchemes: [], hasClientDocument: true, takesDocuments: false },
+  isRegistryOpen: false,
   namespacesPerUser: Number.POSITIVE_INFINITY,
   quota: { connections: Infinity, bytes: Infinity },
   upstreamTimeoutMs: 0,

@@ -5,6 +5,7 @@ import { type AppDeps, createApp, type Rates } from '../../src/app.ts'
 import { apiKeyDigest } from '../../src/auth/api-key.ts'
 import { signatureOf } from '../../src/auth/signature.ts'
 import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
+import { isRegistryUrl } from '../../src/features/servers/mcp-registry.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import { createShares, type Shares } from '../../src/http/shares.ts'
 import { pendingResponseBytesMax } from '../../src/limits.ts'
@@ -71,6 +72,8 @@ export interface TestPlatformOptions {
   readonly rates?: Partial<Rates>
   /** As in a server by default. */
   readonly namespacesPerUser?: number
+  /** False by default. */
+  readonly isRegistryOpen?: boolean
   /** None by default. */
   readonly quota?: Partial<Quota>
   readonly every?: AppDeps['every']
@@ -134,6 +137,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       baseUrl,
       corsOrigins: options.corsOrigins ?? [],
       localAddresses: [],
+      ...(options.isRegistryOpen === true && { isPublic: isRegistryUrl }),
     }),
     upstream: options.upstream ?? {
       send: () => Promise.reject(new UpstreamError('down', 'there is nothing here')),
@@ -159,6 +163,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       takesDocuments: true,
     },
     rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
+    isRegistryOpen: options.isRegistryOpen ?? false,
     namespacesPerUser: options.namespacesPerUser ?? 3,
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),

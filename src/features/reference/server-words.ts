@@ -1,6 +1,14 @@
 /** The OpenAPI words for the operations of servers. */
 
-import { searchCharsMax, searchHitsMax, searchHitsMin, serversPageDefault, serversPageMax } from '../../limits.ts'
+import {
+  registryPageDefault,
+  registryPageMax,
+  searchCharsMax,
+  searchHitsMax,
+  searchHitsMin,
+  serversPageDefault,
+  serversPageMax,
+} from '../../limits.ts'
 import {
   Release,
   ReleaseMade,
@@ -13,6 +21,7 @@ import {
   ServerPage,
   ServerWrite,
 } from '../../model/server.ts'
+import { RegistryEntry, RegistryPage, ServerJson } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
 import { denied, path, query, type Words } from './operation-words.ts'
 
@@ -28,9 +37,13 @@ export const serverSchemas = {
   ReleasePayload,
   ReleaseMade,
   Release,
+  ServerJson,
+  RegistryEntry,
+  RegistryPage,
 }
 
 const serverPath = [path('qualifiedName', '`namespace/server`, or `namespace` alone')]
+const registryPath = [path('serverName', 'Its name in the registry, with the slash as `%2F`')]
 const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
 const integer = (minimum: number, maximum: number | undefined, standard: number) => ({
   type: 'integer',
@@ -50,7 +63,7 @@ const ofFixture = { 409: 'A fixture brought it: it is changed there' }
 const tooLarge = { 413: 'The body is too large' }
 
 type ServerId = Exclude<
-  Extract<OperationId, `${string}Server` | 'listServers' | `${string}Release`>,
+  Extract<OperationId, `${string}Server` | 'listServers' | `${string}Release` | `${string}Registry${string}`>,
   'authorizationServer'
 >
 
@@ -130,6 +143,35 @@ export const serverWords: Readonly<Record<ServerId, Words>> = {
       400: 'The server has no URL, or the request cannot be read',
       502: 'The server cannot be reached, or did not answer as MCP servers do; nothing has changed',
     },
+  },
+  listRegistryServers: {
+    summary: 'List servers as the official MCP Registry does',
+    description:
+      'For editors that read a registry. One version of each server, by name. With `--open-registry` it needs no credential.',
+    parameters: [
+      query('cursor', '`metadata.nextCursor` of the page before'),
+      query('limit', 'Servers on a page', integer(1, registryPageMax, registryPageDefault)),
+      query('search', 'A part of the name, in any case of letters'),
+      query('updated_since', 'Only what was written at this time or later', { type: 'string', format: 'date-time' }),
+      query('version', '`latest`, or exactly this version'),
+      query('include_deleted', 'Has no effect', flag),
+    ],
+    answer: RegistryPage,
+    errors: { 400: 'A parameter is unknown, given twice, or out of range', 403: readErrors[403], ...denied },
+  },
+  listRegistryVersions: {
+    summary: 'List the versions of a server as the official MCP Registry does',
+    description: 'There is one.',
+    parameters: registryPath,
+    answer: RegistryPage,
+    errors: { 400: 'A parameter is unknown', ...readErrors },
+  },
+  getRegistryVersion: {
+    summary: 'Read a version of a server as the official MCP Registry does',
+    description: 'Its `server.json`.',
+    parameters: [...registryPath, path('version', 'The version, or `latest`')],
+    answer: RegistryEntry,
+    errors: { 400: 'A parameter is unknown', ...readErrors },
   },
   createRelease: {
     summary: 'Publish a server that is hosted elsewhere',

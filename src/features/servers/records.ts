@@ -1,10 +1,10 @@
 /** Records of servers in the store: the details, and the listing beside them, always written together. */
 
+import { isDeepStrictEqual } from 'node:util'
 import { conflict, invalidRequest, notFound } from '../../errors.ts'
 import { serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
-import { equalBytes } from '../../storage/bytes.ts'
 import { listingKey, namespaceKey, placeKey, serverKey } from '../../storage/keys.ts'
 import {
   listingEntry,
@@ -66,11 +66,12 @@ export function createServerRecords(store: Store, now: () => number): ServerReco
         const isOfTools = before !== undefined && given.tools === before.detail.tools
         const detail = { ...given, security: isOfTools ? before.detail.security : securityOf(given) }
         const createdAt = before === undefined ? new Date(now()).toISOString() : before.extras.createdAt
-        const extras = { ...more, ...(createdAt !== undefined && { createdAt }) }
+        const same = { ...more, ...(createdAt !== undefined && { createdAt }) }
+        const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: same }, before)
+        const result = { stored: { detail, extras: same }, isNew: before === undefined }
+        if (isSame) return { result }
+        const extras = { ...same, updatedAt: new Date(now()).toISOString() }
         const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
-        const result = { stored: { detail, extras }, isNew: before === undefined }
-        const stored = await store.getMany(puts.map(({ key }) => key))
-        if (puts.every(({ value }, index) => equalBytes(stored[index], value))) return { result }
         await refuseFixture(qualifiedName)
         const bytes = puts[0]?.value.length ?? 0
         if (bytes > serverBytesMax)

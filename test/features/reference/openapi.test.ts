@@ -260,6 +260,15 @@ const walks: Readonly<Partial<Record<OperationId, Walk>>> = {
     path: `${madeServer.replace('made/', 'made%2F')}/releases/last`,
     statuses: { 403: { as: executing }, 404: { path: '/servers/made%2Fthing/releases/none' } },
   },
+  listRegistryServers: { path: '/v0.1/servers', statuses: { 403: { as: executing } } },
+  listRegistryVersions: {
+    path: '/v0.1/servers/northwind%2Fweather/versions',
+    statuses: { 403: { as: executing }, 404: { path: '/v0.1/servers/none%2Fnone/versions' } },
+  },
+  getRegistryVersion: {
+    path: '/v0.1/servers/northwind%2Fweather/versions/latest',
+    statuses: { 403: { as: executing }, 404: { path: '/v0.1/servers/northwind%2Fweather/versions/9' } },
+  },
   getMe: { path: '/me' },
   listNamespaces: { path: '/namespaces', statuses: { 403: { as: executing } } },
   createNamespace: { path: '/namespaces', statuses: { 201: { as: 'jonas' }, 403: { as: reading } } },

@@ -1,0 +1,61 @@
+/** `postern server import`: registers servers from `server.json` documents or a dump of an MCP registry. */
+
+import { readFileSync } from 'node:fs'
+import { CommandError } from '../errors.ts'
+import { fixtureDepthMax } from '../limits.ts'
+import { type NamedFolder, openNamedDataFolder } from '../maintenance/data-folder.ts'
+import { importServers } from '../maintenance/import-servers.ts'
+import { isSlug } from '../model/names.ts'
+import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { problemText } from '../schema/check.ts'
+import { readJsonBytes } from '../schema/json.ts'
+import { auditCommand } from './audit.ts'
+import type { Terminal } from './terminal.ts'
+
+/** `namespace`: of all servers. `owner`: who owns namespaces that are made. */
+export interface ImportServersFlags extends NamedFolder {
+  readonly namespace?: string
+  readonly owner: string
+}
+
+/** `file`: JSON, or one JSON document a line. Throws CommandError. */
+export async function importServersCommand(file: string, flags: ImportServersFlags, terminal: Terminal): Promise<void> {
+  const { namespace, owner } = flags
+  if (namespace !== undefined && !isSlug(namespace)) throw new CommandError('--namespace: is not a namespace', 2)
+  const documents = readDocuments(file)
+  const { store } = await openNamedDataFolder(flags, terminal.stderr)
+  try {
+    const options = { userId: owner, now: new Date(), ...(namespace !== undefined && { namespace }) }
+    const { servers, namespaces, leftOut } = await importServers(store, documents, options)
+    await auditCommand(flags.data, 'servers.imported', { servers, namespaces })
+    terminal.stdout(`${servers} servers are imported, and ${namespaces} namespaces made\n`)
+    for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${escapeControlCharacters(line)}\n`)
+    if (leftOut.length > shownAtMost) terminal.stderr(`and ${leftOut.length - shownAtMost} more\n`)
+    if (servers === 0) throw new CommandError('no server was imported')
+  } finally {
+    await store.close()
+  }
+}
+
+const shownAtMost = 20
+
+function readDocuments(file: string): unknown[] {
+  let bytes: Uint8Array
+  try {
+    bytes = readFileSync(file)
+  } catch (error) {
+    throw new CommandError(`cannot read ${file}: ${(error as Error).message}`, 1, { cause: error })
+  }
+  const whole = readJsonBytes(bytes, { depthMax: fixtureDepthMax })
+  if (!('problem' in whole)) return [whole.value]
+  const lines = Buffer.from(bytes).toString().split('\n')
+  return lines.flatMap((line, index) => {
+    if (line.trim() === '') return []
+    const read = readJsonBytes(Buffer.from(line), { depthMax: fixtureDepthMax })
+    if ('problem' in read) {
+      const { problem } = lines.length === 1 ? whole : read
+      throw new CommandError(`${file}:${index + 1}: ${problemText(problem)}`)
+    }
+    return [read.value]
+  })
+}

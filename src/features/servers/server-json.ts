@@ -1,0 +1,81 @@
+/** Registered servers as the official MCP Registry describes servers. */
+
+import type { ServerDetail, ServerListing } from '../../model/server.ts'
+import { officialMeta, type RegistryEntry, type ServerJson } from '../../model/server-json.ts'
+
+/** The first version of all: postern keeps one of each server. */
+const onlyVersion = '1.0.0'
+const longestText = 100
+const longestIconUrl = 255
+
+/**
+ * The name of a server in the registry; undefined for one that cannot have one there. A name there has a slash, so a
+ * namespace-only server has its namespace twice.
+ */
+export function registryNameOf({ qualifiedName, serverJson }: ServerListing): string | undefined {
+  if (serverJson !== undefined) return serverJson.name
+  const name = qualifiedName.includes('/') ? qualifiedName : `${qualifiedName}/${qualifiedName}`
+  return /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/.test(name) && name.length >= 3 ? name : undefined
+}
+
+export function versionOf({ serverJson }: ServerListing): string {
+  return serverJson?.version ?? onlyVersion
+}
+
+export function updatedAtOf({ updatedAt, createdAt }: ServerListing): string {
+  return updatedAt ?? createdAt ?? '1970-01-01T00:00:00.000Z'
+}
+
+/** `name`: from `registryNameOf`. An imported server is shown as it was imported. */
+export function registryEntry(name: string, listing: ServerListing, detail: ServerDetail): RegistryEntry {
+  const { createdAt = '1970-01-01T00:00:00.000Z', serverJson } = listing
+  return {
+    server: serverJson ?? made(name, listing, detail),
+    _meta: {
+      [officialMeta]: {
+        status: 'active',
+        publishedAt: createdAt,
+        updatedAt: updatedAtOf(listing),
+        isLatest: true,
+      },
+    },
+  }
+}
+
+function made(name: string, { homepage, repositoryUrl }: ServerListing, detail: ServerDetail): ServerJson {
+  const { displayName, description, iconUrl, connections } = detail
+  const title = shortened(displayName)
+  const packages = connections.flatMap((option) =>
+    option.type === 'stdio' && option.bundleUrl !== ''
+      ? [{ registryType: 'mcpb', identifier: option.bundleUrl, transport: { type: 'stdio' } }]
+      : [],
+  )
+  const remotes = connections.flatMap((option) =>
+    option.type === 'http' ? [{ type: 'streamable-http', url: option.deploymentUrl }] : [],
+  )
+  const source = repositoryUrl === null ? undefined : hostOf(repositoryUrl)
+  return {
+    name,
+    // It must not be empty there.
+    description: shortened(description) || title,
+    title,
+    version: onlyVersion,
+    ...(homepage !== null && { websiteUrl: homepage }),
+    ...(source !== undefined && { repository: { url: repositoryUrl as string, source } }),
+    ...(iconUrl?.startsWith('https:') === true && iconUrl.length <= longestIconUrl && { icons: [{ src: iconUrl }] }),
+    ...(packages.length > 0 && { packages }),
+    ...(remotes.length > 0 && { remotes }),
+  }
+}
+
+function shortened(text: string): string {
+  const characters = [...text]
+  return characters.length <= longestText ? text : `${characters.slice(0, longestText - 1).join('')}…`
+}
+
+/** `github` for github.com: the registry's word for where a repository is hosted. */
+function hostOf(url: string): string | undefined {
+  if (!URL.canParse(url)) return undefined
+  const { hostname } = new URL(url)
+  return hostname.split('.').at(-2) ?? hostname
+}

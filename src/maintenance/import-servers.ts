@@ -1,0 +1,181 @@
+/**
+ * Imports servers that are described by `server.json`: one document, a list of them, or pages of a registry that speaks
+ * the official MCP Registry's API (`{servers: [{server, _meta}]}`), the public one for example. Each keeps its name in
+ * `/v0.1/servers`. Its qualifiedName is the same, or is in one namespace for all.
+ */
+
+import { serverJsonBytesMax } from '../limits.ts'
+import { urlProblem } from '../model/connection.ts'
+import { isSlug } from '../model/names.ts'
+import type { Namespace } from '../model/registry.ts'
+import { type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
+import { officialMeta, ServerJson } from '../model/server-json.ts'
+import { problemText, validatorOf } from '../schema/check.ts'
+import { listingKey, namespaceKey, placeKey, serverKey } from '../storage/keys.ts'
+import {
+  listingEntry,
+  namespaceEntry,
+  newListingVersions,
+  readListing,
+  serverEntry,
+  withIndex,
+} from '../storage/registry-records.ts'
+import { changeRegistry } from '../storage/registry-write.ts'
+import type { Entry, Store } from '../storage/store.ts'
+
+const serverShape = validatorOf(ServerJson)
+
+export interface ServerImportOptions {
+  /** The namespace of all; without it each has that of its name. */
+  readonly namespace?: string
+  /** Who owns namespaces that are made. */
+  readonly userId: string
+  readonly now: Date
+}
+
+export interface ServersImported {
+  readonly servers: number
+  readonly namespaces: number
+  /** What was left out, with the reason: `NAME: reason`. */
+  readonly leftOut: readonly string[]
+}
+
+/** A version of a server, as a registry lists it. */
+interface Given {
+  readonly server: unknown
+  readonly isLatest: boolean
+  readonly isActive: boolean
+  readonly publishedAt: string | undefined
+}
+
+/** `documents`: the values of a file, one or more. Resolves when all are durable, in one write. */
+export async function importServers(
+  store: Store,
+  documents: readonly unknown[],
+  { namespace, userId, now }: ServerImportOptions,
+): Promise<ServersImported> {
+  const leftOut: string[] = []
+  const chosen = new Map<string, { readonly json: ServerJson; readonly publishedAt: string | undefined }>()
+  for (const { server, isLatest, isActive, publishedAt } of documents.flatMap(givenIn)) {
+    const name = nameOf(server)
+    const reason = isActive ? whyNot(server) : 'it was deleted'
+    if (reason !== undefined) leftOut.push(`${name}: ${reason}`)
+    // Of several versions the latest; where none is said to be, the last one given.
+    else if (isLatest || !chosen.has(name)) chosen.set(name, { json: server as ServerJson, publishedAt })
+  }
+  return changeRegistry(store, async () => {
+    const puts: Entry[] = []
+    const names: string[] = []
+    const namespaces = new Set<string>()
+    const problems = [...leftOut]
+    for (const { json, publishedAt } of chosen.values()) {
+      const qualifiedName = qualifiedNameOf(json.name, namespace)
+      const fixture = await store.get(placeKey(serverKey(qualifiedName)))
+      if (!isQualified(qualifiedName)) problems.push(`${json.name}: ${qualifiedName} is too long for a name`)
+      else if (fixture !== undefined) problems.push(`${json.name}: a fixture brings it (${Buffer.from(fixture)})`)
+      else {
+        const [first = ''] = qualifiedName.split('/')
+        if ((await store.get(namespaceKey(first))) === undefined) namespaces.add(first)
+        const stored = await store.get(listingKey(qualifiedName))
+        const extras = extrasOfImport(json, publishedAt, now, stored && readListing(stored).verified)
+        const detail = detailOf(qualifiedName, json)
+        puts.push(serverEntry(detail), listingEntry(listingOf(detail, extras)))
+        names.push(qualifiedName)
+      }
+    }
+    for (const name of namespaces) {
+      const made: Namespace = { namespace: name, userId, createdAt: now.toISOString() }
+      puts.push(...withIndex(namespaceEntry(made)))
+    }
+    const result = { servers: names.length, namespaces: namespaces.size, leftOut: problems }
+    return names.length === 0 ? { result } : { write: { puts: [...puts, ...newListingVersions(names)] }, result }
+  })
+}
+
+/** The servers in a document, whichever of the forms it has. */
+function givenIn(document: unknown): Given[] {
+  if (Array.isArray(document)) return document.flatMap(givenIn)
+  const { servers, server, _meta } = (document ?? {}) as Record<string, unknown>
+  if (Array.isArray(servers)) return servers.flatMap(givenIn)
+  const meta = (_meta as Record<string, unknown> | undefined)?.[officialMeta] as Record<string, unknown> | undefined
+  const publishedAt = meta?.['publishedAt']
+  return [
+    {
+      server: server ?? document,
+      isLatest: meta?.['isLatest'] !== false,
+      isActive: meta?.['status'] !== 'deleted',
+      publishedAt: typeof publishedAt === 'string' && !Number.isNaN(Date.parse(publishedAt)) ? publishedAt : undefined,
+    },
+  ]
+}
+
+function nameOf(server: unknown): string {
+  const name = (server as { name?: unknown } | null)?.name
+  return typeof name === 'string' ? name.slice(0, 200) : 'a server without a name'
+}
+
+function whyNot(server: unknown): string | undefined {
+  if (!serverShape.isValid(server)) {
+    const [problem = { place: '', message: 'is not a server.json' }] = serverShape.problems(server, 1)
+    return problemText(problem)
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(server))
+  return bytes > serverJsonBytesMax ? `has ${bytes} bytes; at most ${serverJsonBytesMax} are kept` : undefined
+}
+
+function qualifiedNameOf(name: string, namespace: string | undefined): string {
+  return namespace === undefined ? name : `${namespace}/${name.replace('/', '.')}`
+}
+
+function isQualified(name: string): boolean {
+  return name.split('/').every(isSlug)
+}
+
+function detailOf(qualifiedName: string, json: ServerJson): ServerDetail {
+  const { name, title, description, icons, remotes = [], packages = [] } = json
+  const urls = remotes.flatMap(({ type, url }) =>
+    type === 'streamable-http' && url !== undefined && isPlainUrl(url) ? [url] : [],
+  )
+  return {
+    qualifiedName,
+    displayName: title ?? name.slice(name.indexOf('/') + 1),
+    description,
+    iconUrl: icons?.[0]?.src ?? null,
+    remote: remotes.length > 0,
+    deploymentUrl: urls[0] ?? null,
+    connections: [
+      ...urls.map((deploymentUrl) => ({ type: 'http' as const, deploymentUrl, configSchema: {} })),
+      ...packages.map(({ registryType, identifier }) => ({
+        type: 'stdio' as const,
+        bundleUrl: identifier,
+        runtime: runtimes[registryType] ?? ('binary' as const),
+        configSchema: {},
+      })),
+    ],
+    security: null,
+    tools: null,
+    resources: null,
+    prompts: null,
+  }
+}
+
+const runtimes: Readonly<Record<string, 'node' | 'python'>> = { npm: 'node', pypi: 'python' }
+
+/** Not a template: a connection can be made to it as it is. */
+function isPlainUrl(url: string): boolean {
+  return /^https?:\/\/[^\s{}]+$/.test(url) && urlProblem(url) === undefined
+}
+
+function extrasOfImport(json: ServerJson, publishedAt: string | undefined, now: Date, verified = false): ListingExtras {
+  const isUrl = (text: string | undefined) => text !== undefined && /^https?:\/\/\S+$/.test(text)
+  const { websiteUrl, repository } = json
+  return {
+    ...noExtras,
+    verified,
+    createdAt: publishedAt ?? now.toISOString(),
+    updatedAt: now.toISOString(),
+    homepage: isUrl(websiteUrl) ? (websiteUrl as string) : null,
+    repositoryUrl: isUrl(repository?.url) ? (repository?.url as string) : null,
+    serverJson: json,
+  }
+}

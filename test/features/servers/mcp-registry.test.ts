@@ -1,0 +1,219 @@
+/** `/v0.1/servers`: the read API of the official MCP Registry, held to its published schema. */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import Ajv from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { importServers } from '../../../src/maintenance/import-servers.ts'
+import { mintToken } from '../../api/cases.ts'
+import { type Api, apiOf } from '../../support/api.ts'
+import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import schema from './registry-schema.json' with { type: 'json' }
+
+const ajv = new Ajv({ strict: false, allErrors: true })
+addFormats(ajv)
+ajv.addSchema({ $id: 'registry', ...schema })
+const isPage = ajv.compile({ $ref: 'registry#/$defs/ServerList' })
+const isEntry = ajv.compile({ $ref: 'registry#/$defs/ServerResponse' })
+
+let platform: TestPlatform
+let ada: Api
+beforeEach(async () => {
+  platform = await createTestPlatform({ isRegistryOpen: true })
+  ada = apiOf(platform.fetch, sampleKeys.ada)
+})
+type Entry = { server: { name: string; version: string }; _meta: Record<string, { updatedAt: string }> }
+async function page(query = '', api = ada) {
+  const { status, body } = await api(`GET /v0.1/servers${query}`)
+  expect({ status, errors: isPage(body) ? [] : isPage.errors }).toEqual({ status: 200, errors: [] })
+  return body as { servers: Entry[]; metadata: { count: number; nextCursor?: string } }
+}
+const names = async (query = '', api = ada) => (await page(query, api)).servers.map(({ server }) => server.name)
+const all = [
+  'lumen/lumen',
+  'lumen/sql-warehouse',
+  'northwind-ops/feature-flags',
+  'northwind-support/tickets',
+  'northwind/calendar',
+  'northwind/crm',
+  'northwind/inventory',
+  'northwind/invoices',
+  'northwind/weather',
+]
+const weather = {
+  name: 'io.github.someone/weather',
+  description: 'Weather',
+  version: '2.1.0',
+  remotes: [
+    { type: 'sse', url: 'https://weather.example.com/sse' },
+    { type: 'streamable-http', url: 'https://weather.example.com/mcp', headers: [{ name: 'X-Key', isSecret: true }] },
+  ],
+  packages: [{ registryType: 'npm', identifier: '@someone/weather', version: '2.1.0', transport: { type: 'stdio' } }],
+  repository: { url: 'https://github.com/someone/weather', source: 'github' },
+}
+const official = (more: object) => ({
+  'io.modelcontextprotocol.registry/official': { status: 'active', publishedAt: '2025-10-01T00:00:00Z', ...more },
+})
+const load = (documents: unknown[], namespace?: string) =>
+  importServers(platform.store, documents, {
+    userId: 'ada',
+    now: new Date(startOfTime),
+    ...(namespace !== undefined && { namespace }),
+  })
+
+describe('the list', () => {
+  test('has all servers, as the schema has them', async () => {
+    expect(await names()).toEqual(all)
+    const { servers } = await page('?search=northwind/weather')
+    expect(servers).toEqual([
+      {
+        server: expect.objectContaining({
+          name: 'northwind/weather',
+          version: '1.0.0',
+          remotes: [{ type: 'streamable-http', url: expect.stringMatching(/^https:/) }],
+        }),
+        _meta: {
+          'io.modelcontextprotocol.registry/official': {
+            status: 'active',
+            publishedAt: '2026-03-02T09:00:00.000Z',
+            updatedAt: '2026-03-02T09:00:00.000Z',
+            isLatest: true,
+          },
+        },
+      },
+    ] as never)
+  })
+
+  test('is walked by cursors, each server once, though others come and go', async () => {
+    await ada('PUT /namespaces/lab-one')
+    const seen: string[] = []
+    let cursor: string | undefined
+    do {
+      const { servers, metadata } = await page(`?limit=2${cursor === undefined ? '' : `&cursor=${cursor}`}`)
+      expect(metadata.count).toBe(servers.length)
+      seen.push(...servers.map(({ server }) => server.name))
+      cursor = metadata.nextCursor
+      await ada(`PUT /servers/lab-one/t${seen.length}`)
+    } while (cursor !== undefined)
+    expect(seen.filter((name) => !name.startsWith('lab-one'))).toEqual(all)
+    expect(new Set(seen).size).toBe(seen.length)
+  })
+
+  test('is filtered by name, version and time', async () => {
+    expect(await names('?search=WIND-')).toEqual(['northwind-ops/feature-flags', 'northwind-support/tickets'])
+    expect(await names('?version=latest&search=crm')).toEqual(['northwind/crm'])
+    expect(await names('?version=2.0.0')).toEqual([])
+    platform.now += 60_000
+    await ada('PUT /namespaces/lab-one')
+    await ada('PUT /servers/lab-one/thing')
+    expect(await names('?updated_since=2026-03-02T09:00:30Z')).toEqual(['lab-one/thing'])
+    for (const query of [
+      '?x=1',
+      '?limit=0',
+      '?limit=101',
+      '?cursor=abc',
+      '?updated_since=yesterday',
+      '?include_deleted=2',
+    ])
+      expect({ query, ...(await ada(`GET /v0.1/servers${query}`)) }).toMatchObject({ query, status: 400 })
+  })
+})
+
+describe('one server', () => {
+  test('is read by its name and version', async () => {
+    for (const path of [
+      '/v0.1/servers/northwind%2Fcrm/versions/latest',
+      '/v0.1/servers/northwind/crm/versions/1.0.0',
+    ]) {
+      const { status, body } = await ada(`GET ${path}`)
+      expect({ status, errors: isEntry(body) ? [] : isEntry.errors }).toEqual({ status: 200, errors: [] })
+      expect(body.server.name).toBe('northwind/crm')
+    }
+    const { body } = await ada('GET /v0.1/servers/lumen%2Flumen/versions')
+    expect(isPage(body)).toBe(true)
+    expect(body.servers).toHaveLength(1)
+    for (const path of [
+      'northwind%2Fnone/versions',
+      'northwind%2Fcrm/versions/2.0.0',
+      'northwind%2F%FF/versions/latest',
+    ])
+      expect(await ada(`GET /v0.1/servers/${path}`)).toMatchObject({ status: 404, body: { error: 'Server not found' } })
+  })
+})
+
+describe('who may read it', () => {
+  const anonymous = (path: string, headers: Record<string, string> = {}, of = platform) => of.fetch(path, { headers })
+
+  test('all, where it is open: without what is unlisted, and from pages of any origin', async () => {
+    await ada('PUT /namespaces/lab-one')
+    await ada('PUT /servers/lab-one/secret', { unlisted: true })
+    const response = await anonymous('/v0.1/servers', { origin: 'vscode-file://vscode-app' })
+    expect(response.headers.get('access-control-allow-origin')).toBe('*')
+    expect(((await response.json()) as { servers: Entry[] }).servers.map(({ server }) => server.name)).toEqual(all)
+    expect((await anonymous('/v0.1/servers/lab-one%2Fsecret/versions/latest')).status).toBe(404)
+    expect(await names('?search=secret')).toEqual(['lab-one/secret'])
+    // A credential that is no good is not passed over.
+    expect((await anonymous('/v0.1/servers', { authorization: 'Bearer nope' })).status).toBe(401)
+    expect((await anonymous('/servers', { origin: 'vscode-file://vscode-app' })).status).toBe(403)
+  })
+
+  test('whoever has a credential, where it is not', async () => {
+    const closed = await createTestPlatform()
+    expect((await anonymous('/v0.1/servers', {}, closed)).status).toBe(401)
+    expect((await anonymous('/v0.1/servers/northwind%2Fcrm/versions/latest', {}, closed)).status).toBe(401)
+    expect((await anonymous('/v0.1/servers', { origin: 'https://x.example' }, closed)).status).toBe(403)
+    expect(await names('', apiOf(closed.fetch, sampleKeys.linus))).toEqual(all)
+  })
+
+  test('a token, as far as its policy goes', async () => {
+    const narrowed = ada.as(await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ namespaces: 'lumen' }] }))
+    expect(await names('', narrowed)).toEqual(['lumen/lumen', 'lumen/sql-warehouse'])
+    expect((await narrowed('GET /v0.1/servers/northwind%2Fcrm/versions/latest')).status).toBe(404)
+    const other = ada.as(await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ resources: 'connections' }] }))
+    expect((await other('GET /v0.1/servers')).status).toBe(403)
+  })
+})
+
+describe('an import', () => {
+  test('of a server.json keeps it as it is, and its name', async () => {
+    expect(await load([weather])).toEqual({ servers: 1, namespaces: 1, leftOut: [] })
+    expect((await page('?search=someone')).servers[0]?.server as unknown).toEqual(weather)
+    expect((await ada('GET /servers/io.github.someone/weather')).body).toMatchObject({
+      deploymentUrl: 'https://weather.example.com/mcp',
+      connections: [
+        { type: 'http', deploymentUrl: 'https://weather.example.com/mcp' },
+        { type: 'stdio', bundleUrl: '@someone/weather', runtime: 'node' },
+      ],
+    })
+    expect((await ada('GET /servers?repoOwner=someone')).body.servers).toHaveLength(1)
+  })
+
+  test('of pages of a registry takes the latest versions, and what is not deleted', async () => {
+    const documents = [
+      {
+        servers: [
+          { server: { ...weather, version: '2.0.0' }, _meta: official({ isLatest: false }) },
+          { server: weather, _meta: official({ isLatest: true }) },
+          { server: { ...weather, name: 'a.b/gone' }, _meta: official({ status: 'deleted' }) },
+          { server: { name: 'no-slash', description: '', version: '1' } },
+        ],
+        metadata: {},
+      },
+    ]
+    expect(await load(documents, 'mirror')).toEqual({
+      servers: 1,
+      namespaces: 1,
+      leftOut: ['a.b/gone: it was deleted', expect.stringMatching(/^no-slash: name: must be NAMESPACE\/NAME/)],
+    })
+    expect((await ada('GET /servers?namespace=mirror')).body.servers).toMatchObject([
+      { qualifiedName: 'mirror/io.github.someone.weather', createdAt: '2025-10-01T00:00:00Z' },
+    ])
+    expect(await names('?search=io.github')).toEqual(['io.github.someone/weather'])
+    expect((await ada('GET /v0.1/servers/io.github.someone%2Fweather/versions/2.1.0')).status).toBe(200)
+    expect(await load(documents, 'mirror')).toMatchObject({ servers: 1, namespaces: 0 })
+  })
+
+  test('leaves what a fixture brings', async () => {
+    expect(await load([{ ...weather, name: 'northwind/crm' }])).toMatchObject({ servers: 0, namespaces: 0 })
+  })
+})
