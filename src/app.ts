@@ -19,6 +19,7 @@ import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import { type AuthorizationSettings, authorizationHandlers, challengeOf } from './features/authorization/handlers.ts'
 import { connectionHandlers } from './features/connections/handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/list.ts'
+import { createCallRecorder } from './features/gateway/call-record.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
 import { mcpHandlers } from './features/gateway/mcp.ts'
 import { createOpenStreams, type Every } from './features/gateway/open-streams.ts'
@@ -57,9 +58,10 @@ import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import type { Shares } from './http/shares.ts'
 import { createTurns } from './http/turns.ts'
-import { registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
+import { callBurstSeconds, registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
+import type { CallLog, CallOutcome } from './ops/call-log.ts'
 import type { Log } from './ops/log.ts'
 import type { Quota } from './storage/connections.ts'
 import { type Store, StoreError } from './storage/store.ts'
@@ -77,6 +79,8 @@ export interface AppDeps {
   readonly quota: Quota
   /** Whether `/v0.1/servers` answers readers without a credential. */
   readonly isRegistryOpen: boolean
+  /** The record of calls; undefined if they are not recorded. */
+  readonly callLog?: CallLog | undefined
   /** Namespaces that a user owns and may not make another; Infinity for no limit. */
   readonly namespacesPerUser: number
   /** Signs tokens. */
@@ -107,11 +111,12 @@ export interface AppDeps {
   readonly fastLane?: boolean
 }
 
-/** Rates per second: tokens and writes per API key, failures per address. 0: no limit. */
+/** Rates per second: tokens, writes and calls of tools per API key, failures per address. 0: no limit. */
 export interface Rates {
   readonly mints: number
   readonly failures: number
   readonly writes: number
+  readonly calls: number
 }
 
 /** Counts events for metrics. `seconds` is the duration. */
@@ -121,6 +126,7 @@ export interface Observer {
   refused(reason: string): void
   credentialRefused(reason: RefusalReason): void
   upstreamResponded(outcome: string, seconds: number): void
+  called(outcome: CallOutcome, namespace: string, connectionId: string): void
 }
 
 export interface App {
@@ -195,6 +201,16 @@ export function createApp(deps: AppDeps): App {
     disableIdleTimeout: deps.disableIdleTimeout,
     pseudonym: secrets.pseudonym,
     monotonic,
+    recorder:
+      deps.callLog &&
+      createCallRecorder({
+        log: deps.callLog,
+        key: secrets.callKey,
+        observe: observer?.called,
+        requestId: middleware.requestId,
+        monotonic,
+      }),
+    calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, now: monotonic }),
   }
 
   const signClaims = async (claims: ServiceTokenClaims, caller: Caller) => {

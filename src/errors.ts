@@ -28,6 +28,8 @@ export const errorTable = {
   input_required: { status: 409, rpcCode: -32_002, outsideRpc: 'conflict' },
   too_large: { status: 413, rpcCode: -32_600 },
   rate_limited: { status: 429, rpcCode: -32_000 },
+  /** Too many calls of tools a second (`--call-rate`). */
+  call_rate: { status: 429, rpcCode: -32_029, outsideRpc: 'rate_limited' },
   internal: { status: 500, rpcCode: -32_603 },
   upstream_error: { status: 502, rpcCode: -32_000 },
   unavailable: { status: 503, rpcCode: -32_000 },

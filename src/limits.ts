@@ -82,6 +82,20 @@ export const introspectionBytesMax = MB
 export const registryPageMax = 100
 /** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public registry. Past it: they are on the next page. */
 export const registryPageDefault = 30
+/** Contract (door 9.1): refused calls a second that are recorded one by one. Past it: only their number is. */
+export const callRefusalsPerSecond = 100
+/** Contract (door 9.2): milliseconds between two looks whether the record of calls was moved away. Past it: the next call looks. */
+export const callLogCheckMs = 500
+/** Ours: bytes of an answer that are looked at for its outcome; beyond, parsing would hold up others. Past it: it counts as `ok`. */
+export const callOutcomeBytesMax = 256 * kB
+/** Ours: bytes of the record of calls that `postern calls` reads at once. Past it: in several reads. */
+export const callsReadBytes = MB
+/** Ours: hashes of arguments remembered, so that what is called again and again is hashed once. Past it: the oldest is hashed again. */
+export const callHashesKeptMax = 1000
+/** Ours: connections that metrics count calls of one by one, since the server started. Past it: they are counted together. */
+export const callConnectionsMax = 1000
+/** Contract (door 9.4): seconds of calls that a key may make at once, at `--call-rate`. Past it: 429. */
+export const callBurstSeconds = 20
 /** Ours: bytes of a `server.json` that is imported. Past it: it is left out, and said. */
 export const serverJsonBytesMax = 64 * kB
 /** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */

@@ -21,6 +21,8 @@ export interface Secrets {
   readonly sessionKey: Buffer
   /** Seals and hashes what sign-in keeps: sessions, attempts, codes, refresh tokens. */
   readonly signInKey: Buffer
+  /** Hashes the arguments of recorded calls. */
+  readonly callKey: Buffer
   /** Makes the value by which a database knows the secret that belongs to it. */
   readonly storeCheckKey: Buffer
   /** Our name in `Via` headers (RFC 9110, 7.6.3); the same for all processes with this secret. */
@@ -41,6 +43,7 @@ export function openSecrets(file: string): Secrets {
     headersKey: derive('connection headers key'),
     sessionKey: derive('session key'),
     signInKey: derive('sign-in key'),
+    callKey: derive('call record'),
     storeCheckKey: derive('store check'),
     pseudonym: `postern-${derive('pseudonym').toString('hex').slice(0, 12)}`,
   }

@@ -26,6 +26,9 @@ export interface ServeFlags extends DatabaseFlags {
   readonly trustedProxy: readonly string[]
   readonly upstreamCa: readonly string[]
   readonly writeRate: string
+  readonly callRate: string
+  /** False for `--no-call-record`. */
+  readonly callRecord: boolean
   readonly namespaceConnections: string
   readonly namespaceBytes: string
   readonly namespacesPerUser: string
@@ -59,7 +62,9 @@ export interface ServeConfig {
   /** Address of metrics and readiness; undefined for none. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined
   /** Per second; 0 for no limit. */
-  readonly rates: { readonly mints: number; readonly failures: number; readonly writes: number }
+  readonly rates: { readonly mints: number; readonly failures: number; readonly writes: number; readonly calls: number }
+  /** Whether calls of tools are recorded in `calls.jsonl`. */
+  readonly areCallsRecorded: boolean
   /** Whether `/v0.1/servers` answers readers without a credential. */
   readonly isRegistryOpen: boolean
   /** Namespaces that a user may own, of those made over HTTP; Infinity for no limit. */
@@ -176,6 +181,7 @@ function readBounds(flags: ServeFlags, complain: Complain) {
       mints: rate('--mint-rate', flags.mintRate),
       failures: rate('--failure-rate', flags.failureRate),
       writes: rate('--write-rate', flags.writeRate),
+      calls: rate('--call-rate', flags.callRate),
     },
     quota: {
       connections: most('--namespace-connections', flags.namespaceConnections),
@@ -183,6 +189,7 @@ function readBounds(flags: ServeFlags, complain: Complain) {
     },
     namespacesPerUser: most('--namespaces-per-user', flags.namespacesPerUser),
     isRegistryOpen: flags.openRegistry === true,
+    areCallsRecorded: flags.callRecord,
   }
 }
 

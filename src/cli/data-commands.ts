@@ -72,6 +72,44 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
     .action(async (flags) => (await import('./verify.ts')).verify(flags, terminal))
 }
 
+/** `calls`: who called which tool. */
+export function addCallCommands(postern: Command, { terminal }: Context): void {
+  postern
+    .command('calls')
+    .description('show recorded calls of tools, whether or not the server runs')
+    .option('--since <duration>', 'not older than this, like 1h')
+    .option('--namespace <name>', 'of this namespace')
+    .option('--connection <id>', 'through this connection, or NAMESPACE/ID')
+    .option('--tool <name>', 'of this tool')
+    .option('--user <id>', 'by this user')
+    .option('--token <jti>', 'with this token, or one minted with it')
+    .option('--outcome <outcome>', 'ok, tool_error, rpc_error, refused, upstream_error, timeout or cancelled')
+    .option('--args <file>', 'with the arguments in this file; - for stdin')
+    .option('--follow', 'wait for more')
+    .option('--json', 'print the lines as they are recorded')
+    .addOption(dataOption('data folder'))
+    .action(async (flags) => (await import('./calls.ts')).showCalls(flags, new Date(), terminal))
+}
+
+/** `server`: the registry of servers, from outside of it. */
+export function addServerCommands(postern: Command, { terminal }: Context): void {
+  const server = group(postern, 'server').description('manage registered servers')
+  server
+    .command('import')
+    .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
+    .description('register servers from server.json or a dump of an MCP registry, whether or not the server runs')
+    .option('-n, --namespace <name>', 'put all into this namespace (default: that of each name)')
+    .option('--owner <user>', 'owner of namespaces that are made', 'operator')
+    .addOption(makingOption())
+    .action(async (file: string, flags, command: Command) => {
+      const { importServersCommand } = await import('./import-servers.ts')
+      const { withInputFile } = await import('./streamed-files.ts')
+      await withInputFile(file, 'servers', (path) =>
+        importServersCommand(path, { ...flags, ...isNamed(command) }, terminal),
+      )
+    })
+}
+
 /** `store`: moving from one machine to several, and back, and what a database does for us. */
 export function addStoreCommands(postern: Command, { terminal }: Context): void {
   const store = group(postern, 'store').description('show, upgrade and copy the store itself')

@@ -11,7 +11,7 @@ import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
 import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
-import { addDataCommands, addStoreCommands } from './data-commands.ts'
+import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
 import { addStoreOptions, type Context, collect, dataOption, group, isNamed, makingOption } from './options.ts'
 import { withReplicaOptions, withServeOptions } from './serve-options.ts'
 
@@ -40,6 +40,8 @@ export function createProgram(context: Context): Command {
   addAuditCommand(postern, context)
   addDataCommands(postern, context)
   addStoreCommands(postern, context)
+  addServerCommands(postern, context)
+  addCallCommands(postern, context)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
   // Last: they visit each command that was added.

@@ -70,6 +70,11 @@ const bounds = () => [
     '--write-rate <number>',
     'connections and other records per second that one API key may write or delete; 0 for no limit',
   ).default(String(writesPerSecondDefault)),
+  setting(
+    '--call-rate <number>',
+    'calls of tools per second of one API key with all its tokens; 0 for no limit',
+  ).default('0'),
+  setting('--no-call-record', 'do not record calls of tools in calls.jsonl of the data folder'),
   setting('--namespace-connections <number>', 'connections that a namespace may hold; 0 for no limit').default(
     String(namespaceConnectionsDefault),
   ),

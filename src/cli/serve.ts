@@ -1,6 +1,7 @@
 /** `postern serve`: opens the data folder, loads fixtures, listens, and shuts down gracefully. */
 
 import { hostname, networkInterfaces } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { CommandError } from '../errors.ts'
@@ -28,6 +29,7 @@ import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { openAuditLog } from '../ops/audit-log.ts'
+import { openCallLog } from '../ops/call-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
 import { removeAhead } from '../storage/ahead.ts'
 import { removeAllDeleted } from '../storage/deleted-namespaces.ts'
@@ -105,6 +107,15 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     onFailure: (error) => log.error('the audit log cannot be written', { error: String(error) }),
   })
   cleanup.defer(() => audit.close())
+  const callLog = config.areCallsRecorded
+    ? openCallLog(join(dataPath, 'calls.jsonl'), {
+        now: () => new Date(),
+        monotonic: () => performance.now(),
+        ...(replica !== undefined && { replica }),
+        onFailure: (error) => log.error('the record of calls cannot be written', { error: String(error) }),
+      })
+    : undefined
+  if (callLog !== undefined) cleanup.defer(() => callLog.close())
   const metrics = await openMetrics(config, { url, localAddresses, folder, log, pageCache: () => app.pageCache() })
   if (metrics !== undefined) cleanup.defer(() => metrics.stop())
   const signers = createSigners()
@@ -143,6 +154,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     issuer: url,
     guard,
     audit,
+    callLog,
     authorization: { ...config.signIn, takesDocuments: config.upstream.isPublicAllowed },
     rates: config.rates,
     quota: config.quota,
@@ -172,6 +184,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
 
   const reload = async (folders: readonly string[]) => {
     audit.reopen()
+    callLog?.reopen()
     if (folders.length === 0) return
     try {
       const loaded = await load(findFixtureFiles(folders).map(sourceFile))

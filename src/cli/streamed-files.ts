@@ -23,7 +23,7 @@ import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Files that a command can confuse with each other. */
-type Kind = 'backup' | 'export'
+type Kind = 'backup' | 'export' | 'servers'
 
 /**
  * Runs `work` with the path of the file, or of a copy of stdin. Throws CommandError if the file is of the other kind.
@@ -85,7 +85,11 @@ function isStream(file: string): boolean {
   return !status.isFile() && !status.isDirectory()
 }
 
-const commands: Readonly<Record<Kind, string>> = { backup: 'postern restore', export: 'postern import' }
+const commands: Readonly<Record<Kind, string>> = {
+  backup: 'postern restore',
+  export: 'postern import',
+  servers: 'postern server import',
+}
 
 /** Throws CommandError if the file is recognizably of the other kind. An unknown file is left to the command itself. */
 function expectKind(path: string, name: string, kind: Kind): void {
@@ -94,7 +98,11 @@ function expectKind(path: string, name: string, kind: Kind): void {
   throw new CommandError(`${name} is not ${article[kind]}, but ${article[found]}: read it with \`${commands[found]}\``)
 }
 
-const article: Readonly<Record<Kind, string>> = { backup: 'a backup', export: 'an export' }
+const article: Readonly<Record<Kind, string>> = {
+  backup: 'a backup',
+  export: 'an export',
+  servers: 'a list of servers',
+}
 
 /** LMDB's magic number, found in the first page of a store, after the page header. */
 const magic = Buffer.of(0xde, 0xc0, 0xef, 0xbe)

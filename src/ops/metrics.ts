@@ -1,6 +1,7 @@
 /** The server's metrics, in the text format of Prometheus. */
 
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { callConnectionsMax } from '../limits.ts'
 
 /** Counts events. Labels must come from fixed sets: each new value is a new time series. */
 export interface Metrics {
@@ -12,6 +13,8 @@ export interface Metrics {
   credentialRefused(reason: string): void
   /** Records a request to an upstream. `outcome` is the status of its response, or the reason why there is none. */
   upstreamResponded(outcome: string, seconds: number): void
+  /** Counts a call of a tool. Connections beyond `callConnectionsMax` are counted together. */
+  called(outcome: string, namespace: string, connectionId: string): void
   /** The text of `/metrics`. */
   text(): Promise<string>
   readonly contentType: string
@@ -61,6 +64,7 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
     buckets: [...buckets, 10, 60],
     registers,
   })
+  const called = countCalls(registers)
   const ready = gauge('postern_store_ready', 'Whether the store works: 1, or 0')
   const bytes = gauge('postern_store_bytes', 'Size of the store on disk')
   const replicated = gauge(
@@ -118,11 +122,28 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
     minted: () => minted.inc(),
     refused: (reason) => refused.inc({ reason }),
     credentialRefused: (reason) => credentials.inc({ reason }),
+    called,
     upstreamResponded: (outcome, seconds) => upstream.observe({ outcome }, seconds),
     async text() {
       await readHealth()
       return registry.metrics()
     },
     contentType: registry.contentType,
+  }
+}
+
+/** Connections beyond `callConnectionsMax` are counted together: each is a time series of its own. */
+function countCalls(registers: Registry[]): Metrics['called'] {
+  const calls = new Counter({
+    name: 'postern_tool_calls_total',
+    help: 'Calls of tools, by outcome and connection; connections beyond the first thousand are called other',
+    labelNames: ['outcome', 'connection'],
+    registers,
+  })
+  const connections = new Set<string>()
+  return (outcome, namespace, connectionId) => {
+    const connection = `${namespace}/${connectionId}`
+    if (connections.size < callConnectionsMax) connections.add(connection)
+    calls.inc({ outcome, connection: connections.has(connection) ? connection : 'other' })
   }
 }

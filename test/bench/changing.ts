@@ -36,7 +36,7 @@ const app = createApp({
   issuer,
   guard,
   audit: { record: async () => {}, recordBestEffort() {} },
-  rates: { mints: 0, failures: 0, writes: 0 },
+  rates: { mints: 0, failures: 0, writes: 0, calls: 0 },
   authorization: { isOn: false, redirectSchemes: [], hasClientDocument: true, takesDocuments: false },
   isRegistryOpen: false,
   namespacesPerUser: Number.POSITIVE_INFINITY,

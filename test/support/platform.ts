@@ -13,6 +13,7 @@ import { loadFixtures } from '../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../src/maintenance/seed/sample.ts'
 import type { SourceFile } from '../../src/maintenance/seed/source-files.ts'
+import type { CallLog } from '../../src/ops/call-log.ts'
 import type { Log } from '../../src/ops/log.ts'
 import type { Quota } from '../../src/storage/connections.ts'
 import { apiKeyDigestKey, signingKeysKey } from '../../src/storage/keys.ts'
@@ -72,6 +73,8 @@ export interface TestPlatformOptions {
   readonly rates?: Partial<Rates>
   /** As in a server by default. */
   readonly namespacesPerUser?: number
+  /** None by default. */
+  readonly callLog?: CallLog
   /** False by default. */
   readonly isRegistryOpen?: boolean
   /** None by default. */
@@ -127,6 +130,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       sealingKey,
       headersKey: seed('headers key'),
       sessionKey: seed('session key'),
+      callKey: seed('call key'),
       storeCheckKey: seed('store check'),
       signInKey: seed('sign-in key'),
       pseudonym: 'postern-test',
@@ -162,7 +166,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       hasClientDocument: true,
       takesDocuments: true,
     },
-    rates: { mints: 0, failures: 0, writes: 0, ...options.rates },
+    ...(options.callLog && { callLog: options.callLog }),
+    rates: { mints: 0, failures: 0, writes: 0, calls: 0, ...options.rates },
     isRegistryOpen: options.isRegistryOpen ?? false,
     namespacesPerUser: options.namespacesPerUser ?? 3,
     quota: { connections: Infinity, bytes: Infinity, ...options.quota },

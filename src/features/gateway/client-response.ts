@@ -3,6 +3,7 @@
 import { PlatformError } from '../../errors.ts'
 import { isJson } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
+import { withKnownBody } from '../../http/known-body.ts'
 import { eventStream, noStoreJson } from '../../http/respond.ts'
 import type { Shares } from '../../http/shares.ts'
 import { leadingSpacesMax, responseInOnePieceBytesMax } from '../../limits.ts'
@@ -111,7 +112,7 @@ function errorOf(
   { hasClientSession }: ClientResponseOptions,
 ): Response {
   const error = isJson(type) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
-  if (error !== undefined) return new Response(error, { status, headers: jsonHeaders })
+  if (error !== undefined) return withKnownBody(new Response(error, { status, headers: jsonHeaders }), error)
   if (status === 404 && hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
 }
@@ -129,7 +130,7 @@ async function wholeResponse(
     const whole = text === undefined ? asBuffer(bytes) : Buffer.from(text)
     if (whole.length <= responseInOnePieceBytesMax) {
       const response = new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
-      return { response, holdsSlot: false }
+      return { response: withKnownBody(response, whole), holdsSlot: false }
     }
     if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
     // Only the client is waited for now, so the idle timeout applies again.

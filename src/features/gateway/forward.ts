@@ -9,6 +9,7 @@ import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
+import type { RateLimit } from '../../http/rate-limit.ts'
 import type { Holder, Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
 import { authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
@@ -19,6 +20,7 @@ import { equalBytes } from '../../storage/bytes.ts'
 import { StoreError } from '../../storage/store.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
+import type { CallRecorder } from './call-record.ts'
 import type { StatusRecorder } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
@@ -51,6 +53,10 @@ export interface GatewayDeps {
   readonly pseudonym: string
   /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
+  /** Records calls of tools; undefined if they are not recorded. */
+  readonly recorder: CallRecorder | undefined
+  /** Calls a second of an API key with all its tokens. */
+  readonly calls: RateLimit
 }
 
 /** A request that may use the connection. Whether the policy allows its message is decided later, in `forward`. */
@@ -84,6 +90,26 @@ export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Prom
  * `authorizeMessage` throws, `input_required`, `upstream_error`, and what the mock and the proxy throw.
  */
 export async function forward(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  message: Message,
+  headers: Headers,
+): Promise<Response> {
+  if (message.method !== 'tools/call') return forwardAllowed(deps, call, message, headers)
+  const send = () => {
+    const wait = deps.calls.take(call.context.caller.keyId)
+    if (wait > 0) throw callsTooFast(message, wait)
+    return forwardAllowed(deps, call, message, headers)
+  }
+  return deps.recorder === undefined ? send() : deps.recorder.record(call, message, async () => send())
+}
+
+function callsTooFast({ id }: Message, retryAfter: number): PlatformError {
+  const text = `This API key is calling tools too fast; try again in ${retryAfter} s`
+  return new PlatformError('call_rate', text, { id, retryAfter })
+}
+
+async function forwardAllowed(
   deps: GatewayDeps,
   call: AuthorizedCall,
   message: Message,

@@ -6,6 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { RegistrySnapshot } from '../../auth/registry.ts'
+import { withKnownBody } from '../../http/known-body.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { mockAnswersBytesMax, mockServersKeptMax } from '../../limits.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
@@ -117,7 +118,8 @@ export function createMocks({ wait }: MocksOptions): Mocks {
         if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
         if ('result' in one.answer) {
           const id = JSON.stringify(message.id)
-          return new Response(`{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`, { headers })
+          const text = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`
+          return withKnownBody(new Response(text, { headers }), text)
         }
       }
       const { serve } = await import('./protocol.ts')

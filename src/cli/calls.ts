@@ -1,0 +1,142 @@
+/** `postern calls`: shows the record of calls, by who, where, what and how it ended. */
+
+import { createHmac } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openSecrets } from '../auth/secrets.ts'
+import { CommandError } from '../errors.ts'
+import { callsReadBytes } from '../limits.ts'
+import { canonicalJson } from '../schema/canonical-json.ts'
+import { problemText } from '../schema/check.ts'
+import { readJsonBytes } from '../schema/json.ts'
+import { table } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface CallsFlags {
+  readonly data: string
+  readonly since?: string
+  readonly namespace?: string
+  readonly connection?: string
+  readonly tool?: string
+  readonly user?: string
+  readonly token?: string
+  readonly outcome?: string
+  /** A file with arguments: calls with the same ones. */
+  readonly args?: string
+  readonly follow?: boolean
+  readonly json?: boolean
+}
+
+/** A line of the record, as far as it is shown. */
+interface Call {
+  readonly event?: string
+  readonly time?: string
+  readonly userId?: string
+  readonly jti?: string
+  readonly par?: readonly string[]
+  readonly namespace?: string
+  readonly connectionId?: string
+  readonly tool?: string
+  readonly outcome?: string
+  readonly code?: number | string
+  readonly ms?: number
+  readonly args?: string
+}
+
+/**
+ * Prints the calls that match, oldest first; with `follow`, those to come too, until it is stopped. Throws CommandError.
+ */
+export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal): Promise<void> {
+  const path = join(flags.data, 'calls.jsonl')
+  if (!existsSync(path) && flags.follow !== true) throw new CommandError(`there is no record of calls at ${path}`)
+  const matches = filterOf(flags, now)
+  const print = printerOf(flags, terminal)
+  let position = 0
+  let inode: number | undefined
+  let rest = ''
+  for (;;) {
+    if (existsSync(path)) {
+      const file = await open(path, 'r')
+      try {
+        const { ino, size } = await file.stat()
+        // Another file, or one that was emptied: from its beginning.
+        if (ino !== inode || size < position) [position, rest, inode] = [0, '', ino]
+        for (;;) {
+          const { bytesRead, buffer } = await file.read(Buffer.alloc(callsReadBytes), 0, callsReadBytes, position)
+          if (bytesRead === 0) break
+          position += bytesRead
+          // A line may be cut within a character.
+          const lines = (rest + buffer.toString('latin1', 0, bytesRead)).split('\n')
+          rest = lines.pop() ?? ''
+          print(lines.flatMap((line) => callIn(Buffer.from(line, 'latin1').toString())).filter(matches))
+        }
+      } finally {
+        await file.close()
+      }
+    }
+    if (flags.follow !== true) break
+    await new Promise((resolve) => setTimeout(resolve, 300))
+  }
+}
+
+function callIn(line: string): Call[] {
+  try {
+    const call = JSON.parse(line) as Call
+    return call.event === 'call' ? [call] : []
+  } catch {
+    return []
+  }
+}
+
+/** Throws CommandError for a bad flag. */
+function filterOf(flags: CallsFlags, now: Date): (call: Call) => boolean {
+  const { namespace, connection, tool, user, token, outcome } = flags
+  const since = flags.since === undefined ? undefined : now.getTime() - millisecondsOf(flags.since)
+  const args = flags.args === undefined ? undefined : hashOfFile(flags.data, flags.args)
+  const same = (wanted: string | undefined, is: string | undefined) => wanted === undefined || wanted === is
+  return (call) =>
+    same(namespace, call.namespace) &&
+    (same(connection, call.connectionId) || connection === `${call.namespace}/${call.connectionId}`) &&
+    same(tool, call.tool) &&
+    same(user, call.userId) &&
+    (token === undefined || token === call.jti || call.par?.includes(token) === true) &&
+    same(outcome, call.outcome) &&
+    same(args, call.args) &&
+    (since === undefined || Date.parse(call.time ?? '') >= since)
+}
+
+function millisecondsOf(duration: string): number {
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(duration) ?? []
+  if (count === undefined || unit === undefined)
+    throw new CommandError('--since: must be a duration like 90s, 30m, 1h or 7d', 2)
+  return Number(count) * { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit as 's' | 'm' | 'h' | 'd']
+}
+
+function hashOfFile(data: string, file: string): string {
+  const read = readJsonBytes(readFileSync(file === '-' ? '/dev/stdin' : file), { depthMax: 64 })
+  if ('problem' in read) throw new CommandError(`${file}: ${problemText(read.problem)}`)
+  const { callKey } = openSecrets(join(data, 'instance-secret'))
+  return createHmac('sha256', callKey).update(canonicalJson(read.value)).digest('base64url')
+}
+
+function printerOf({ json }: CallsFlags, { stdout }: Terminal): (calls: readonly Call[]) => void {
+  if (json === true)
+    return (calls) => {
+      for (const call of calls) stdout(`${JSON.stringify(call)}\n`)
+    }
+  let isFirst = true
+  return (calls) => {
+    if (calls.length === 0) return
+    const rows = calls.map(({ time = '', userId = '', namespace, connectionId, tool = '', outcome = '', code, ms }) => [
+      time,
+      userId,
+      `${namespace}/${connectionId}`,
+      tool,
+      code === undefined ? outcome : `${outcome} (${code})`,
+      ms === undefined ? '' : `${ms} ms`,
+    ])
+    stdout(table(isFirst ? [['TIME', 'USER', 'CONNECTION', 'TOOL', 'OUTCOME', 'TIME TAKEN'], ...rows] : rows))
+    isFirst = false
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * The record of calls, `calls.jsonl`: a line for each `tools/call`, chained as the audit log is. One process writes it,
+ * so it needs no lock. Lines of one turn of the event loop are written at once, before the answers of their calls end:
+ * a call that was answered is in the file, whatever kills the process after. The file may be moved away at any time.
+ */
+
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
+import { auditTailBytes, callLogCheckMs, callRefusalsPerSecond } from '../limits.ts'
+import { StoreError } from '../storage/store.ts'
+import { type ChainEnd, firstHash, formatLine, parseLine } from './audit-chain.ts'
+
+/** How a call ended. `refused`: it never reached the server. */
+export type CallOutcome = 'ok' | 'tool_error' | 'rpc_error' | 'refused' | 'upstream_error' | 'timeout' | 'cancelled'
+
+/** A line, without time, number and hashes. Times in milliseconds, sizes in bytes. */
+export interface CallRecord {
+  readonly requestId: string
+  readonly userId: string
+  readonly keyId: string
+  readonly jti?: string
+  readonly par?: readonly string[]
+  readonly namespace: string
+  readonly connectionId: string
+  /** The tool's own name. */
+  readonly tool: string
+  readonly via: 'mcp' | 'tools'
+  readonly outcome: CallOutcome
+  /** The JSON-RPC code, or the code of the platform's error. */
+  readonly code?: number | string
+  readonly ms: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** A keyed hash of the arguments: the same for the same arguments. */
+  readonly args: string
+}
+
+export interface CallLog {
+  /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
+  record(call: CallRecord): Promise<void>
+  /** Records a refused call. Past `callRefusalsPerSecond` only their number is written. Nobody waits for it. */
+  refused(call: CallRecord): void
+  /** Opens the file of this name, if another one was moved there or the file was moved away. */
+  reopen(): void
+  close(): void
+}
+
+export interface CallLogOptions {
+  readonly now: () => Date
+  /** A monotonic clock, in milliseconds. */
+  readonly monotonic: () => number
+  /** Added to each line, if the store is shared with others that have logs of their own. */
+  readonly replica?: string
+  readonly onFailure: (error: unknown) => void
+}
+
+/** Like 'a+', but does not follow a symbolic link. */
+const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
+
+export function openCallLog(path: string, { now, monotonic, replica, onFailure }: CallLogOptions): CallLog {
+  let file = openSync(path, appending, 0o600)
+  let { end, isWhole } = endOf(file)
+  let checkedAt = monotonic()
+  let waiting: { entry: object; done: () => void; failed: (error: unknown) => void }[] = []
+  let second = 0
+  let [written, unwritten] = [0, 0]
+
+  /** Opens the file anew, and says at its beginning what it continues. */
+  function reopen(): void {
+    const next = openSync(path, appending, 0o600)
+    closeSync(file)
+    file = next
+    const found = endOf(file)
+    isWhole = found.isWhole
+    checkedAt = monotonic()
+    append([{ event: 'log.continued' }])
+  }
+
+  function isMoved(): boolean {
+    if (monotonic() - checkedAt < callLogCheckMs) return false
+    checkedAt = monotonic()
+    const named = lstatSync(path, { throwIfNoEntry: false })
+    const { ino, dev } = fstatSync(file)
+    return named?.ino !== ino || named.dev !== dev
+  }
+
+  function append(entries: readonly object[]): void {
+    const time = now().toISOString()
+    let { seq, hash } = end
+    // A line truncated by a crash stays as it is; `audit verify` reports it.
+    let text = isWhole ? '' : '\n'
+    for (const entry of entries) {
+      seq += 1
+      const line = formatLine({ seq, time, ...entry, ...(replica && { replica }), prev: hash })
+      hash = line.hash
+      text += `${line.text}\n`
+    }
+    const bytes = Buffer.from(text)
+    isWhole = false
+    if (writeSync(file, bytes) !== bytes.length) throw new Error('the record of calls was not written whole')
+    isWhole = true
+    end = { seq, hash }
+  }
+
+  function flush(): void {
+    const batch = waiting
+    waiting = []
+    if (batch.length === 0) return
+    try {
+      if (isMoved()) reopen()
+      append(batch.map(({ entry }) => entry))
+      for (const { done } of batch) done()
+    } catch (error) {
+      for (const { failed } of batch) failed(error)
+    }
+  }
+
+  function add(entry: object): Promise<void> {
+    return new Promise((done, failed) => {
+      if (waiting.length === 0) setImmediate(flush)
+      waiting.push({ entry, done, failed })
+    })
+  }
+
+  return {
+    record: (call) =>
+      add({ event: 'call', ...call }).catch((error: unknown) => {
+        const message = `the record of calls cannot be written: ${(error as Error).message}`
+        throw new StoreError('indeterminate', message, { cause: error })
+      }),
+    refused(call) {
+      const current = Math.floor(monotonic() / 1000)
+      if (current !== second) {
+        if (unwritten > 0) add({ event: 'refusals.unwritten', count: unwritten }).catch(onFailure)
+        ;[second, written, unwritten] = [current, 0, 0]
+      }
+      written += 1
+      if (written > callRefusalsPerSecond) unwritten += 1
+      else add({ event: 'call', ...call }).catch(onFailure)
+    },
+    reopen() {
+      try {
+        reopen()
+      } catch (error) {
+        onFailure(error)
+      }
+    },
+    close() {
+      if (unwritten > 0) add({ event: 'refusals.unwritten', count: unwritten }).catch(onFailure)
+      flush()
+      closeSync(file)
+    },
+  }
+}
+
+/** The last whole entry in the file's tail, and whether the file ends with a whole line. */
+function endOf(file: number): { end: ChainEnd; isWhole: boolean } {
+  const { size } = fstatSync(file)
+  const tail = Buffer.alloc(Math.min(size, auditTailBytes))
+  readSync(file, tail, 0, tail.length, size - tail.length)
+  const text = tail.toString()
+  const isWhole = size === 0 || text.endsWith('\n')
+  for (const line of text.split('\n').reverse()) {
+    const parsed = parseLine(line)
+    if (parsed !== undefined) return { end: { seq: parsed.seq, hash: parsed.hash }, isWhole }
+  }
+  return { end: { seq: 0, hash: firstHash }, isWhole }
+}

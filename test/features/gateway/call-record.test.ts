@@ -1,0 +1,286 @@
+/** The record of calls (door contract, 9): every call of a tool, how it ended, and never with what. */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chainVerifier } from '../../../src/ops/audit-chain.ts'
+import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
+import { canonicalJson } from '../../../src/schema/canonical-json.ts'
+import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
+import { mintToken } from '../../api/cases.ts'
+import { type Api, apiOf } from '../../support/api.ts'
+import { createTestPlatform, startOfTime, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'postern-test-calls-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+let files = 0
+let path = ''
+let log: CallLog
+let clock = 0
+const open = () =>
+  openCallLog(path, {
+    now: () => new Date(startOfTime),
+    monotonic: () => clock,
+    onFailure: (error) => failures.push(error),
+  })
+const failures: unknown[] = []
+const linesOf = (file = path) =>
+  readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
+const lines = linesOf
+function problemsOf(...paths: string[]): readonly string[] {
+  const chain = chainVerifier()
+  for (const file of paths) for (const line of readFileSync(file, 'utf8').trimEnd().split('\n')) chain.push(line, file)
+  return chain.report().problems
+}
+
+/** What the server answers to `tools/call`; a text of events is a stream. */
+let answer: string | (() => never) = ''
+const upstream: Upstream = {
+  async send() {
+    if (typeof answer !== 'string') return answer()
+    const bytes = new TextEncoder().encode(answer)
+    if (answer.startsWith('{')) return { status: 200, headers: { 'content-type': 'application/json' }, body: bytes }
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        // In small pieces.
+        for (let at = 0; at < bytes.length; at += 7) controller.enqueue(bytes.slice(at, at + 7))
+        controller.close()
+      },
+    })
+    return { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
+  },
+}
+
+let platform: TestPlatform
+let ada: Api
+beforeEach(async () => {
+  files += 1
+  path = join(folder, `${files}.jsonl`)
+  clock = 0
+  log = open()
+  platform = await createTestPlatform({ callLog: log, upstream })
+  ada = apiOf(platform.fetch, sampleKeys.ada)
+  // The greeting is not answered.
+  answer = () => {
+    throw new UpstreamError('down', 'it is')
+  }
+  await ada('PUT /connect/ada/up', { mcpUrl: 'https://up.example.com/mcp' })
+  answer = '{"jsonrpc":"2.0","id":1,"result":{}}'
+})
+const message = (name: unknown, args?: object, method = 'tools/call') => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method,
+  params: { name, ...(args && { arguments: args }) },
+})
+async function call(connection: string, name: unknown, args?: object, credential: string = sampleKeys.ada) {
+  const response = await platform.fetch(`/connect/${connection}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${credential}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'x-request-id': 'mine',
+    },
+    body: JSON.stringify(message(name, args)),
+  })
+  return { status: response.status, text: await response.text() }
+}
+
+test('a call is a line, with who and what and how, and without its arguments', async () => {
+  const args = { latitude: 45.3, longitude: -121.7 }
+  await call('northwind/weather-ada', 'get_current_conditions', args)
+  const [line] = lines()
+  expect(line).toEqual({
+    seq: 1,
+    time: '2026-03-02T09:00:00.000Z',
+    event: 'call',
+    requestId: 'mine',
+    userId: 'ada',
+    keyId: expect.stringMatching(/^key_/),
+    namespace: 'northwind',
+    connectionId: 'weather-ada',
+    tool: 'get_current_conditions',
+    via: 'mcp',
+    outcome: 'ok',
+    ms: 0,
+    bytesIn: expect.any(Number),
+    bytesOut: expect.any(Number),
+    args: expect.stringMatching(/^[\w-]{43}$/),
+    prev: '0'.repeat(64),
+    hash: expect.any(String),
+  })
+  // In another order they are the same arguments.
+  await call('northwind/weather-ada', 'get_current_conditions', { longitude: -121.7, latitude: 45.3 })
+  await call('northwind/weather-ada', 'get_current_conditions', { longitude: -121.7, latitude: 45.4 })
+  const [first, second, third] = lines()
+  expect([second.args === first.args, third.args === first.args]).toEqual([true, false])
+  expect(readFileSync(path, 'utf8')).not.toContain('121.7')
+  expect(problemsOf(path)).toEqual([])
+})
+
+test('a token is named with its ancestors, and the path by which it came', async () => {
+  const parent = await mintToken(platform.fetch, sampleKeys.ada, {})
+  const child = await mintToken(platform.fetch, parent, {})
+  await ada.as(child)('POST /connect/northwind/weather-ada/.tools/list_alerts', {})
+  const jti = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).jti
+  expect(lines()).toMatchObject([{ via: 'tools', tool: 'list_alerts', jti: jti(child), par: [jti(parent)] }])
+})
+
+describe('the outcome of a call', () => {
+  const stream = (data: object) =>
+    `event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress"}\n\nevent: message\ndata: ${JSON.stringify(data)}\n\n`
+  const result = (value: object) => ({ jsonrpc: '2.0', id: 1, result: value })
+  const error = { jsonrpc: '2.0', id: 1, error: { code: -32_602, message: 'no' } }
+  const down = (kind: 'down' | 'late') => () => {
+    throw new UpstreamError(kind, 'it is')
+  }
+  for (const [name, given, expected] of [
+    ['a result', JSON.stringify(result({ content: [] })), { outcome: 'ok' }],
+    ['a result that says it failed', JSON.stringify(result({ isError: true })), { outcome: 'tool_error' }],
+    [
+      'a result about errors',
+      JSON.stringify(result({ structuredContent: { isError: true, error: 1 } })),
+      { outcome: 'ok' },
+    ],
+    ['an error', JSON.stringify(error), { outcome: 'rpc_error', code: -32_602 }],
+    ['a stream with a result', stream(result({})), { outcome: 'ok' }],
+    ['a stream with a failed result', stream(result({ isError: true })), { outcome: 'tool_error' }],
+    ['a stream with an error', stream(error), { outcome: 'rpc_error', code: -32_602 }],
+    ['a server that is down', down('down'), { outcome: 'upstream_error', code: 'upstream_error' }],
+    ['a server that is late', down('late'), { outcome: 'timeout', code: 'upstream_timeout' }],
+  ] as const)
+    test(name, async () => {
+      answer = given
+      const { text } = await call('ada/up', 'do')
+      const [line, ...more] = lines()
+      expect({ line, more }).toMatchObject({ line: { tool: 'do', connectionId: 'up', ...expected }, more: [] })
+      if (typeof given === 'string')
+        expect({ text, bytesOut: line.bytesOut }).toEqual({ text: given, bytesOut: given.length })
+    })
+
+  test('of one that the policy refuses, which never reaches the server', async () => {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, {
+      policy: [{ rpcReqMatch: { 'params.name': '^get' } }],
+    })
+    expect((await call('ada/up', 'drop', {}, token)).status).toBe(403)
+    await call('ada/up', 'get', {}, token)
+    expect(lines()).toMatchObject([
+      { tool: 'drop', outcome: 'refused', code: 'forbidden' },
+      { tool: 'get', outcome: 'ok' },
+    ])
+  })
+
+  test('of a client that goes away', async () => {
+    answer = stream(result({}))
+    const response = await platform.fetch('/connect/ada/up/mcp', {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${sampleKeys.ada}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify(message('do')),
+    })
+    const reader = response.body?.getReader()
+    await reader?.read()
+    await reader?.cancel()
+    expect(lines()).toMatchObject([{ tool: 'do', outcome: 'cancelled' }])
+  })
+})
+
+test('other methods are not recorded', async () => {
+  await ada('GET /connect/northwind/weather-ada/.tools')
+  expect(lines()).toEqual([])
+})
+
+test('an answer whose call cannot be recorded is not given', async () => {
+  log.close()
+  const { status, text } = await call('northwind/weather-ada', 'list_alerts')
+  expect({ status, text }).toMatchObject({ status: 503, text: expect.stringContaining('It is not known') })
+})
+
+test('past a hundred refusals a second only their number is written', async () => {
+  const token = await mintToken(platform.fetch, sampleKeys.ada, {
+    policy: [{ rpcReqMatch: { 'params.name': '^get' } }],
+  })
+  await Promise.all(Array.from({ length: 150 }, () => call('ada/up', 'drop', {}, token)))
+  clock += 1000
+  await call('ada/up', 'drop', {}, token)
+  await call('ada/up', 'get', {}, token)
+  const events = lines().map(({ event, count }) => count ?? event)
+  expect([events.filter((event) => event === 'call').length, events.filter((event) => event !== 'call')]).toEqual([
+    102,
+    [50],
+  ])
+})
+
+describe('the file', () => {
+  test('continues in a new one where it was moved away, and is checked over both', async () => {
+    await call('ada/up', 'one')
+    renameSync(path, `${path}.1`)
+    await call('ada/up', 'two')
+    clock += 1000
+    await call('ada/up', 'three')
+    expect(linesOf(`${path}.1`).map(({ tool }) => tool)).toEqual(['one', 'two'])
+    expect(lines().map(({ event, tool, seq }) => [tool ?? event, seq])).toEqual([
+      ['log.continued', 3],
+      ['three', 4],
+    ])
+    expect(problemsOf(`${path}.1`, path)).toEqual([])
+    expect(problemsOf(path, `${path}.1`)).not.toEqual([])
+  })
+
+  test('is opened anew on demand', async () => {
+    await call('ada/up', 'one')
+    renameSync(path, `${path}.1`)
+    log.reopen()
+    await call('ada/up', 'two')
+    expect(lines().map(({ event, tool }) => tool ?? event)).toEqual(['log.continued', 'two'])
+    expect(problemsOf(`${path}.1`, path)).toEqual([])
+  })
+
+  test('is continued by the next process, after a line that a crash cut off too', async () => {
+    await call('ada/up', 'one')
+    log.close()
+    writeFileSync(path, '{"seq":2,"time":"2026', { flag: 'a' })
+    log = open()
+    platform = await createTestPlatform({ callLog: log, store: platform.store, upstream })
+    await call('ada/up', 'two')
+    expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(4)
+    expect(problemsOf(path)).toEqual([])
+  })
+})
+
+test('a key that calls too fast is told to wait, with all its tokens', async () => {
+  platform = await createTestPlatform({ callLog: log, upstream, rates: { calls: 0.1 }, store: platform.store })
+  const token = await mintToken(platform.fetch, sampleKeys.ada, {})
+  const answers = [await call('ada/up', 'one'), await call('ada/up', 'two', {}, token), await call('ada/up', 'three')]
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+  expect(JSON.parse(answers[2]?.text ?? '').error).toMatchObject({ code: -32_029 })
+  expect(await apiOf(platform.fetch, sampleKeys.ada)('POST /connect/ada/up/.tools/one', {})).toMatchObject({
+    status: 429,
+    body: { error: 'rate_limited', message: expect.stringContaining('calling tools too fast') },
+  })
+  platform.now += 10_000
+  expect((await call('ada/up', 'four')).status).toBe(200)
+  const refused = { outcome: 'refused', code: 'call_rate' }
+  expect(lines().slice(-3)).toMatchObject([refused, refused, { tool: 'four', outcome: 'ok' }])
+})
+
+test('canonical JSON is that of RFC 8785', () => {
+  for (const [value, text] of [
+    [{ b: 1, a: [2, { d: null, c: 'é\u0001' }] }, '{"a":[2,{"c":"é\\u0001","d":null}],"b":1}'],
+    [
+      { '\u20ac': 1, '\r': 2, '\ufb33': 3, '1': 4, '\ud83d\ude00': 5, '\u0080': 6, ö: 7 },
+      '{"\\r":2,"1":4,"\u0080":6,"ö":7,"\u20ac":1,"\ud83d\ude00":5,"\ufb33":3}',
+    ],
+    [[333333333.3333333, 1e30, 4.5, 2e-3, 1e-27, -0], '[333333333.3333333,1e+30,4.5,0.002,1e-27,0]'],
+  ] as const)
+    expect(canonicalJson(value)).toBe(text)
+})
