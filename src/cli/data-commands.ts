@@ -92,8 +92,8 @@ export function addCallCommands(postern: Command, { terminal }: Context): void {
 }
 
 /** `server`: the registry of servers, from outside of it. */
-export function addServerCommands(postern: Command, { terminal }: Context): void {
-  const server = group(postern, 'server').description('manage registered servers')
+export function addServerCommands(postern: Command, { terminal }: Context): Command {
+  const server = group(postern, 'server').description('register, search and import MCP servers')
   server
     .command('import')
     .argument('<file>', 'server.json documents, or pages of an MCP registry; - for stdin')
@@ -108,6 +108,7 @@ export function addServerCommands(postern: Command, { terminal }: Context): void
         importServersCommand(path, { ...flags, ...isNamed(command) }, terminal),
       )
     })
+  return server
 }
 
 /** `store`: moving from one machine to several, and back, and what a database does for us. */

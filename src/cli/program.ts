@@ -10,6 +10,7 @@ import { Command, CommanderError, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
+import { addApiCommands } from './api-commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
 import { addStoreOptions, type Context, collect, dataOption, group, isNamed, makingOption } from './options.ts'
@@ -36,12 +37,12 @@ export function createProgram(context: Context): Command {
   addKeyCommands(postern, context)
   addSignInCommands(postern, context)
   addCheckCommand(postern, context)
-  addTokenCommands(postern, context)
+  const token = addTokenCommands(postern, context)
   addAuditCommand(postern, context)
   addDataCommands(postern, context)
   addStoreCommands(postern, context)
-  addServerCommands(postern, context)
   addCallCommands(postern, context)
+  addApiCommands(postern, context, addServerCommands(postern, context), token)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
   // Last: they visit each command that was added.
@@ -164,8 +165,8 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
 }
 
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */
-function addTokenCommands(postern: Command, { terminal, exit }: Context): void {
-  const token = group(postern, 'token').description('explain and revoke service tokens')
+function addTokenCommands(postern: Command, { terminal, exit }: Context): Command {
+  const token = group(postern, 'token').description('mint, explain and revoke service tokens')
   token
     .command('explain')
     .argument('<token>', 'the token; - reads it from stdin, hidden from other users of the machine')
@@ -188,6 +189,7 @@ function addTokenCommands(postern: Command, { terminal, exit }: Context): void {
     .action(async (token: string, flags) =>
       (await import('./token-revoke.ts')).revokeTokenCommand(token, flags, new Date(), terminal),
     )
+  return token
 }
 
 /** `audit verify`. It takes files in place of the data folder, because old ones are usually kept elsewhere. */
@@ -245,6 +247,7 @@ function addHelpCommands(postern: Command, { terminal }: Context): void {
 
   postern
     .command('completions')
+    .alias('completion')
     .argument('<shell>', 'bash, zsh or fish')
     .description('print the completion script of a shell')
     .addHelpText('after', completionsHelp)

@@ -28,11 +28,12 @@ export async function run(
   args: readonly string[],
   env: Record<string, string> = {},
   by: readonly string[] = [],
+  stdin?: string,
 ): Promise<Ran> {
   const child = Bun.spawn([...by, executable, ...args], {
     cwd: place.folder,
     env: { ...environment, ...env },
-    stdin: 'ignore',
+    stdin: stdin === undefined ? 'ignore' : new Blob([stdin]),
     stdout: 'pipe',
     stderr: 'pipe',
   })

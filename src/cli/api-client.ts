@@ -1,0 +1,104 @@
+/** Requests of commands to a running platform, over HTTP, with the key or token of whoever runs them. */
+
+import { CommandError } from '../errors.ts'
+import { readHosts } from './api-hosts.ts'
+
+export interface ClientFlags {
+  readonly url?: string
+  /** The namespace of the command; the only one that the caller reaches, if it is left out. */
+  readonly namespace?: string
+  readonly json?: boolean
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the platform says what it is
+export type Answer = any
+
+export interface ApiClient {
+  readonly url: string
+  /** The body of a response. Throws CommandError for one that is no success. */
+  request(method: string, path: string, body?: unknown): Promise<Answer>
+  /** The namespace that was named, or the only one there is. Throws CommandError. */
+  namespace(): Promise<string>
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Throws CommandError if it is not known where the platform is, or who asks. */
+export function openClient({ url: given, namespace, json }: ClientFlags, environment: Environment): ApiClient {
+  const hosts = readHosts(environment)
+  const named = given ?? (environment['POSTERN_URL'] || hosts.current)
+  if (named === undefined)
+    throw new CommandError('which platform? Run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN')
+  const url = cleanUrl(named)
+  const credential = environment['POSTERN_TOKEN'] || hosts.keys[url]
+  if (credential === undefined)
+    throw new CommandError(`no key for ${url}: run \`postern login ${url}\`, or set POSTERN_TOKEN`)
+
+  async function request(method: string, path: string, body?: unknown): Promise<Answer> {
+    const init = {
+      method,
+      headers: {
+        authorization: `Bearer ${credential}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }
+    const response = await fetch(`${url}${path}`, init).catch((error: Error) => {
+      throw failure(json, { error: 'unreachable', message: `cannot reach ${url}: ${error.message}`, status: 0 })
+    })
+    const answer = await response.json().catch(() => undefined)
+    if (response.ok) return answer
+    const { error = 'error', message = error } = (answer ?? {}) as { error?: string; message?: string }
+    const hint = response.status === 401 ? `; run \`postern login ${url}\` with a valid key` : ''
+    throw failure(json, { error, message: `${message}${hint}`, status: response.status })
+  }
+
+  return {
+    url,
+    request,
+    async namespace() {
+      if (namespace !== undefined && namespace !== '') return namespace
+      const { namespaces } = await request('GET', '/namespaces?pageSize=2')
+      if (namespaces.length === 1) return namespaces[0].name
+      const what =
+        namespaces.length === 0 ? 'you reach none; make one with `postern namespace add NAME`' : 'name one with -n'
+      throw new CommandError(`which namespace? ${what[0]?.toUpperCase()}${what.slice(1)}`)
+    },
+  }
+}
+
+/** All items of a list that is read by page numbers. */
+export async function allPages({ request }: ApiClient, path: string, items: string, pageSize: number): Promise<Answer> {
+  const all: Answer[] = []
+  for (let page = 1; ; page += 1) {
+    const answer = await request('GET', `${path}${path.includes('?') ? '&' : '?'}pageSize=${pageSize}&page=${page}`)
+    all.push(...answer[items])
+    if (page >= answer.pagination.totalPages) {
+      return { [items]: all, pagination: { ...answer.pagination, currentPage: 1, pageSize: all.length, totalPages: 1 } }
+    }
+  }
+}
+
+/** All connections of a namespace. */
+export async function allConnections({ request }: ApiClient, namespace: string): Promise<Answer> {
+  const connections: Answer[] = []
+  let cursor: string | null = null
+  do {
+    const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
+    const page: Answer = await request('GET', `/connect/${encodeURIComponent(namespace)}${query}`)
+    connections.push(...page.connections)
+    cursor = page.nextCursor
+  } while (cursor !== null)
+  return { connections, nextCursor: null }
+}
+
+/** Without a slash at its end. Throws CommandError 2 for what is no URL. */
+export function cleanUrl(url: string): string {
+  if (!URL.canParse(url) || !/^https?:/.test(url)) throw new CommandError(`${url}: is not an http or https URL`, 2)
+  return url.replace(/\/$/, '')
+}
+
+/** With `--json`, errors are JSON too. */
+function failure(json: boolean | undefined, error: { error: string; message: string; status: number }): CommandError {
+  return new CommandError(json === true ? JSON.stringify(error) : error.message)
+}

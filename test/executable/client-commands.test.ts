@@ -1,0 +1,207 @@
+/**
+ * A company without a file or a curl line: organization, namespaces, servers, members, keys, connections and tokens by
+ * commands alone (door contract, 8), found again, and who called what.
+ */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { run, type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
+
+let place: Workplace
+let server: Server
+let upstream: ReturnType<typeof Bun.serve>
+const operatorKey = 'operator-key-of-at-least-32-characters'
+
+beforeAll(async () => {
+  place = workplace()
+  upstream = Bun.serve({
+    port: 0,
+    async fetch(request) {
+      if (request.method !== 'POST') return new Response(null, { status: 405 })
+      const { id, method, params } = (await request.json()) as {
+        id?: number
+        method: string
+        params?: { name?: string }
+      }
+      if (id === undefined) return new Response(null, { status: 202 })
+      const results: Record<string, object> = {
+        initialize: {
+          protocolVersion: '2025-06-18',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'x', version: '1' },
+        },
+        'tools/list': {
+          tools: ['get_forecast', 'send_alert'].map((name) => ({ name, inputSchema: { type: 'object' } })),
+        },
+        'tools/call': {
+          content: [{ type: 'text', text: JSON.stringify(params) }],
+          isError: params?.name === 'send_alert',
+        },
+      }
+      return Response.json({ jsonrpc: '2.0', id, result: results[method] ?? {} })
+    },
+  })
+  const allow = ['--allow-upstream', '127.0.0.1']
+  server = await startServer(place, allow, { env: { POSTERN_API_KEY: operatorKey } })
+})
+afterAll(async () => {
+  await server.kill('SIGTERM')
+  upstream.stop(true)
+  place[Symbol.dispose]()
+})
+
+/** Runs a command as somebody who keeps keys in a folder of their own. */
+async function as(who: string, args: readonly string[], more: { stdin?: string; env?: Record<string, string> } = {}) {
+  const home = join(place.folder, `home-${who}`)
+  mkdirSync(home, { recursive: true })
+  return run(place, args, { XDG_CONFIG_HOME: home, ...more.env }, [], more.stdin)
+}
+async function works(who: string, line: string, more: { stdin?: string; env?: Record<string, string> } = {}) {
+  const ran = await as(who, line.split(' '), more)
+  expect({ line, code: ran.code, stderr: ran.stderr }).toMatchObject({ line, code: 0 })
+  return ran.stdout
+}
+
+test('from an empty folder to who called what', async () => {
+  expect(await works('op', `login ${server.url}`, { stdin: `${operatorKey}\n` })).toBe(
+    `logged in to ${server.url} as operator\n`,
+  )
+  const hosts = join(place.folder, 'home-op/postern/hosts.json')
+  expect([statSync(hosts).mode & 0o777, readFileSync(hosts, 'utf8').includes(operatorKey)]).toEqual([0o600, true])
+
+  // People, and where they work.
+  const adaKey = (await run(place, ['keys', 'create', '--user', 'ada', '--data', place.data])).stdout
+  await works('ada', `login ${server.url}`, { stdin: adaKey })
+  expect(await works('op', 'org add acme --owner ada --name Acme')).toBe('the organization acme belongs to ada\n')
+  await works('ada', 'org member add acme grace --role admin')
+  expect(await works('ada', 'org list')).toBe('acme\towner\n')
+  await works('ada', 'namespace add acme-prod --organization acme')
+  await works('ada', 'namespace add acme-test --organization acme')
+  expect(await works('ada', 'namespace list')).toBe('acme-prod\nacme-test\n')
+
+  // Servers, one by URL, found again.
+  const url = `http://127.0.0.1:${upstream.port}/mcp`
+  expect(await works('ada', `server add acme-prod/weather ${url}`)).toBe('acme-prod/weather is registered\n')
+  const file = join(place.folder, 'server.json')
+  for (const name of ['crm', 'mail', 'maps', 'files']) {
+    writeFileSync(file, JSON.stringify({ displayName: name.toUpperCase(), description: `Our ${name}` }))
+    await works('ada', `server add acme-prod/${name} ${file}`)
+  }
+  expect(await works('ada', 'server search forecast')).toBe('acme-prod/weather\tweather\thttp\t\n')
+  expect((await works('ada', 'server search -n acme-prod')).split('\n')).toHaveLength(6)
+  expect(JSON.parse(await works('ada', 'server search --json')).servers).toHaveLength(5)
+  expect(JSON.parse(await works('ada', 'server get acme-prod/weather')).tools).toHaveLength(2)
+  expect(await works('ada', 'server introspect acme-prod/weather')).toBe(
+    'acme-prod/weather has 2 tools, 0 resources, 0 prompts\n',
+  )
+
+  // Connections and scoped tokens.
+  const inProd = { env: { POSTERN_NAMESPACE: 'acme-prod' } }
+  expect(await works('ada', 'connection add weather acme-prod/weather --metadata team=ops', inProd)).toBe(
+    'weather is connected\n',
+  )
+  await works('ada', 'connection add mock acme-prod/weather --mock', inProd)
+  expect(await works('ada', 'connection list -n acme-prod')).toBe(
+    `mock\tconnected\tmock\t${url}\nweather\tconnected\tweather\t${url}\n`,
+  )
+  expect(JSON.parse(await works('ada', 'connection get weather', inProd)).metadata).toEqual({ team: 'ops' })
+  await works('ada', 'connection rm mock', inProd)
+  const key = (await works('ada', 'org key create acme ci')).trim()
+  expect(await works('ada', 'org key list acme')).toMatch(/^key_\S+\tci\t/)
+  const token = (
+    await works('ci', 'token mint --operations execute --rpc params.name=^get_ --ttl 10m', {
+      env: { POSTERN_URL: server.url, POSTERN_TOKEN: key },
+    })
+  ).trim()
+  const holder = { env: { POSTERN_URL: server.url, POSTERN_TOKEN: token, POSTERN_NAMESPACE: 'acme-prod' } }
+
+  // Work.
+  expect(await works('ada', 'tool list', inProd)).toBe('weather.get_forecast\t\nweather.send_alert\t\n')
+  expect(await works('ada', 'tool search alerts send', inProd)).toBe('weather.send_alert\t\n')
+  expect(JSON.parse(await works('x', 'tool call weather.get_forecast city=Paris days=3 at={"a":1}', holder))).toEqual({
+    name: 'get_forecast',
+    arguments: { city: 'Paris', days: 3, at: { a: 1 } },
+  })
+  const refused = await as('x', ['tool', 'call', 'weather.send_alert', '--json'], holder)
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
+  expect(JSON.parse(refused.stderr)).toEqual({
+    error: 'forbidden',
+    message: 'The token does not allow this: policy[0].rpcReqMatch.params.name',
+    status: 403,
+  })
+  expect(await as('ada', ['tool', 'call', 'weather.send_alert', '{"text":"x"}'], inProd)).toMatchObject({ code: 1 })
+
+  // Who called what.
+  const calls = async (...flags: string[]) => {
+    const ran = await run(place, ['calls', '--data', place.data, '--json', ...flags])
+    return ran.stdout
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line))
+      .map(({ userId, tool, outcome }) => `${userId} ${tool} ${outcome}`)
+  }
+  expect(await calls('--since', '1h')).toEqual([
+    'organization:acme get_forecast ok',
+    'organization:acme send_alert refused',
+    'ada send_alert tool_error',
+  ])
+  expect(await calls('--user', 'ada')).toEqual(['ada send_alert tool_error'])
+  expect(await calls('--outcome', 'ok', '--connection', 'acme-prod/weather')).toHaveLength(1)
+  writeFileSync(file, '{"days":3,"at":{"a":1},"city":"Paris"}')
+  expect(await calls('--args', file)).toEqual(['organization:acme get_forecast ok'])
+  const shown = await run(place, ['calls', '--data', place.data, '--tool', 'get_forecast'])
+  expect(shown.stdout).toMatch(/organization:acme +acme-prod\/weather +get_forecast +ok +[\d.]+ ms\n$/)
+  const verified = await run(place, ['audit', 'verify', join(place.data, 'calls.jsonl')])
+  expect(verified.stdout).toStartWith('3 entries, none changed')
+
+  // And away with it.
+  await works('ada', 'org member rm acme grace')
+  const [id = ''] = (await works('ada', 'org key list acme')).split('\t')
+  await works('ada', `org key revoke acme ${id}`)
+  expect((await as('x', ['whoami'], holder)).stderr).toContain('postern login')
+  expect(await as('ada', ['namespace', 'rm', 'acme-test'])).toMatchObject({
+    code: 2,
+    stderr: 'this deletes for good: say so with --yes\n',
+  })
+  await works('ada', 'namespace rm acme-test --yes')
+  expect((await as('ada', ['namespace', 'rm', 'acme-prod', '--yes'])).stderr).toContain('has servers')
+  for (const name of ['weather', 'crm', 'mail', 'maps', 'files']) await works('ada', `server rm acme-prod/${name}`)
+  await works('ada', 'namespace rm acme-prod --yes')
+  await works('ada', 'org rm acme --yes')
+  expect(await works('ada', 'logout')).toContain(`logged out of ${server.url}`)
+  expect(await as('ada', ['whoami'])).toMatchObject({ code: 1, stderr: expect.stringContaining('postern login URL') })
+}, 60_000)
+
+describe('says what to do', () => {
+  test('where nobody has logged in, the key is wrong, or the platform is not there', async () => {
+    expect((await as('nobody', ['namespace', 'list'])).stderr).toBe(
+      'which platform? Run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN\n',
+    )
+    const wrong = await as('nobody', ['login', server.url], { stdin: 'nonsense' })
+    expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('with a valid key') })
+    const env = { POSTERN_URL: 'http://127.0.0.1:1', POSTERN_TOKEN: 'x' }
+    expect((await as('nobody', ['whoami'], { env })).stderr).toStartWith('cannot reach http://127.0.0.1:1')
+    expect(await as('nobody', ['login', 'nothing'])).toMatchObject({ code: 2 })
+  })
+
+  test('where several namespaces are there', async () => {
+    const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey }
+    for (const name of ['one-of', 'two-of']) await works('op2', `namespace add ${name}`, { env })
+    expect((await as('op2', ['connection', 'list'], { env })).stderr).toBe('which namespace? Name one with -n\n')
+    expect((await as('op2', ['tool', 'call', 'nodot', '-n', 'one-of'], { env })).code).toBe(2)
+  })
+})
+
+test('servers are imported from a dump of a registry, and read by an editor', async () => {
+  const file = join(place.folder, 'dump.json')
+  const entry = { name: 'io.github.someone/tool', description: 'A tool', version: '1.2.3' }
+  writeFileSync(file, JSON.stringify({ servers: [{ server: entry }], metadata: { count: 1 } }))
+  const imported = await run(place, ['server', 'import', file, '--data', place.data])
+  expect(imported).toMatchObject({ code: 0, stdout: '1 servers are imported, and 1 namespaces made\n' })
+  const headers = { authorization: `Bearer ${operatorKey}` }
+  const path = '/v0.1/servers/io.github.someone%2Ftool/versions/latest'
+  const answer = await (await fetch(`${server.url}${path}`, { headers })).json()
+  expect(answer).toMatchObject({ server: entry })
+  expect(await run(place, ['verify', '--data', place.data])).toMatchObject({ code: 0 })
+})
