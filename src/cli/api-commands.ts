@@ -11,11 +11,17 @@ const namespaceOption = () =>
 const jsonOption = () => new Option('--json', 'print what the platform answered, as JSON')
 const many = (flag: string, words: string) => new Option(flag, `${words}; repeatable`).argParser(collect)
 
-export function addApiCommands(postern: Command, { terminal, exit }: Context, server: Command, token: Command): void {
-  const asked = (flags: Asked['flags']): Asked => ({ flags, environment: process.env, terminal })
-  /** Of a running platform. */
-  const remote = (command: Command) => command.addOption(urlOption()).addOption(jsonOption())
-  const inNamespace = (command: Command) => remote(command.addOption(namespaceOption()))
+/** A command of a running platform. */
+const remote = (command: Command) => command.addOption(urlOption()).addOption(jsonOption())
+const inNamespace = (command: Command) => remote(command.addOption(namespaceOption()))
+
+/** What actions get, from the flags of their command. */
+type Ask = (flags: Asked['flags']) => Asked
+
+/** `server` and `token`: groups that have commands of their own already. */
+export function addApiCommands(postern: Command, context: Context, server: Command, token: Command): void {
+  const { terminal } = context
+  const asked: Ask = (flags) => ({ flags, environment: process.env, terminal })
 
   postern
     .command('login')
@@ -32,11 +38,11 @@ export function addApiCommands(postern: Command, { terminal, exit }: Context, se
     .description('print whose key commands use, and what it reaches')
     .action(async (flags) => (await import('./login.ts')).whoAmI(flags, process.env, terminal))
 
-  addServerActions(server)
-  addNamespaceCommands()
-  addOrganizationCommands()
-  addConnectionCommands()
-  addToolCommands()
+  addServerActions(server, asked)
+  addNamespaceCommands(postern, asked)
+  addOrganizationCommands(postern, asked)
+  addConnectionCommands(postern, asked)
+  addToolCommands(postern, asked, context.exit)
 
   remote(token.command('mint'))
     .description('mint a service token and print it')
@@ -49,151 +55,151 @@ export function addApiCommands(postern: Command, { terminal, exit }: Context, se
     .option('--ttl <duration>', 'how long it is good, like 30m (default: 1h)')
     .option('--organization <id>', 'act for this organization')
     .action(async (flags) => (await import('./api-tools.ts')).mintToken(flags, asked(flags)))
+}
 
-  function addServerActions(server: Command): void {
-    remote(server.command('add'))
+function addServerActions(server: Command, asked: Ask): void {
+  remote(server.command('add'))
+    .argument('<name>', 'NAMESPACE/NAME')
+    .argument('<source>', 'the URL of an MCP server, or a JSON file with its details; - for stdin')
+    .description('register a server, or change it')
+    .action(async (name: string, source: string, flags) =>
+      (await import('./api-registry.ts')).addServer(name, source, asked(flags)),
+    )
+  inNamespace(server.command('search'))
+    .argument('[words...]', 'what to search for; all servers without it')
+    .description('search the registered servers')
+    .action(async (words: string[], flags) => (await import('./api-registry.ts')).searchServers(words, asked(flags)))
+  for (const [name, description] of [
+    ['get', 'print a server’s details'],
+    ['introspect', 'ask a server again what it has'],
+    ['rm', 'delete a server from the registry'],
+  ] as const) {
+    remote(server.command(name))
       .argument('<name>', 'NAMESPACE/NAME')
-      .argument('<source>', 'the URL of an MCP server, or a JSON file with its details; - for stdin')
-      .description('register a server, or change it')
-      .action(async (name: string, source: string, flags) =>
-        (await import('./api-registry.ts')).addServer(name, source, asked(flags)),
-      )
-    inNamespace(server.command('search'))
-      .argument('[words...]', 'what to search for; all servers without it')
-      .description('search the registered servers')
-      .action(async (words: string[], flags) => (await import('./api-registry.ts')).searchServers(words, asked(flags)))
-    for (const [name, description] of [
-      ['get', 'print a server’s details'],
-      ['introspect', 'ask a server again what it has'],
-      ['rm', 'delete a server from the registry'],
-    ] as const) {
-      remote(server.command(name))
-        .argument('<name>', 'NAMESPACE/NAME')
-        .description(description)
-        .action(async (qualifiedName: string, flags) => {
-          const { getServer, introspectServer, removeServer } = await import('./api-registry.ts')
-          return { get: getServer, introspect: introspectServer, rm: removeServer }[name](qualifiedName, asked(flags))
-        })
-    }
+      .description(description)
+      .action(async (qualifiedName: string, flags) => {
+        const { getServer, introspectServer, removeServer } = await import('./api-registry.ts')
+        return { get: getServer, introspect: introspectServer, rm: removeServer }[name](qualifiedName, asked(flags))
+      })
   }
+}
 
-  function addNamespaceCommands(): void {
-    const namespace = group(postern, 'namespace').description('make, list and delete namespaces')
-    remote(namespace.command('add'))
-      .argument('<name>', '3 to 39 of a-z, 0-9 and -')
-      .description('make a namespace')
-      .option('--organization <id>', 'for this organization (default: for yourself)')
-      .action(async (name: string, flags) =>
-        (await import('./api-registry.ts')).addNamespace(name, flags.organization, asked(flags)),
-      )
-    remote(namespace.command('list'))
-      .description('list the namespaces that you reach')
-      .action(async (flags) => (await import('./api-registry.ts')).listNamespaces(asked(flags)))
-    remote(namespace.command('rm'))
-      .argument('<name>', 'the namespace')
-      .description('delete a namespace with all its connections')
-      .option('--yes', 'do not ask')
-      .action(async (name: string, flags) => (await import('./api-registry.ts')).removeNamespace(name, asked(flags)))
-  }
+function addNamespaceCommands(postern: Command, asked: Ask): void {
+  const namespace = group(postern, 'namespace').description('make, list and delete namespaces')
+  remote(namespace.command('add'))
+    .argument('<name>', '3 to 39 of a-z, 0-9 and -')
+    .description('make a namespace')
+    .option('--organization <id>', 'for this organization (default: for yourself)')
+    .action(async (name: string, flags) =>
+      (await import('./api-registry.ts')).addNamespace(name, flags.organization, asked(flags)),
+    )
+  remote(namespace.command('list'))
+    .description('list the namespaces that you reach')
+    .action(async (flags) => (await import('./api-registry.ts')).listNamespaces(asked(flags)))
+  remote(namespace.command('rm'))
+    .argument('<name>', 'the namespace')
+    .description('delete a namespace with all its connections')
+    .option('--yes', 'do not ask')
+    .action(async (name: string, flags) => (await import('./api-registry.ts')).removeNamespace(name, asked(flags)))
+}
 
-  function addOrganizationCommands(): void {
-    const org = group(postern, 'org').description('manage organizations, their members and API keys')
-    remote(org.command('add'))
-      .argument('<id>', 'the id of the organization')
-      .description('make an organization, as an operator')
-      .option('--owner <user>', 'its owner (default: yourself)')
-      .option('--name <name>', 'its name')
-      .action(async (id: string, flags) => (await import('./api-registry.ts')).addOrganization(id, flags, asked(flags)))
-    remote(org.command('list'))
-      .description('list your organizations')
-      .action(async (flags) => (await import('./api-registry.ts')).listOrganizations(asked(flags)))
-    remote(org.command('rm'))
-      .argument('<id>', 'the organization')
-      .description('delete an organization with its members and API keys')
-      .option('--yes', 'do not ask')
-      .action(async (id: string, flags) => (await import('./api-registry.ts')).removeOrganization(id, asked(flags)))
-    const member = group(org, 'member').description('manage the members of an organization')
-    remote(member.command('add'))
-      .argument('<organization>')
-      .argument('<user>', 'the id of the user')
-      .description('make a user a member, or change the role')
-      .option('--role <role>', 'owner, admin or member', 'member')
-      .action(async (organization: string, user: string, flags) =>
-        (await import('./api-registry.ts')).setMember(organization, user, flags.role, asked(flags)),
-      )
-    remote(member.command('rm'))
-      .argument('<organization>')
-      .argument('<user>', 'the id of the user')
-      .description('remove a member')
-      .action(async (organization: string, user: string, flags) =>
-        (await import('./api-registry.ts')).removeMember(organization, user, asked(flags)),
-      )
-    const key = group(org, 'key').description('manage the API keys of an organization')
-    remote(key.command('create'))
-      .argument('<organization>')
-      .argument('<name>', 'what it is for')
-      .description('make a key that acts for the organization, and print it, once')
-      .action(async (organization: string, name: string, flags) =>
-        (await import('./api-registry.ts')).createOrganizationKey(organization, name, asked(flags)),
-      )
-    remote(key.command('list'))
-      .argument('<organization>')
-      .description('list its keys')
-      .action(async (organization: string, flags) =>
-        (await import('./api-registry.ts')).listOrganizationKeys(organization, asked(flags)),
-      )
-    remote(key.command('revoke'))
-      .argument('<organization>')
-      .argument('<id>', 'the id of the key, as `org key list` shows it')
-      .description('revoke a key and every token minted with it')
-      .action(async (organization: string, id: string, flags) =>
-        (await import('./api-registry.ts')).revokeOrganizationKey(organization, id, asked(flags)),
-      )
-  }
+function addOrganizationCommands(postern: Command, asked: Ask): void {
+  const org = group(postern, 'org').description('manage organizations, their members and API keys')
+  remote(org.command('add'))
+    .argument('<id>', 'the id of the organization')
+    .description('make an organization, as an operator')
+    .option('--owner <user>', 'its owner (default: yourself)')
+    .option('--name <name>', 'its name')
+    .action(async (id: string, flags) => (await import('./api-registry.ts')).addOrganization(id, flags, asked(flags)))
+  remote(org.command('list'))
+    .description('list your organizations')
+    .action(async (flags) => (await import('./api-registry.ts')).listOrganizations(asked(flags)))
+  remote(org.command('rm'))
+    .argument('<id>', 'the organization')
+    .description('delete an organization with its members and API keys')
+    .option('--yes', 'do not ask')
+    .action(async (id: string, flags) => (await import('./api-registry.ts')).removeOrganization(id, asked(flags)))
+  const member = group(org, 'member').description('manage the members of an organization')
+  remote(member.command('add'))
+    .argument('<organization>')
+    .argument('<user>', 'the id of the user')
+    .description('make a user a member, or change the role')
+    .option('--role <role>', 'owner, admin or member', 'member')
+    .action(async (organization: string, user: string, flags) =>
+      (await import('./api-registry.ts')).setMember(organization, user, flags.role, asked(flags)),
+    )
+  remote(member.command('rm'))
+    .argument('<organization>')
+    .argument('<user>', 'the id of the user')
+    .description('remove a member')
+    .action(async (organization: string, user: string, flags) =>
+      (await import('./api-registry.ts')).removeMember(organization, user, asked(flags)),
+    )
+  const key = group(org, 'key').description('manage the API keys of an organization')
+  remote(key.command('create'))
+    .argument('<organization>')
+    .argument('<name>', 'what it is for')
+    .description('make a key that acts for the organization, and print it, once')
+    .action(async (organization: string, name: string, flags) =>
+      (await import('./api-registry.ts')).createOrganizationKey(organization, name, asked(flags)),
+    )
+  remote(key.command('list'))
+    .argument('<organization>')
+    .description('list its keys')
+    .action(async (organization: string, flags) =>
+      (await import('./api-registry.ts')).listOrganizationKeys(organization, asked(flags)),
+    )
+  remote(key.command('revoke'))
+    .argument('<organization>')
+    .argument('<id>', 'the id of the key, as `org key list` shows it')
+    .description('revoke a key and every token minted with it')
+    .action(async (organization: string, id: string, flags) =>
+      (await import('./api-registry.ts')).revokeOrganizationKey(organization, id, asked(flags)),
+    )
+}
 
-  function addConnectionCommands(): void {
-    const connection = group(postern, 'connection').description('make, list and delete connections')
-    inNamespace(connection.command('add'))
-      .argument('<id>', 'the id of the connection')
-      .argument('<target>', 'the URL of an MCP server, or NAMESPACE/NAME of a registered one')
-      .description('make a connection, or change it')
-      .option('--header-file <file>', 'headers to send, one "Name: value" a line; - for stdin')
-      .addOption(many('--metadata <key=value>', 'metadata of the connection'))
-      .option('--mock', 'answer from the server’s definition, without reaching it')
-      .action(async (id: string, target: string, flags) =>
-        (await import('./api-tools.ts')).addConnection(id, target, flags, asked(flags)),
-      )
-    inNamespace(connection.command('list'))
-      .description('list connections')
-      .action(async (flags) => (await import('./api-tools.ts')).listConnections(asked(flags)))
-    inNamespace(connection.command('get'))
-      .argument('<id>', 'the connection')
-      .description('print a connection')
-      .action(async (id: string, flags) => (await import('./api-tools.ts')).getConnection(id, asked(flags)))
-    inNamespace(connection.command('rm'))
-      .argument('<id>', 'the connection')
-      .description('delete a connection')
-      .action(async (id: string, flags) => (await import('./api-tools.ts')).removeConnection(id, asked(flags)))
-  }
+function addConnectionCommands(postern: Command, asked: Ask): void {
+  const connection = group(postern, 'connection').description('make, list and delete connections')
+  inNamespace(connection.command('add'))
+    .argument('<id>', 'the id of the connection')
+    .argument('<target>', 'the URL of an MCP server, or NAMESPACE/NAME of a registered one')
+    .description('make a connection, or change it')
+    .option('--header-file <file>', 'headers to send, one "Name: value" a line; - for stdin')
+    .addOption(many('--metadata <key=value>', 'metadata of the connection'))
+    .option('--mock', 'answer from the server’s definition, without reaching it')
+    .action(async (id: string, target: string, flags) =>
+      (await import('./api-tools.ts')).addConnection(id, target, flags, asked(flags)),
+    )
+  inNamespace(connection.command('list'))
+    .description('list connections')
+    .action(async (flags) => (await import('./api-tools.ts')).listConnections(asked(flags)))
+  inNamespace(connection.command('get'))
+    .argument('<id>', 'the connection')
+    .description('print a connection')
+    .action(async (id: string, flags) => (await import('./api-tools.ts')).getConnection(id, asked(flags)))
+  inNamespace(connection.command('rm'))
+    .argument('<id>', 'the connection')
+    .description('delete a connection')
+    .action(async (id: string, flags) => (await import('./api-tools.ts')).removeConnection(id, asked(flags)))
+}
 
-  function addToolCommands(): void {
-    const tool = group(postern, 'tool').description('find and call tools')
-    inNamespace(tool.command('list'))
-      .argument('[connection]', 'only of this connection')
-      .description('list the tools of a namespace')
-      .action(async (connection: string | undefined, flags) =>
-        (await import('./api-tools.ts')).listTools(connection, asked(flags)),
-      )
-    inNamespace(tool.command('search'))
-      .argument('<words...>', 'what to search for')
-      .description('search the tools of a namespace')
-      .action(async (words: string[], flags) => (await import('./api-tools.ts')).searchTools(words, asked(flags)))
-    inNamespace(tool.command('call'))
-      .argument('<tool>', 'CONNECTION.TOOL')
-      .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
-      .description('call a tool and print its result; exit 1 if it says that it failed')
-      .action(async (name: string, given: string[], flags) =>
-        exit(await (await import('./api-tools.ts')).callTool(name, given, asked(flags))),
-      )
-  }
+function addToolCommands(postern: Command, asked: Ask, exit: Context['exit']): void {
+  const tool = group(postern, 'tool').description('find and call tools')
+  inNamespace(tool.command('list'))
+    .argument('[connection]', 'only of this connection')
+    .description('list the tools of a namespace')
+    .action(async (connection: string | undefined, flags) =>
+      (await import('./api-tools.ts')).listTools(connection, asked(flags)),
+    )
+  inNamespace(tool.command('search'))
+    .argument('<words...>', 'what to search for')
+    .description('search the tools of a namespace')
+    .action(async (words: string[], flags) => (await import('./api-tools.ts')).searchTools(words, asked(flags)))
+  inNamespace(tool.command('call'))
+    .argument('<tool>', 'CONNECTION.TOOL')
+    .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
+    .description('call a tool and print its result; exit 1 if it says that it failed')
+    .action(async (name: string, given: string[], flags) =>
+      exit(await (await import('./api-tools.ts')).callTool(name, given, asked(flags))),
+    )
 }

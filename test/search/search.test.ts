@@ -1,6 +1,7 @@
 /** Words and ranking (door contract, 2.4). */
 
 import { describe, expect, test } from 'bun:test'
+import { sliceCost } from '../../src/limits.ts'
 import { drained } from '../../src/policy/decide.ts'
 import { createWordIndex, type WordIndex } from '../../src/search/word-index.ts'
 import { wordsOf } from '../../src/search/words.ts'
@@ -123,5 +124,26 @@ test('finds what a plain look at all documents finds, in the same order, while d
       query,
       found: plainly(query),
     })
+  }
+})
+
+test('no step of a search costs more than a turn', () => {
+  const index = createWordIndex([4, 3, 2, 1])
+  const words = (i: number) => [`common${i % 400}x`, 'common', `w${i}`]
+  for (let i = 0; i < 20_000; i += 1) index.add(`d${i}`, [words(i), [], words(i + 1), ['common', 'text']])
+  for (const query of [['common'], ['com'], ['text', 'com'], ['common', 'text', 'w1'], ['w1', 'common']]) {
+    for (const anyWord of [false, true]) {
+      const search = index.search(query, { ...everything, anyWord })
+      let [steps, dearest] = [0, 0]
+      for (let step = search.next(); step.done !== true; step = search.next()) {
+        steps += 1
+        dearest = Math.max(dearest, step.value)
+      }
+      expect({ query, isCheap: dearest <= sliceCost, hasSteps: steps > 1 }).toEqual({
+        query,
+        isCheap: true,
+        hasSteps: true,
+      })
+    }
   }
 })

@@ -5,10 +5,12 @@
 
 import architecture from '../../../docs/architecture.md' with { type: 'text' }
 import audit from '../../../docs/audit.md' with { type: 'text' }
+import company from '../../../docs/company.md' with { type: 'text' }
 import configuration from '../../../docs/configuration.md' with { type: 'text' }
 import contract from '../../../docs/contract.md' with { type: 'text' }
 import decisions from '../../../docs/decisions.md' with { type: 'text' }
 import deployment from '../../../docs/deployment.md' with { type: 'text' }
+import doorContract from '../../../docs/door-contract.md' with { type: 'text' }
 import fixtures from '../../../docs/fixtures.md' with { type: 'text' }
 import gatewayContract from '../../../docs/gateway-contract.md' with { type: 'text' }
 import glossary from '../../../docs/glossary.md' with { type: 'text' }
@@ -36,6 +38,7 @@ export const documents: ReadonlyMap<string, string> = new Map([
   ['sign-in', signIn],
   ['policy', policy],
   ['mocks', mocks],
+  ['company', company],
   ['fixtures', fixtures],
   ['configuration', configuration],
   ['operating', operating],
@@ -54,4 +57,5 @@ export const documents: ReadonlyMap<string, string> = new Map([
   ['gateway-contract', gatewayContract],
   ['sign-in-contract', signInContract],
   ['stores-contract', storesContract],
+  ['door-contract', doorContract],
 ])
