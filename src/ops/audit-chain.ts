@@ -1,6 +1,5 @@
 /** The chain of the audit log: formats linked lines, and finds lines that break the chain. Pure. */
 
-import { createHash } from 'node:crypto'
 import { escapeControlCharacters } from './escape-control.ts'
 
 /** `prev` of the first entry. */
@@ -23,7 +22,7 @@ export function formatLine(
   hash: string
 } {
   const body = escapeControlCharacters(JSON.stringify(entry)).slice(0, -1)
-  const hash = createHash('sha256').update(body).digest('hex')
+  const hash = Bun.SHA256.hash(body, 'hex')
   return { text: `${body},"hash":"${hash}"}`, hash }
 }
 
@@ -38,7 +37,7 @@ interface Link {
 export function parseLine(line: string): Link | undefined {
   const [, body, hash] = /^(\{.*),"hash":"([0-9a-f]{64})"\}$/.exec(line) ?? []
   if (body === undefined || hash === undefined) return undefined
-  if (createHash('sha256').update(body).digest('hex') !== hash) return undefined
+  if (Bun.SHA256.hash(body, 'hex') !== hash) return undefined
   try {
     const { seq, prev } = JSON.parse(`${body}}`) as { seq?: unknown; prev?: unknown }
     if (!Number.isSafeInteger(seq) || typeof prev !== 'string') return undefined

@@ -36,6 +36,7 @@ import {
 } from './measure.ts'
 import { minting } from './minting.ts'
 import { startJsonServer, startPrism } from './peers.ts'
+import { registry } from './registry.ts'
 import { replicas } from './replicas.ts'
 import { signIn } from './sign-in.ts'
 
@@ -64,6 +65,7 @@ try {
   await inProcess()
   await gateway(report, rounds)
   await signIn(report, rounds)
+  await registry(report, rounds)
   await replicas(report, rounds)
 } finally {
   rmSync(folder, { recursive: true, force: true })
