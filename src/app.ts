@@ -57,12 +57,14 @@ import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import type { Shares } from './http/shares.ts'
+import { traced } from './http/traced.ts'
 import { createTurns } from './http/turns.ts'
 import { callBurstSeconds, registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { CallLog, CallOutcome } from './ops/call-log.ts'
 import type { Log } from './ops/log.ts'
+import type { Tracing } from './ops/tracing.ts'
 import type { Quota } from './storage/connections.ts'
 import { type Store, StoreError } from './storage/store.ts'
 import type { Upstream } from './upstream/upstream.ts'
@@ -79,6 +81,8 @@ export interface AppDeps {
   readonly quota: Quota
   /** Whether `/v0.1/servers` answers readers without a credential. */
   readonly isRegistryOpen: boolean
+  /** Traces; undefined if requests are not traced. */
+  readonly tracing?: Tracing | undefined
   /** The record of calls; undefined if they are not recorded. */
   readonly callLog?: CallLog | undefined
   /** Namespaces that a user owns and may not make another; Infinity for no limit. */
@@ -201,6 +205,7 @@ export function createApp(deps: AppDeps): App {
     disableIdleTimeout: deps.disableIdleTimeout,
     pseudonym: secrets.pseudonym,
     monotonic,
+    tracing: deps.tracing,
     recorder:
       deps.callLog &&
       createCallRecorder({
@@ -334,7 +339,7 @@ export function createApp(deps: AppDeps): App {
     answerError,
   )
   return {
-    fetch: middleware.wrap(route, answerError, fastLane?.respond),
+    fetch: traced(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
   }
 }

@@ -92,6 +92,8 @@ export const callOutcomeBytesMax = 256 * kB
 export const callsReadBytes = MB
 /** Ours: hashes of arguments remembered, so that what is called again and again is hashed once. Past it: the oldest is hashed again. */
 export const callHashesKeptMax = 1000
+/** Ours: milliseconds that a server that stops gives its last spans to be sent. Past it: they are lost. */
+export const traceFlushMs = 2000
 /** Ours: connections that metrics count calls of one by one, since the server started. Past it: they are counted together. */
 export const callConnectionsMax = 1000
 /** Contract (door 9.4): seconds of calls that a key may make at once, at `--call-rate`. Past it: 429. */

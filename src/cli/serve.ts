@@ -31,11 +31,13 @@ import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.t
 import { openAuditLog } from '../ops/audit-log.ts'
 import { openCallLog } from '../ops/call-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
+import { openTracing } from '../ops/tracing.ts'
 import { removeAhead } from '../storage/ahead.ts'
 import { removeAllDeleted } from '../storage/deleted-namespaces.ts'
 import type { Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { chooseClient } from '../upstream/clients.ts'
+import { traced } from '../upstream/traced.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
 import { type ServeConfig, urlOf } from './config.ts'
@@ -132,14 +134,18 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     (at === port && isThisMachine(address, config.host, localAddresses)) ||
     isBelow(target, url) ||
     (database?.otherAddresses().has(`${address} ${at}`) ?? false)
+  const tracing = await openTracing(process.env)
+  if (tracing !== undefined) log.info('requests are traced')
+  const upstream = createUpstream(createAddresses({ ...config.upstream, isSelf: isSelf }), {
+    open: await chooseUpstreamClient(config, log),
+    memory,
+    pseudonym: secrets.pseudonym,
+    authorities: config.upstream.authorities,
+    observe: metrics?.observer.upstreamResponded,
+  })
   const app = createApp({
-    upstream: createUpstream(createAddresses({ ...config.upstream, isSelf: isSelf }), {
-      open: await chooseUpstreamClient(config, log),
-      memory,
-      pseudonym: secrets.pseudonym,
-      authorities: config.upstream.authorities,
-      observe: metrics?.observer.upstreamResponded,
-    }),
+    upstream: traced(upstream, tracing),
+    tracing,
     upstreamTimeoutMs: config.upstream.timeoutMs,
     memory,
     async wait(milliseconds, request) {
@@ -217,6 +223,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       await server.stop()
       clearTimeout(timer)
       await store.close()
+      await tracing?.close()
       held.dispose()
     },
   }

@@ -1,4 +1,7 @@
-/** Reads all entries or keys under a prefix, a page at a time. */
+/**
+ * Reads all entries or keys under a prefix, a page at a time. Between pages the event loop has its turn, which reads of
+ * a local store do not give it.
+ */
 
 import { prefixRange } from './keys.ts'
 import type { Entry, Key, Store } from './store.ts'
@@ -12,6 +15,7 @@ export async function* everyEntry(store: Pick<Store, 'range'>, prefix: Key, perR
     const last = page.entries.at(-1)
     if (last !== undefined) gte = Buffer.concat([last.key, Buffer.of(0)])
     more = page.more
+    if (more) await turn()
   }
 }
 
@@ -24,5 +28,10 @@ export async function* everyKey(store: Pick<Store, 'keys'>, prefix: Key, perRead
     const last = page.keys.at(-1)
     if (last !== undefined) gte = Buffer.concat([last, Buffer.of(0)])
     more = page.more
+    if (more) await turn()
   }
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -14,6 +14,7 @@ import type { Holder, Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
 import { authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
+import type { Tracing } from '../../ops/tracing.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
@@ -53,6 +54,8 @@ export interface GatewayDeps {
   readonly pseudonym: string
   /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
+  /** Makes a span of each message; undefined if requests are not traced. */
+  readonly tracing: Tracing | undefined
   /** Records calls of tools; undefined if they are not recorded. */
   readonly recorder: CallRecorder | undefined
   /** Calls a second of an API key with all its tokens. */
@@ -90,6 +93,26 @@ export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Prom
  * `authorizeMessage` throws, `input_required`, `upstream_error`, and what the mock and the proxy throw.
  */
 export async function forward(
+  deps: GatewayDeps,
+  call: AuthorizedCall,
+  message: Message,
+  headers: Headers,
+): Promise<Response> {
+  if (deps.tracing === undefined || message.method === undefined) return forwardRecorded(deps, call, message, headers)
+  const { params } = message.body as { params?: { name?: unknown; _meta?: Record<string, unknown> } }
+  const tool = message.method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined
+  const options = {
+    name: tool === undefined ? message.method : `${message.method} ${tool}`,
+    kind: 'internal',
+    attributes: { 'mcp.method.name': message.method, ...(tool !== undefined && { 'gen_ai.tool.name': tool }) },
+    // MCP has the trace of a request in `_meta`: its sender knows it better than what sent the HTTP request.
+    ...(params?._meta !== undefined && { given: params._meta }),
+  } as const
+  return deps.tracing.span(options, () => forwardRecorded(deps, call, message, headers))
+}
+
+/** Records a call of a tool, if calls are recorded, and bounds their rate. */
+async function forwardRecorded(
   deps: GatewayDeps,
   call: AuthorizedCall,
   message: Message,

@@ -1,5 +1,6 @@
 /**
- * The headers sent upstream: only MCP headers of the client, and the connection's own headers, which take precedence.
+ * The headers sent upstream: only MCP headers of the client and those that name its trace, and the connection's own
+ * headers, which take precedence.
  */
 
 import type { Message } from './message.ts'
@@ -31,7 +32,8 @@ export function forwardedHeaders(
  * them. `Mcp-Session-Id` is never copied: the client's value is sealed, and the upstream's comes in `more`.
  */
 function isForwarded(name: string, era: Message['era']): boolean {
-  if (name === 'last-event-id') return true
+  // W3C Trace Context: with tracing on, our own span takes its place (`upstream/traced.ts`).
+  if (name === 'last-event-id' || name === 'traceparent' || name === 'tracestate') return true
   if (!name.startsWith('mcp-') || name === 'mcp-session-id') return false
   return era === 'stateless' || !(name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-'))
 }

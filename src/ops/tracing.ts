@@ -1,0 +1,111 @@
+/**
+ * Traces by OpenTelemetry: a span for each request, one for each MCP message that is forwarded, and one for each request
+ * to an upstream, under the trace that the client names (W3C Trace Context; for MCP also in `_meta`). Nothing of it is
+ * loaded without `OTEL_EXPORTER_OTLP_ENDPOINT`. Spans wait in a bounded queue and are sent in batches: a collector that
+ * hangs or fails costs spans, and nothing else.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Attributes, Context, Span, SpanKind } from '@opentelemetry/api'
+import { traceFlushMs } from '../limits.ts'
+import { version } from '../version.ts'
+
+/** The headers of W3C Trace Context. */
+export type TraceHeaders = Readonly<Record<string, string>>
+
+/** What a span tells when it ends. `error`: it failed, for this reason. */
+export interface SpanEnd {
+  readonly attributes?: Attributes
+  readonly error?: string
+}
+
+export interface Tracing {
+  /**
+   * Runs `work` within a span, below the current one or below the trace that `given` names. `end` says what the span
+   * tells of the result; if `work` throws, the span failed.
+   */
+  span<T>(options: SpanOptions, work: () => T | Promise<T>, end?: (result: T) => SpanEnd): Promise<T>
+  /** The headers that carry the current span to another server; none outside of one. */
+  headers(): TraceHeaders
+  /** Sends what waits, for a few seconds at most. */
+  close(): Promise<void>
+}
+
+export interface SpanOptions {
+  readonly name: string
+  readonly kind: 'server' | 'internal' | 'client'
+  readonly attributes?: Attributes
+  /** Headers, or members of `_meta`, that may name a trace. */
+  readonly given?: { readonly traceparent?: unknown; readonly tracestate?: unknown }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Undefined without the variable. */
+export async function openTracing(environment: Environment): Promise<Tracing | undefined> {
+  if (!environment['OTEL_EXPORTER_OTLP_ENDPOINT'] && !environment['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])
+    return undefined
+  const [api, { W3CTraceContextPropagator }, { resourceFromAttributes }, sdk, { OTLPTraceExporter }] =
+    await Promise.all([
+      import('@opentelemetry/api'),
+      import('@opentelemetry/core'),
+      import('@opentelemetry/resources'),
+      import('@opentelemetry/sdk-trace-base'),
+      import('@opentelemetry/exporter-trace-otlp-http'),
+    ])
+  const provider = new sdk.BasicTracerProvider({
+    resource: resourceFromAttributes({
+      'service.name': environment['OTEL_SERVICE_NAME'] || 'postern',
+      'service.version': version,
+    }),
+    spanProcessors: [new sdk.BatchSpanProcessor(new OTLPTraceExporter())],
+  })
+  const tracer = provider.getTracer('postern', version)
+  const propagator = new W3CTraceContextPropagator()
+  const current = new AsyncLocalStorage<Context>()
+  const kinds: Readonly<Record<SpanOptions['kind'], SpanKind>> = {
+    server: api.SpanKind.SERVER,
+    internal: api.SpanKind.INTERNAL,
+    client: api.SpanKind.CLIENT,
+  }
+
+  /** The trace that a client names, or else the current span. */
+  function parentOf(given: SpanOptions['given']): Context {
+    const within = current.getStore() ?? api.ROOT_CONTEXT
+    if (typeof given?.traceparent !== 'string') return within
+    const extracted = propagator.extract(api.ROOT_CONTEXT, given, api.defaultTextMapGetter)
+    return api.trace.getSpanContext(extracted) === undefined ? within : extracted
+  }
+
+  function finish(span: Span, { attributes, error }: SpanEnd): void {
+    if (attributes !== undefined) span.setAttributes(attributes)
+    if (error !== undefined) span.setStatus({ code: api.SpanStatusCode.ERROR, message: error })
+    span.end()
+  }
+
+  return {
+    async span({ name, kind, attributes = {}, given }, work, end = () => ({})) {
+      const parent = parentOf(given)
+      const span = tracer.startSpan(name, { kind: kinds[kind], attributes }, parent)
+      try {
+        const result = await current.run(api.trace.setSpan(parent, span), work)
+        finish(span, end(result))
+        return result
+      } catch (error) {
+        finish(span, { error: error instanceof Error ? error.name : 'error' })
+        throw error
+      }
+    },
+    headers() {
+      const carrier: Record<string, string> = {}
+      propagator.inject(current.getStore() ?? api.ROOT_CONTEXT, carrier, api.defaultTextMapSetter)
+      return carrier
+    },
+    async close() {
+      const { promise: late, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, traceFlushMs)
+      await Promise.race([provider.shutdown().catch(() => {}), late])
+      clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,28 @@
+/** Requests to upstreams as spans of the trace that they belong to, which the upstream is told. */
+
+import type { Tracing } from '../ops/tracing.ts'
+import type { Upstream } from './upstream.ts'
+
+/** The upstream itself, if there is no tracing. Paths are left out of spans: they may hold secrets. */
+export function traced(upstream: Upstream, tracing: Tracing | undefined): Upstream {
+  if (tracing === undefined) return upstream
+  return {
+    ...upstream,
+    send: (request) => {
+      const { hostname, port } = new URL(request.url)
+      const attributes = {
+        'http.request.method': request.method ?? 'POST',
+        'server.address': hostname,
+        ...(port !== '' && { 'server.port': Number(port) }),
+      }
+      return tracing.span(
+        { name: `${request.method ?? 'POST'} ${hostname}`, kind: 'client', attributes },
+        () => upstream.send({ ...request, headers: { ...request.headers, ...tracing.headers() } }),
+        ({ status }) => ({
+          attributes: { 'http.response.status_code': status },
+          ...(status >= 500 && { error: `status ${status}` }),
+        }),
+      )
+    },
+  }
+}
