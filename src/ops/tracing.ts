@@ -1,8 +1,8 @@
 /**
- * Traces by OpenTelemetry: a span for each request, one for each MCP message that is forwarded, and one for each request
- * to an upstream, under the trace that the client names (W3C Trace Context; for MCP also in `_meta`). Nothing of it is
- * loaded without `OTEL_EXPORTER_OTLP_ENDPOINT`. Spans wait in a bounded queue and are sent in batches: a collector that
- * hangs or fails costs spans, and nothing else.
+ * Traces by OpenTelemetry: a span for each request, one for each MCP message that is forwarded, and one for each
+ * request to an upstream, under the trace that the client names (W3C Trace Context; for MCP also in `_meta`). Nothing
+ * of it is loaded without `OTEL_EXPORTER_OTLP_ENDPOINT`. Spans wait in a bounded queue and are sent in batches: a
+ * collector that hangs or fails costs spans, and nothing else.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
