@@ -140,6 +140,15 @@ export const indexedKinds: readonly Key[] = [apiKeys, members, namespaces, serve
  * namespace. `started`: when the store was first used, as the nearest to that time.
  */
 export function entriesMissingOf(entry: Entry, started: Uint8Array | undefined): Entry[] {
+  try {
+    return missingOf(entry, started)
+  } catch {
+    // It is no record: `verify` tells, and an upgrade does not stop at it.
+    return []
+  }
+}
+
+function missingOf(entry: Entry, started: Uint8Array | undefined): Entry[] {
   const createdAt = started === undefined ? {} : { createdAt: textOf(started) }
   switch (parseKey(entry.key)?.kind) {
     case 'server':

@@ -116,14 +116,6 @@ function countUsage(data: Bytes, segments: Bytes): void {
   for (const { key, value } of usages.entries()) data.put(key, appendChecksum(key, value))
 }
 
-function missingOf(entry: Entry, started: Uint8Array | undefined): Entry[] {
-  try {
-    return entriesMissingOf(entry, started)
-  } catch {
-    return []
-  }
-}
-
 /** From version 4: the registry had no indexes, and servers no listings. */
 function indexRegistry(data: Bytes): void {
   const read = (key: Key) => tryVerifyChecksum(key, data.get(key) ?? nothing)
@@ -133,7 +125,7 @@ function indexRegistry(data: Bytes): void {
     for (const { key, value: stored } of [...data.getRange({ start, end: prefixRange(start).lt })]) {
       const value = tryVerifyChecksum(key, stored)
       // What is damaged stays so, and `verify` tells.
-      if (value !== undefined) for (const entry of missingOf({ key, value }, started)) put(entry)
+      if (value !== undefined) for (const entry of entriesMissingOf({ key, value }, started)) put(entry)
     }
   }
 }
