@@ -23,6 +23,7 @@ import { kill } from './kill.ts'
 import { oneAnswer } from './one-answer.ts'
 import { oracle } from './oracle.ts'
 import { powerCuts } from './power-cuts.ts'
+import { registryKill } from './registry-kill.ts'
 import { reopened } from './reopened.ts'
 import { signInKill } from './sign-in-kill.ts'
 import { signInRecords } from './sign-in-records.ts'
@@ -34,6 +35,7 @@ const trials: readonly Trial[] = [
   // Waits for half a minute at its end.
   heldConnections,
   kill,
+  registryKill,
   signInKill,
   failover,
   anyReplica,
