@@ -21,6 +21,12 @@ export interface ApiClient {
   namespace(): Promise<string>
 }
 
+/** A name as a segment of a path. Throws CommandError for `..` and its like, which a URL takes for another path. */
+export function at(name: string): string {
+  if (name === '' || name === '.' || name === '..') throw new CommandError(`${JSON.stringify(name)} is no name`)
+  return encodeURIComponent(name)
+}
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Throws CommandError if it is not known where the platform is, or who asks. */
@@ -85,7 +91,7 @@ export async function allConnections({ request }: ApiClient, namespace: string):
   let cursor: string | null = null
   do {
     const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
-    const page: Answer = await request('GET', `/connect/${encodeURIComponent(namespace)}${query}`)
+    const page: Answer = await request('GET', `/connect/${at(namespace)}${query}`)
     connections.push(...page.connections)
     cursor = page.nextCursor
   } while (cursor !== null)

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { CommandError } from '../errors.ts'
-import { type Answer, allPages, type ClientFlags, openClient } from './api-client.ts'
+import { type Answer, allPages, at, type ClientFlags, openClient } from './api-client.ts'
 import { show, showWhole, tell } from './api-output.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -13,8 +13,6 @@ export interface Asked {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly terminal: Terminal
 }
-
-const at = (name: string) => encodeURIComponent(name)
 
 /** `source`: the URL of an MCP server, or a file with the body of `PUT /servers`. */
 export async function addServer(name: string, source: string, { flags, environment, terminal }: Asked): Promise<void> {

@@ -4,11 +4,9 @@ import { readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { createWordIndex } from '../search/word-index.ts'
 import { wordsOf } from '../search/words.ts'
-import { type Answer, type ApiClient, allConnections, openClient } from './api-client.ts'
+import { type Answer, type ApiClient, allConnections, at, openClient } from './api-client.ts'
 import { show, showWhole, tell } from './api-output.ts'
 import { type Asked, readJsonFile } from './api-registry.ts'
-
-const at = (name: string) => encodeURIComponent(name)
 
 export interface ConnectionFlags {
   readonly headerFile?: string

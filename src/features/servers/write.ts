@@ -97,7 +97,8 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
 
     async introspectServer(request) {
       const first = await authenticateToWrite(request) // 401, 429
-      const qualifiedName = await requireServer(first) // 404, 403
+      const path = request.url.replace(/\/\.introspect(?=\/?(?:\?|$))/, '')
+      const qualifiedName = await requireServer(first, path) // 404, 403
       refuseQuery(request.url) // 400
       const body = await readJsonBody(request) // 400
       if (body !== undefined && body !== null && JSON.stringify(body) !== '{}')
@@ -107,7 +108,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const learnt = await learn(deps.upstream, first, url) // 400
       if ('problem' in learnt) throw new PlatformError('upstream_error', learnt.problem)
       const context = await authorizer.authenticate(request) // 401
-      await requireServer(context) // 404, 403
+      await requireServer(context, path) // 404, 403
       const { stored } = await records.write(qualifiedName, (before) => {
         if (before === undefined) throw notFound()
         // It points elsewhere by now, and what was learnt is not of it.
@@ -120,8 +121,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
   }
 
   /** The server in the path, which must be there. Throws 404 and 403 as for its namespace. */
-  async function requireServer(context: RequestContext): Promise<string> {
-    const path = context.request.url.replace(/\/\.introspect(?=\/?(?:\?|$))/, '')
+  async function requireServer(context: RequestContext, path = context.request.url): Promise<string> {
     const qualifiedName = readQualifiedName(path)
     if (qualifiedName === undefined) throw notFound()
     if ((await context.registry.serverJson(qualifiedName)) === undefined) {

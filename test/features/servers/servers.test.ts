@@ -263,6 +263,9 @@ describe('a server', () => {
     await ada('PUT /servers/lab-one/bare')
     expect((await ada('POST /servers/lab-one/bare/.introspect')).status).toBe(400)
     expect((await ada('POST /servers/lab-one/none/.introspect')).status).toBe(404)
+    // Another method on that path is of no server.
+    expect((await ada('DELETE /servers/lab-one/bare/.introspect')).status).toBe(404)
+    expect((await ada('GET /servers/lab-one/bare')).status).toBe(200)
   })
 
   test('keeps what a write leaves out', async () => {
