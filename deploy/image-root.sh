@@ -4,7 +4,7 @@ set -eu
 executable=$1
 root=$2
 
-mkdir -p "$root/usr/local/bin" "$root/etc" "$root/data"
+mkdir -p "$root/usr/local/bin" "$root/etc"
 cp "$executable" "$root/usr/local/bin/postern"
 
 # What the executable is linked with, and what LMDB's library inside it needs besides.

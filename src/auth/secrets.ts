@@ -110,9 +110,10 @@ export function readOrCreate(path: string, create: () => string): string {
 
 /** Creates the file atomically and durably. If another process creates it first, that file is kept. */
 function createWhole(path: string, text: string): void {
-  const draft = `${path}.${process.pid}.new`
+  // Not named by the process's id: in containers that share a volume, each process has the same.
+  const draft = `${path}.${randomBytes(8).toString('hex')}.new`
   try {
-    writeFileSync(draft, text, { mode: 0o600, flush: true })
+    writeFileSync(draft, text, { mode: 0o600, flush: true, flag: 'wx' })
     linkSync(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {

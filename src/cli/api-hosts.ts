@@ -1,5 +1,6 @@
 /** The servers that somebody has logged in to, with their keys: `hosts.json`, for its owner only. */
 
+import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -37,9 +38,9 @@ export function readHosts(environment: Environment): Hosts {
 export function writeHosts(environment: Environment, hosts: Hosts): void {
   const path = pathOf(environment)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const draft = `${path}.${process.pid}`
+  const draft = `${path}.${randomBytes(8).toString('hex')}`
   try {
-    writeFileSync(draft, `${JSON.stringify(hosts, null, 2)}\n`, { mode: 0o600 })
+    writeFileSync(draft, `${JSON.stringify(hosts, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
     renameSync(draft, path)
   } finally {
     rmSync(draft, { force: true })

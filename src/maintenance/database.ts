@@ -85,8 +85,10 @@ export async function openDatabase(
     // Looked for again: of replicas that start together with one file, another may have made both meanwhile.
     if (stored !== null && !existsSync(secretFile)) throw missing()
     const secrets = openSecrets(secretFile)
-    if (!isThere) tell(`made the instance secret ${secretFile}: every replica and every backup needs this file\n`)
-    await requireSecretOf(store, secrets, stored, secretFile)
+    const isFirst = await requireSecretOf(store, secrets, stored, secretFile)
+    if (!isThere && isFirst) {
+      tell(`made the instance secret ${secretFile}: every replica and every backup needs this file\n`)
+    }
     return { store, secrets, isNew: stored === null }
   } catch (error) {
     await store.close()
@@ -94,16 +96,19 @@ export async function openDatabase(
   }
 }
 
-/** Two processes may open a new database at once, each with a secret of its own: one of them is refused. */
+/**
+ * Two processes may open a new database at once, each with a secret of its own: one of them is refused. Resolves to
+ * true if this process is the first to open it.
+ */
 async function requireSecretOf(
   store: PostgresStore,
   secrets: Secrets,
   stored: Uint8Array | null,
   file: string,
-): Promise<void> {
+): Promise<boolean> {
   const ours = secretCheckOf(secrets)
-  if (stored === null && (await store.noteSecretCheck(ours))) return
-  if (equalBytes(stored ?? (await store.instance()).secretCheck ?? undefined, ours)) return
+  if (stored === null && (await store.noteSecretCheck(ours))) return true
+  if (equalBytes(stored ?? (await store.instance()).secretCheck ?? undefined, ours)) return false
   throw new CommandError(`${file} is not the instance secret of this store: copy it from another replica`)
 }
 

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import {
   chmodSync,
+  linkSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -64,6 +65,17 @@ test('whoever comes second keeps what the first wrote', () => {
   expect(readOrCreate(secretFile(), () => 'first')).toBe('first')
   expect(readOrCreate(secretFile(), () => 'second')).toBe('first')
   expect(readOrCreate(join(folder, 'other'), () => readOrCreate(join(folder, 'other'), () => 'inner'))).toBe('inner')
+})
+
+test('a process with the same id that writes at the same time changes nothing: containers on one volume', () => {
+  const path = join(folder, 'shared')
+  const create = () => {
+    // The other process has just linked its draft.
+    writeFileSync(`${path}.${process.pid}.new`, 'first\n', { mode: 0o600 })
+    linkSync(`${path}.${process.pid}.new`, path)
+    return 'second'
+  }
+  expect(readOrCreate(path, create)).toBe('first')
 })
 
 test('a file that cannot be written is said with its path', () => {

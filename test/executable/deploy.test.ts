@@ -262,8 +262,8 @@ test.if(isHere('root that may isolate'))(
     const root = join(place.folder, 'root')
     const made = Bun.spawnSync([join(deploy, 'image-root.sh'), executable, root])
     expect({ code: made.exitCode, stderr: made.stderr.toString() }).toEqual({ code: 0, stderr: '' })
-    // These an engine brings.
-    for (const name of ['proc', 'dev']) mkdirSync(join(root, name))
+    // The engine brings these.
+    for (const name of ['proc', 'dev', 'data']) mkdirSync(join(root, name))
     const dockerfile = readFileSync(join(deploy, 'Dockerfile'), 'utf8')
     const [, environment = ''] = /^ENV (.*)$/m.exec(dockerfile) ?? []
     const [, user = ''] = /^USER (.*)$/m.exec(dockerfile) ?? []
