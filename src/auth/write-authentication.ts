@@ -1,7 +1,9 @@
-/** Authenticates requests that write, of which each API key has a rate. */
+/** Authenticates requests that write, at a rate for each API key, and once more where they change the registry. */
 
 import { rateLimited } from '../errors.ts'
 import type { RateLimit } from '../http/rate-limit.ts'
+import { changeRegistry, type RegistryChange } from '../storage/registry-write.ts'
+import type { Store } from '../storage/store.ts'
 import type { Authorizer, RequestContext } from './authorize.ts'
 import type { Denials } from './denials.ts'
 
@@ -23,4 +25,18 @@ export function writeAuthentication({ authorizer, denials, writes }: WriteAuthen
     denials.recordWriteRefusal(request, context.caller, undefined, 'rate_limited')
     throw rateLimited('This API key is writing too fast', wait)
   }
+}
+
+/**
+ * Changes the registry for the caller of a request, as `changeRegistry` does. The caller is authenticated again
+ * whenever the change is decided, and `decide` must authorize it: what allowed the change may have ended while other
+ * writes were done first. Throws 401, and what `changeRegistry` throws.
+ */
+export type AuthorizedChange = <T>(
+  request: Request,
+  decide: (context: RequestContext) => Promise<RegistryChange<T>>,
+) => Promise<T>
+
+export function authorizedChange(authorizer: Pick<Authorizer, 'authenticate'>, store: Store): AuthorizedChange {
+  return (request, decide) => changeRegistry(store, async () => decide(await authorizer.authenticate(request, true)))
 }

@@ -143,6 +143,9 @@ class RecordCheck {
   readonly #leftNamespaces = new Set<string>()
   readonly #deleting = new Set<string>()
   readonly #keyIds = new Set<string>()
+  readonly #organizations = new Set<string>()
+  /** Organizations that records belong to, each with the key of one such record. */
+  readonly #needed = new Map<string, string>()
   /** Key ids that hashes point to. Hashes (`h`) come before key records (`k`), so they are compared at the end. */
   readonly #digestedKeyIds: string[] = []
 
@@ -162,12 +165,17 @@ class RecordCheck {
         return
       case 'organization':
         this.#readOwn(key, value, organizationShape, ({ organizationId }) => organizationId === parsed.organizationId)
+        this.#organizations.add(parsed.organizationId)
         return
       case 'member':
         if (!roleShape.isValid(textOf(value))) this.#report(key, 'is not a role')
+        this.#needOrganization(parsed, key)
         return
       case 'namespace':
-        this.#readOwn(key, value, namespaceShape, ({ namespace }) => namespace === parsed.namespace)
+        this.#needOrganization(
+          this.#readOwn(key, value, namespaceShape, ({ namespace }) => namespace === parsed.namespace),
+          key,
+        )
         this.#namespaces.add(parsed.namespace)
         return
       case 'leftNamespace':
@@ -176,10 +184,13 @@ class RecordCheck {
       case 'deletingNamespace':
         this.#deleting.add(parsed.namespace)
         return
-      case 'apiKey':
-        if (this.#readOwn(key, value, apiKeyShape, ({ keyId }) => keyId === parsed.keyId))
-          this.#keyIds.add(parsed.keyId)
+      case 'apiKey': {
+        const apiKey = this.#readOwn(key, value, apiKeyShape, ({ keyId }) => keyId === parsed.keyId)
+        if (apiKey === undefined) return
+        this.#keyIds.add(parsed.keyId)
+        if (apiKey.revokedAt === null) this.#needOrganization(apiKey, key)
         return
+      }
       case 'apiKeyDigest':
         this.#digestedKeyIds.push(textOf(value))
         return
@@ -230,6 +241,10 @@ class RecordCheck {
     for (const keyId of this.#digestedKeyIds) {
       if (!this.#keyIds.has(keyId)) this.problems.push(`hash of API key ${keyId}: there is no such key`)
     }
+    for (const [organizationId, record] of this.#needed) {
+      if (!this.#organizations.has(organizationId))
+        this.#report(Buffer.from(record, 'latin1'), `its organization ${organizationId} is missing`)
+    }
     return this.problems
   }
 
@@ -273,6 +288,13 @@ class RecordCheck {
     }
     if (!isOwn(record)) this.#report(key, 'the record does not belong to its key')
     return record
+  }
+
+  /** Remembers that the organization of a record must be there. */
+  #needOrganization(record: object | undefined, key: Key): void {
+    const { organizationId } = (record ?? {}) as { readonly organizationId?: string }
+    if (organizationId !== undefined && !this.#needed.has(organizationId))
+      this.#needed.set(organizationId, latin1Key(key))
   }
 
   #report(key: Key, problem: string): void {

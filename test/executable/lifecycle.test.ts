@@ -1,10 +1,11 @@
 /** How the server starts and stops. */
 
 import { describe, expect, test } from 'bun:test'
-import { readdirSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
+import { apiOf } from '../support/api.ts'
 import { get, type Server, samePort, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { until } from '../support/until.ts'
@@ -69,6 +70,22 @@ describe('starting', () => {
     await first.kill('SIGTERM')
     await using second = await startServer(place, ['--fixtures', sampleFolder, ...samePort(first)])
     expect(second.stderr()).not.toContain('fixtures loaded')
+  })
+
+  test("fixtures of somebody else's namespace are refused, and it goes on with what it has", async () => {
+    using place = workplace()
+    const first = await startServer(place)
+    const api = apiOf(sendTo(first), sampleKeys.ada)
+    expect((await api('PUT /namespaces/lab-one')).status).toBe(201)
+    await first.kill('SIGTERM')
+    const mine = join(place.folder, 'mine')
+    mkdirSync(mine)
+    writeFileSync(join(mine, 'mine.json'), '{"namespaces": [{"namespace": "lab-one", "userId": "grace"}]}')
+    await using second = await startServer(place, ['--fixtures', sampleFolder, '--fixtures', mine, ...samePort(first)])
+    expect(second.stderr()).toContain('the fixtures were not loaded')
+    expect(second.stderr()).toContain('namespaces[0]: the namespace lab-one was made over HTTP and belongs to user ada')
+    expect((await api('GET /namespaces/lab-one')).status).toBe(200)
+    expect((await api('GET /connect/northwind')).status).toBe(200)
   })
 })
 

@@ -13,6 +13,7 @@ import { loadFixtures } from '../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../src/maintenance/seed/sample.ts'
 import type { SourceFile } from '../../src/maintenance/seed/source-files.ts'
+import { verifyStore } from '../../src/maintenance/verify.ts'
 import type { CallLog } from '../../src/ops/call-log.ts'
 import type { Log } from '../../src/ops/log.ts'
 import type { Quota } from '../../src/storage/connections.ts'
@@ -211,6 +212,14 @@ export async function everythingKept({ store, logged, audited }: TestPlatform): 
 }
 
 /** The id of a sample key. */
+/** What `postern verify` would say of the store. */
+export async function problemsOf({ store }: Pick<TestPlatform, 'store'>): Promise<string[]> {
+  const { entries } = await store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
+  const scan = async ({ entry }: { entry: (one: (typeof entries)[number]) => void }) => entries.forEach(entry)
+  const found = await verifyStore(scan, { sealingKey: seed('sealing key'), onProgress() {} })
+  return [...found.problems, ...found.indexProblems, ...found.lost.keys(), ...found.leftovers.keys()]
+}
+
 export async function keyIdOf({ store, pepper }: TestPlatform, user: SampleUser): Promise<string> {
   const keyId = await store.get(apiKeyDigestKey(apiKeyDigest(pepper, sampleKeys[user])))
   return Buffer.from(keyId ?? []).toString()

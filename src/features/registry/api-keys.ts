@@ -6,7 +6,7 @@ import { makeApiKey } from '../../auth/api-key.ts'
 import { isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { namesUnder } from '../../auth/reach.ts'
-import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound, PlatformError } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -18,7 +18,6 @@ import { type ApiKey, type ApiKeyList, type ApiKeyMade, ApiKeyWrite } from '../.
 import { validatorOf } from '../../schema/check.ts'
 import { apiKeyKey, organizationApiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
 import { apiKeyEntry, readApiKey } from '../../storage/registry-records.ts'
-import { changeRegistry } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
 import { type RegistryDeps, readOptionalBody, requireApiKey, whoWrote } from './shared.ts'
 
@@ -27,23 +26,24 @@ const writeShape = validatorOf(ApiKeyWrite)
 export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey' | 'listApiKeys' | 'deleteApiKey'> {
   const { authorizer, store, audit, now } = deps
   const authenticateToWrite = writeAuthentication(deps)
+  const change = authorizedChange(authorizer, store)
 
   return {
     async createApiKey(request) {
-      await requireAdmin(await authenticateToWrite(request)) // 401, 429, 403
+      const first = await authenticateToWrite(request) // 401, 429
+      const organizationId = await requireAdmin(first) // 403
       refuseQuery(request.url) // 400
       const { name } = await readOptionalBody(request, writeShape) // 400
-      const context = await authorizer.authenticate(request) // 401
-      const organizationId = await requireAdmin(context)
       const wanted = { userId: organizationUserId(organizationId), organizationId, name, operator: false }
-      const { key, record } = await changeRegistry(store, async () => {
+      const { key, record } = await change(request, async (context) => {
+        await requireAdmin(context) // 403
         if ((await liveKeys(store, organizationId)).length >= organizationApiKeysMax)
           throw new PlatformError('forbidden', `An organization has at most ${organizationApiKeysMax} API keys`)
         const made = makeApiKey(deps.pepper, { ...wanted, now: new Date(now()) })
         return { write: { puts: made.puts }, result: made }
       })
       // Audited before it is answered: a key that is not in the log is never shown.
-      await audit.record('key.created', { ...whoWrote(context), organizationId, created: record.keyId })
+      await audit.record('key.created', { ...whoWrote(first), organizationId, created: record.keyId })
       const made: ApiKeyMade = { id: record.keyId, name, key, createdAt: record.createdAt }
       return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
     },
@@ -59,23 +59,22 @@ export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey
     },
 
     async deleteApiKey(request) {
-      const context = await authenticateToWrite(request) // 401, 429
-      const organizationId = await requireAdmin(context) // 403
+      const first = await authenticateToWrite(request) // 401, 429
+      const organizationId = await requireAdmin(first) // 403
       const keyId = namesInPath(request.url)[2] ?? ''
       refuseQuery(request.url) // 400
-      await changeRegistry(store, async () => {
+      await change(request, async (context) => {
+        await requireAdmin(context) // 403
         const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
         if (record === undefined) throw notFound('API key not found')
         return { write: { ...revoked(organizationId, record, new Date(now())), fromReserve: true }, result: undefined }
       })
-      await audit.record('key.revoked', { ...whoWrote(context), organizationId, revoked: keyId })
+      await audit.record('key.revoked', { ...whoWrote(first), organizationId, revoked: keyId })
       return new Response('{"success":true}', { headers: privateJson })
     },
   }
 
-  /**
-   * The organization in the path. One 403 for whoever may not do this, and for an organization that is not there.
-   */
+  /** The organization in the path. Throws the same 403 for a caller who may not and for a missing organization. */
   async function requireAdmin(context: RequestContext): Promise<string> {
     requireApiKey(context)
     const [organizationId = ''] = namesInPath(context.request.url)

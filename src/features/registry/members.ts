@@ -1,6 +1,6 @@
 /** Members of organizations over HTTP (door contract, 3.6). */
 
-import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -9,9 +9,8 @@ import type { Handlers } from '../../http/router.ts'
 import { UserId } from '../../model/names.ts'
 import { type Member, MemberWrite } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { organizationKey } from '../../storage/keys.ts'
+import { memberKey, organizationKey } from '../../storage/keys.ts'
 import { indexKeysOf, memberEntry, withIndex } from '../../storage/registry-records.ts'
-import { changeRegistry } from '../../storage/registry-write.ts'
 import {
   organizationIn,
   requireAnotherOwner,
@@ -28,6 +27,7 @@ const userShape = validatorOf(UserId)
 export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' | 'deleteMember'> {
   const { authorizer, store, audit } = deps
   const authenticateToWrite = writeAuthentication(deps)
+  const change = authorizedChange(authorizer, store)
 
   return {
     async putMember(request) {
@@ -37,37 +37,38 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
       await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
       refuseQuery(request.url) // 400
       const { role } = await readOptionalBody(request, memberShape) // 400
-      const context = await authorizer.authenticate(request) // 401
-      await changeRegistry(store, async () => {
+      await change(request, async (context) => {
         const before = await roleOf(store, organizationId, userId)
         await requireRole(store, context, organizationId, rolesThatMayChange(before, role)) // 404, 403
         if (before === role) return { result: undefined }
-        await refuseFixture(store, organizationKey(organizationId)) // 409
+        // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
+        const record = before === undefined ? organizationKey(organizationId) : memberKey(organizationId, userId)
+        await refuseFixture(store, record) // 409
         if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
         if (before === undefined) await requireRoomForMember(store, organizationId) // 403
         return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: undefined }
       })
-      await audit.record('member.changed', { ...whoWrote(context), organizationId, member: userId, role })
+      await audit.record('member.changed', { ...whoWrote(first), organizationId, member: userId, role })
       const member: Member = { userId, role }
       return new Response(JSON.stringify(member), { headers: privateJson })
     },
 
     async deleteMember(request) {
-      const context = await authenticateToWrite(request) // 401, 429
-      requireApiKey(context) // 403
+      const first = await authenticateToWrite(request) // 401, 429
+      requireApiKey(first) // 403
       const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
-      await requireRole(store, context, organizationId, ['owner', 'admin']) // 404, 403
+      await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
       refuseQuery(request.url) // 400
-      await changeRegistry(store, async () => {
+      await change(request, async (context) => {
         const before = await roleOf(store, organizationId, userId)
         await requireRole(store, context, organizationId, rolesThatMayChange(before)) // 404, 403
         if (before === undefined) throw notFound('Member not found')
-        await refuseFixture(store, organizationKey(organizationId)) // 409
+        await refuseFixture(store, memberKey(organizationId, userId)) // 409
         if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
         const entry = memberEntry(organizationId, userId, before)
         return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: true }, result: undefined }
       })
-      await audit.record('member.removed', { ...whoWrote(context), organizationId, member: userId })
+      await audit.record('member.removed', { ...whoWrote(first), organizationId, member: userId })
       return doneResponse()
     },
   }

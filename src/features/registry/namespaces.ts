@@ -1,6 +1,6 @@
 /** Namespaces over HTTP: list, read, change, delete (door contract, 3.1 and 3.4). */
 
-import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, notFound } from '../../errors.ts'
 import { pageOf, paginationOf, withFields } from '../../http/numbered-pages.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -12,7 +12,6 @@ import { validatorOf } from '../../schema/check.ts'
 import { removeDeleted } from '../../storage/deleted-namespaces.ts'
 import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '../../storage/keys.ts'
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/registry-records.ts'
-import { changeRegistry } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
 import { matchingNamespaces, readNamespaceQuery } from './namespace-list.ts'
 import { createdAtOf, type RegistryDeps, readOptionalBody, refuseFixture, whoWrote } from './shared.ts'
@@ -27,6 +26,7 @@ type NamespaceHandlers = Pick<Handlers, 'listNamespaces' | 'getNamespace' | 'cha
 export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
   const { authorizer, store, audit } = deps
   const authenticateToWrite = writeAuthentication(deps)
+  const change = authorizedChange(authorizer, store)
 
   return {
     async listNamespaces(request) {
@@ -52,16 +52,15 @@ export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
       const first = await authenticateToWrite(request) // 401, 429
       await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing) // 404, 403
       refuseQuery(request.url) // 400
-      const change = await readOptionalBody(request, changeShape) // 400
-      const context = await authorizer.authenticate(request) // 401
-      const changed = await changeRegistry(store, async () => {
+      const wanted = await readOptionalBody(request, changeShape) // 400
+      const changed = await change(request, async (context) => {
         const namespace = await authorizer.requireLed(context, name, { resource, operation: 'write' }, missing)
-        if (namespace.pins === change.pins) return { result: namespace }
+        if (namespace.pins === wanted.pins) return { result: namespace }
         await refuseFixture(store, namespaceKey(namespace.namespace)) // 409
-        const result: Namespace = { ...namespace, ...change }
+        const result: Namespace = { ...namespace, ...wanted }
         return { write: { puts: withIndex(namespaceEntry(result)) }, result }
       })
-      await audit.record('namespace.changed', { ...whoWrote(context), namespace: changed.namespace })
+      await audit.record('namespace.changed', { ...whoWrote(first), namespace: changed.namespace })
       return detailResponse(changed)
     },
 
@@ -69,9 +68,9 @@ export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
       const first = await authenticateToWrite(request) // 401, 429
       const [name] = namesInPath(request.url) // 404
       refuseQuery(request.url) // 400
-      const deleted = await changeRegistry(store, async () => {
+      const deleted = await change(request, async (context) => {
         // 404, 403
-        const { namespace } = await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing)
+        const { namespace } = await authorizer.requireLed(context, name, { resource, operation: 'write' }, missing)
         const key = namespaceKey(namespace)
         await refuseFixture(store, key) // 409
         const value = await store.get(key)

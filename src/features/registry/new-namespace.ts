@@ -5,7 +5,7 @@
 import { canReachNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { leadsNamespace } from '../../auth/reach.ts'
-import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, forbidden, invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -25,7 +25,7 @@ import {
   prefixRange,
 } from '../../storage/keys.ts'
 import { namespaceEntry, readNamespace, withIndex } from '../../storage/registry-records.ts'
-import { changeRegistry, type RegistryChange } from '../../storage/registry-write.ts'
+import type { RegistryChange } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
 import { createdAtOf, type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
 
@@ -36,6 +36,7 @@ const resource = 'namespaces'
 export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'createNamespace' | 'putNamespace'> {
   const { authorizer, store } = deps
   const authenticateToWrite = writeAuthentication(deps)
+  const change = authorizedChange(authorizer, store)
 
   return {
     async createNamespace(request) {
@@ -48,15 +49,14 @@ export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'create
       const body = await readOptionalBody(request, writeShape) // 400
       if (Object.keys(body).length > 0)
         throw invalidRequest('the body must be empty; PUT /namespaces/{name} takes an owner')
-      const context = await authorizer.authenticate(request) // 401
-      const made = await changeRegistry(store, async () => {
-        const owner = defaultOwner(context.caller)
+      const made = await change(request, async ({ caller }) => {
+        const owner = defaultOwner(caller)
         const owned = await store.keys({ ...namespacesOwnedBy(owner), limit: 1 })
         if (owned.keys.length > 0)
           throw invalidRequest(`the ${ownerText(owner)} owns a namespace already: see GET /namespaces`)
         return creation(deps, await freeName(store), owner)
       })
-      return madeResponse(deps, made, context)
+      return madeResponse(deps, made, first)
     },
 
     async putNamespace(request) {
@@ -65,8 +65,7 @@ export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'create
       requireAllowed(deps, first, name) // 404, 403
       refuseQuery(request.url) // 400
       const body = await readOptionalBody(request, writeShape) // 400
-      const context = await authorizer.authenticate(request) // 401
-      const made = await changeRegistry<Made>(store, async () => {
+      const made = await change<Made>(request, async (context) => {
         const stored = await store.get(namespaceKey(name))
         if (stored !== undefined) {
           const namespace = readNamespace(stored)
@@ -78,7 +77,7 @@ export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'create
         await requireRoom(store, context, owner, deps.namespacesPerUser) // 403
         return creation(deps, name, owner)
       })
-      return madeResponse(deps, made, context)
+      return madeResponse(deps, made, first)
     },
   }
 }

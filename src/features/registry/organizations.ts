@@ -1,7 +1,7 @@
 /** Organizations over HTTP (door contract, 3.5). API keys only: what is made here outlives tokens. */
 
 import type { RequestContext } from '../../auth/authorize.ts'
-import { writeAuthentication } from '../../auth/write-authentication.ts'
+import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
@@ -17,7 +17,6 @@ import {
   readRole,
   withIndex,
 } from '../../storage/registry-records.ts'
-import { changeRegistry } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
 import { organizationIn, organizationMissing, readMembers, requireRole } from './roles.ts'
@@ -30,6 +29,7 @@ type OrganizationHandlers = Pick<Handlers, 'getOrganization' | 'putOrganization'
 export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
   const { authorizer, store, audit } = deps
   const authenticateToWrite = writeAuthentication(deps)
+  const change = authorizedChange(authorizer, store)
 
   return {
     async getOrganization(request) {
@@ -42,13 +42,13 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
     },
 
     async putOrganization(request) {
-      requireOperator(await authenticateToWrite(request)) // 401, 429, 403
+      const first = await authenticateToWrite(request) // 401, 429
+      requireOperator(first) // 403
       const organizationId = organizationIn(request) // 404
       refuseQuery(request.url) // 400
       const { name, owner } = await readOptionalBody(request, organizationShape) // 400
-      const context = await authorizer.authenticate(request) // 401
-      requireOperator(context)
-      const isNew = await changeRegistry(store, async () => {
+      const isNew = await change(request, async (context) => {
+        requireOperator(context) // 403
         const key = organizationKey(organizationId)
         const stored = await store.get(key)
         const before = stored === undefined ? undefined : readOrganization(stored)
@@ -61,19 +61,19 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         return { write: { puts }, result: before === undefined }
       })
       const event = isNew ? 'organization.created' : 'organization.changed'
-      await audit.record(event, { ...whoWrote(context), organizationId, owner })
+      await audit.record(event, { ...whoWrote(first), organizationId, owner })
       return detailResponse(await readDetail(store, organizationId), isNew ? 201 : 200)
     },
 
     async deleteOrganization(request) {
-      const context = await authenticateToWrite(request) // 401, 429
-      requireApiKey(context) // 403
+      const first = await authenticateToWrite(request) // 401, 429
+      requireApiKey(first) // 403
       const organizationId = organizationIn(request)
-      await requireRole(store, context, organizationId, ['owner']) // 404, 403
+      await requireRole(store, first, organizationId, ['owner']) // 404, 403
       refuseQuery(request.url) // 400
-      await changeRegistry(store, async () => {
+      await change(request, async (context) => {
+        await requireRole(store, context, organizationId, ['owner']) // 404, 403
         const key = organizationKey(organizationId)
-        if ((await store.get(key)) === undefined) throw notFound(organizationMissing)
         await refuseFixture(store, key) // 409
         const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
         if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
@@ -85,7 +85,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
         return { write: { deletes: gone, puts, fromReserve: true }, result: undefined }
       })
-      await audit.record('organization.deleted', { ...whoWrote(context), organizationId })
+      await audit.record('organization.deleted', { ...whoWrote(first), organizationId })
       return doneResponse()
     },
   }

@@ -5,16 +5,20 @@ import { invalidRequest } from '../../errors.ts'
 import { type Introspection, introspectServer } from '../../upstream/introspect.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 
-/** `problem`: why it is not known. Throws `invalid_request` for an address that must not be reached. */
+/**
+ * `problem`: why it is not known. Throws `invalid_request` for an address that must not be reached; it names the `field`
+ * that the URL is in.
+ */
 export async function learn(
   upstream: Upstream,
   { caller, request }: RequestContext,
   url: string,
+  field: string,
 ): Promise<Introspection | { readonly problem: string }> {
   try {
     return await introspectServer(upstream, url, { holder: caller, via: request.headers.get('via') ?? undefined })
   } catch (error) {
-    if (error instanceof UpstreamError) throw invalidRequest(`mcpUrl: ${error.message}`)
+    if (error instanceof UpstreamError) throw invalidRequest(`${field}: ${error.message}`)
     throw error
   }
 }

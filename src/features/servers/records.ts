@@ -1,11 +1,12 @@
 /** Records of servers in the store: the details, and the listing beside them, always written together. */
 
 import { isDeepStrictEqual } from 'node:util'
+import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
+import { authorizedChange } from '../../auth/write-authentication.ts'
 import { conflict, invalidRequest, notFound } from '../../errors.ts'
 import { serverBytesMax } from '../../limits.ts'
-import { namespaceOf } from '../../model/names.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
-import { listingKey, namespaceKey, placeKey, serverKey } from '../../storage/keys.ts'
+import { listingKey, placeKey, serverKey } from '../../storage/keys.ts'
 import {
   listingEntry,
   newListingVersions,
@@ -13,7 +14,6 @@ import {
   readServer,
   serverEntry,
 } from '../../storage/registry-records.ts'
-import { changeRegistry } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
 import { findings } from './findings.ts'
 
@@ -23,22 +23,38 @@ export interface StoredServer {
   readonly extras: ListingExtras
 }
 
-/** What a server becomes. `before`: undefined for a new one. */
-export type Merge = (before: StoredServer | undefined) => StoredServer
+/** What a server becomes, for this caller, whom it authorizes. `before`: undefined for a new one. */
+export type Merge = (context: RequestContext, before: StoredServer | undefined) => Promise<StoredServer>
+
+export interface ServerRecordsDeps {
+  readonly store: Store
+  readonly authorizer: Pick<Authorizer, 'authenticate'>
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
 
 export interface ServerRecords {
   read(qualifiedName: string): Promise<StoredServer | undefined>
   /**
-   * Resolves when it is durable. Throws 404 if the namespace is gone, 400 for a server that is too large, 409 for a
-   * change of one that a fixture brought, and what `merge` throws.
+   * Writes a server for the caller of the request. Resolves when it is durable. Throws 400 for a server that is too
+   * large, 409 for a change of one that a fixture brought, 401, and what `merge` throws.
    */
-  write(qualifiedName: string, merge: Merge): Promise<{ readonly stored: StoredServer; readonly isNew: boolean }>
-  /** Throws 404, and 409 for a server that a fixture brought. */
-  remove(qualifiedName: string): Promise<void>
+  write(
+    request: Request,
+    qualifiedName: string,
+    merge: Merge,
+  ): Promise<{ readonly stored: StoredServer; readonly isNew: boolean }>
+  /** Throws 404, 409 for a server that a fixture brought, 401, and what `authorize` throws. */
+  remove(
+    request: Request,
+    qualifiedName: string,
+    authorize: (context: RequestContext) => Promise<unknown>,
+  ): Promise<void>
 }
 
-/** `now`: milliseconds since 1970. */
-export function createServerRecords(store: Store, now: () => number): ServerRecords {
+export function createServerRecords({ store, authorizer, now }: ServerRecordsDeps): ServerRecords {
+  const change = authorizedChange(authorizer, store)
+
   async function read(qualifiedName: string): Promise<StoredServer | undefined> {
     const [server, listing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
     if (server === undefined) return undefined
@@ -56,12 +72,10 @@ export function createServerRecords(store: Store, now: () => number): ServerReco
 
   return {
     read,
-    write: (qualifiedName, merge) =>
-      changeRegistry(store, async () => {
-        if ((await store.get(namespaceKey(namespaceOf(qualifiedName)))) === undefined)
-          throw notFound('Namespace not found')
+    write: (request, qualifiedName, merge) =>
+      change(request, async (context) => {
         const before = await read(qualifiedName)
-        const { detail: given, extras: more } = merge(before)
+        const { detail: given, extras: more } = await merge(context, before)
         // A fixture says it itself, and keeps its word while its tools are these.
         const isOfTools = before !== undefined && given.tools === before.detail.tools
         const detail = { ...given, security: isOfTools ? before.detail.security : securityOf(given) }
@@ -78,8 +92,9 @@ export function createServerRecords(store: Store, now: () => number): ServerReco
           throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
         return { write: { puts: [...puts, ...newListingVersions([qualifiedName])] }, result }
       }),
-    remove: (qualifiedName) =>
-      changeRegistry(store, async () => {
+    remove: (request, qualifiedName, authorize) =>
+      change(request, async (context) => {
+        await authorize(context)
         if ((await read(qualifiedName)) === undefined) throw notFound()
         await refuseFixture(qualifiedName)
         const deletes = [serverKey(qualifiedName), listingKey(qualifiedName)]

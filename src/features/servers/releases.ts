@@ -21,14 +21,14 @@ import { readJsonBytes } from '../../schema/json.ts'
 import { learn } from './learn.ts'
 import { readQualifiedName } from './qualified-name.ts'
 import { createServerRecords, withUrl } from './records.ts'
-import { about, type ServerWriteDeps } from './write.ts'
+import { about, type ServerWriteDeps, trusted } from './write.ts'
 
 const payloadShape = validatorOf(ReleasePayload)
 
 export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRelease' | 'getRelease'> {
-  const { authorizer, audit, store, now } = deps
+  const { authorizer, audit, now } = deps
   const authenticateToWrite = writeAuthentication(deps)
-  const records = createServerRecords(store, now)
+  const records = createServerRecords(deps)
 
   return {
     async createRelease(request) {
@@ -36,18 +36,18 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
       const qualifiedName = await requireServer(first, 'write') // 404, 403
       refuseQuery(request.url) // 400
       const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
-      const learnt = await learn(deps.upstream, first, upstreamUrl) // 400
-      const context = await authorizer.authenticate(request) // 401
-      await requireServer(context, 'write') // 404, 403
+      const learnt = await learn(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
       const id = `rel_${randomBytes(12).toString('base64url')}`
-      await records.write(qualifiedName, (before) => {
+      await records.write(request, qualifiedName, async (context, before) => {
+        await requireServer(context, 'write') // 404, 403
         if (before === undefined) throw notFound()
         const { detail, extras } = before
         const has = 'problem' in learnt ? detail : { ...detail, ...learnt }
         const release = { id, createdAt: new Date(now()).toISOString(), upstreamUrl }
-        return { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
+        const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
+        return trusted(context, before, after)
       })
-      await audit.record('server.changed', { ...about(context, qualifiedName), release: id })
+      await audit.record('server.changed', { ...about(first, qualifiedName), release: id })
       const made: ReleaseMade = {
         deploymentId: id,
         status: 'SUCCESS',

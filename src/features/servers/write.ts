@@ -1,5 +1,6 @@
 /** Servers over HTTP: make or replace, change, delete, ask what they have (door contract, 2.5 to 2.8). */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
 import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
@@ -44,9 +45,9 @@ const access = { resource: 'servers', operation: 'write' } as const
 type ServerWriteHandlers = Pick<Handlers, 'putServer' | 'changeServer' | 'deleteServer' | 'introspectServer'>
 
 export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers {
-  const { authorizer, store, audit } = deps
+  const { authorizer, audit } = deps
   const authenticateToWrite = writeAuthentication(deps)
-  const records = createServerRecords(store, deps.now)
+  const records = createServerRecords(deps)
 
   return {
     async putServer(request) {
@@ -57,14 +58,16 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       await authorizer.requireLed(first, namespace, access, noNamespace) // 404, 403
       refuseQuery(request.url) // 400
       const body = await readWrite(request) // 400, 413
-      const learnt = body.mcpUrl === undefined ? undefined : await learn(deps.upstream, first, body.mcpUrl) // 400
-      const context = await authorizer.authenticate(request) // 401
-      await authorizer.requireLed(context, namespace, access, noNamespace) // 404, 403
+      const { mcpUrl } = body
+      const learnt = mcpUrl === undefined ? undefined : await learn(deps.upstream, first, mcpUrl, 'mcpUrl') // 400
       const known = learnt === undefined || 'problem' in learnt ? undefined : learnt
-      const merge: Merge = (before) => merged(qualifiedName, before, body, known)
-      const { stored, isNew } = await records.write(qualifiedName, merge) // 404, 400, 409
+      const merge: Merge = async (context, before) => {
+        await authorizer.requireLed(context, namespace, access, noNamespace) // 404, 403
+        return trusted(context, before, merged(qualifiedName, before, body, known))
+      }
+      const { stored, isNew } = await records.write(request, qualifiedName, merge) // 401, 400, 409
       const made = madeOf(stored)
-      await audit.record(isNew ? 'server.created' : 'server.changed', about(context, qualifiedName))
+      await audit.record(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
       const warnings = learnt !== undefined && 'problem' in learnt ? { warnings: [learnt.problem] } : {}
       return new Response(JSON.stringify({ ...made, ...warnings }), { status: 201, headers: privateJson })
     },
@@ -74,24 +77,24 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const qualifiedName = await requireServer(first) // 404, 403
       refuseQuery(request.url) // 400
       const change = await readBody(request, changeShape) // 400, 413
-      const context = await authorizer.authenticate(request) // 401
-      await requireServer(context) // 404, 403
-      if (change.verified !== undefined && !context.caller.operator)
-        throw new PlatformError('forbidden', 'verified: only an operator sets it')
-      await records.write(qualifiedName, (before) => {
+      // 401, 409
+      await records.write(request, qualifiedName, async (context, before) => {
+        await requireServer(context) // 404, 403
+        if (change.verified !== undefined && !isOperator(context))
+          throw new PlatformError('forbidden', 'verified: only an operator sets it')
         if (before === undefined) throw notFound()
         return withChange(before, change)
       })
-      await audit.record('server.changed', about(context, qualifiedName))
+      await audit.record('server.changed', about(first, qualifiedName))
       return changedResponse(qualifiedName)
     },
 
     async deleteServer(request) {
-      const context = await authenticateToWrite(request) // 401, 429
-      const qualifiedName = await requireServer(context) // 404, 403
+      const first = await authenticateToWrite(request) // 401, 429
+      const qualifiedName = await requireServer(first) // 404, 403
       refuseQuery(request.url) // 400
-      await records.remove(qualifiedName) // 404, 409
-      await audit.record('server.deleted', about(context, qualifiedName))
+      await records.remove(request, qualifiedName, requireServer) // 401, 404, 403, 409
+      await audit.record('server.deleted', about(first, qualifiedName))
       return changedResponse(qualifiedName)
     },
 
@@ -105,17 +108,16 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
         throw invalidRequest('the body must be empty')
       const url = (await records.read(qualifiedName))?.detail.deploymentUrl ?? null
       if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
-      const learnt = await learn(deps.upstream, first, url) // 400
+      const learnt = await learn(deps.upstream, first, url, 'deploymentUrl') // 400
       if ('problem' in learnt) throw new PlatformError('upstream_error', learnt.problem)
-      const context = await authorizer.authenticate(request) // 401
-      await requireServer(context, path) // 404, 403
-      const { stored } = await records.write(qualifiedName, (before) => {
+      const { stored } = await records.write(request, qualifiedName, async (context, before) => {
+        await requireServer(context, path) // 404, 403
         if (before === undefined) throw notFound()
         // It points elsewhere by now, and what was learnt is not of it.
         if (before.detail.deploymentUrl !== url) throw invalidRequest('the server has another URL by now: try again')
         return { ...before, detail: { ...before.detail, ...learnt } }
       })
-      await audit.record('server.introspected', about(context, qualifiedName))
+      await audit.record('server.introspected', about(first, qualifiedName))
       return new Response(JSON.stringify(stored.detail), { headers: privateJson })
     },
   }
@@ -131,6 +133,21 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
     await authorizer.requireLed(context, namespaceOf(qualifiedName), access, noNamespace)
     return qualifiedName
   }
+}
+
+/** Whether the caller may say that a server is verified: an operator as such, not with a token for an organization. */
+function isOperator({ caller }: RequestContext): boolean {
+  return caller.operator && caller.organizationId === undefined
+}
+
+/** What an operator verified was at this place: elsewhere it is verified no more, unless an operator says so. */
+export function trusted(context: RequestContext, before: StoredServer | undefined, after: StoredServer): StoredServer {
+  if (before === undefined || isOperator(context) || isSamePlace(before.detail, after.detail)) return after
+  return { ...after, extras: { ...after.extras, verified: false } }
+}
+
+function isSamePlace(before: ServerDetail, after: ServerDetail): boolean {
+  return before.deploymentUrl === after.deploymentUrl && isDeepStrictEqual(before.connections, after.connections)
 }
 
 /** What a write makes of a server. Without `learnt`, what the server has stays as it was. */

@@ -55,11 +55,11 @@ export function sourceFile(file: string): SourceFile {
 
 /**
  * A digest of names and bytes, equal if nothing was changed. It detects edits; it does not protect against forgery.
- * `fixtures 1` is the version of the format: raising it makes every store load its fixtures again.
+ * `fixtures 2` is the version of the format: raising it makes every store load its fixtures again.
  */
 export function digestOf(sources: Iterable<SourceFile>): string {
   const files = [...sources].map(({ file, read }) => `${file}\0${Bun.hash.xxHash3(read())}`)
   return createHash('sha256')
-    .update(`fixtures 1\0${files.join('\0')}`)
+    .update(`fixtures 2\0${files.join('\0')}`)
     .digest('hex')
 }

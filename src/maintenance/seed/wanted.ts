@@ -5,6 +5,7 @@ import { CommandError } from '../../errors.ts'
 import { membersPerRead } from '../../limits.ts'
 import type { ApiKey, Namespace, Organization } from '../../model/registry.ts'
 import { listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
+import { equalBytes } from '../../storage/bytes.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import {
   apiKeyDigestKey,
@@ -26,6 +27,7 @@ import {
   readApiKey,
   readListing,
   readNamespace,
+  readRole,
   serverEntry,
   withIndex,
 } from '../../storage/registry-records.ts'
@@ -47,9 +49,12 @@ export interface WantedOptions {
   readonly isFromFixture: (name: string) => boolean
 }
 
+/** The fixtures bring a namespace or an organization that was made over HTTP and is somebody else's. */
+export class OwnerConflict extends CommandError {}
+
 /**
  * All entries, whether or not they have changed. Throws CommandError for an API key that was created at run time, and
- * for a namespace or organization that was made over HTTP and is somebody else's (door contract, 4.2).
+ * OwnerConflict (door contract, 4.2).
  */
 export async function wantedEntries(store: Store, fixtures: Fixtures, options: WantedOptions): Promise<Wanted[]> {
   const { now, pepper, isFromFixture } = options
@@ -59,6 +64,7 @@ export async function wantedEntries(store: Store, fixtures: Fixtures, options: W
     const [record, ...index] = withIndex(entry) as [Entry, ...Entry[]]
     wanted.push({ ...record, what }, ...index)
   }
+  /** `record`: the part of a fixture that brings the entry. Over HTTP the entry is refused with its place. */
   const addAt = (record: object, what: string, entry: Entry) => {
     add(what, entry)
     wanted.push({ key: placeKey(entry.key), value: Buffer.from(place(record)) })
@@ -72,7 +78,10 @@ export async function wantedEntries(store: Store, fixtures: Fixtures, options: W
     if ((await madeAtRunTime(entry)) !== undefined) await requireSharedOwner(store, organization, place(organization))
     addAt(organization, `organization ${organizationId}`, entry)
     for (const { userId, role } of members) {
-      add(`member ${userId} of ${organizationId}`, memberEntry(organizationId, userId, role))
+      const member = memberEntry(organizationId, userId, role)
+      // Made over HTTP and the same: it stays so, and does not go with the fixture.
+      if (equalBytes(await madeAtRunTime(member), member.value)) continue
+      addAt(organization, `member ${userId} of ${organizationId}`, member)
     }
   }
   for (const namespace of fixtures.namespaces) {
@@ -108,7 +117,8 @@ async function wantedListing(store: Store, server: ServerDetail, now: Date): Pro
   const stored = await store.get(listingKey(server.qualifiedName))
   const before = stored === undefined ? undefined : readListing(stored)
   const time = before === undefined ? now.toISOString() : before.createdAt
-  const kept = { ...(time !== undefined && { createdAt: time }), verified: before?.verified ?? false }
+  const { verified, unlisted } = before ?? noExtras
+  const kept = { ...(time !== undefined && { createdAt: time }), verified, unlisted }
   return listingEntry(listingOf(server, { ...noExtras, ...kept }))
 }
 
@@ -117,12 +127,13 @@ function requireSameOwner(stored: Namespace, wanted: Namespace, place: string): 
     'userId' in one ? `user ${one.userId}` : `organization ${one.organizationId}`,
   )
   if (is === will) return
-  throw new CommandError(
+  throw new OwnerConflict(
     `${place}: the namespace ${wanted.namespace} was made over HTTP and belongs to ${is}: ` +
       'give it that owner, or another name',
   )
 }
 
+/** An organization without owners, which a fixture left behind, is nobody's. */
 async function requireSharedOwner(
   store: Store,
   { organizationId, members }: Organization & { readonly members: readonly { userId: string; role: string }[] },
@@ -130,11 +141,14 @@ async function requireSharedOwner(
 ): Promise<void> {
   const prefix = membersOf(organizationId)
   const owners = new Set(members.flatMap(({ userId, role }) => (role === 'owner' ? [userId] : [])))
+  let hasOwner = false
   for await (const { key, value } of everyEntry(store, prefix, membersPerRead)) {
-    const userId = Buffer.from(key).toString('utf8', prefix.length)
-    if (Buffer.from(value).toString() === 'owner' && owners.has(userId)) return
+    if (readRole(value) !== 'owner') continue
+    if (owners.has(Buffer.from(key).toString('utf8', prefix.length))) return
+    hasOwner = true
   }
-  throw new CommandError(
+  if (!hasOwner) return
+  throw new OwnerConflict(
     `${place}: the organization ${organizationId} was made over HTTP by others: ` +
       'name one of its owners, or choose another id',
   )

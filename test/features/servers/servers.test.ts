@@ -318,6 +318,40 @@ describe('a server', () => {
     expect(await found(ada, '&verified=1')).toEqual(['lab-one/thing'])
   })
 
+  test('is verified where it is: at another URL it is not, unless an operator moved it', async () => {
+    const other = 'https://other.example.com/mcp'
+    const options = (place: string) => [{ type: 'http', deploymentUrl: place, configSchema: {} }]
+    const isVerified = async () => (await found(ada, '&verified=1')).length === 1
+    await ada('PUT /servers/lab-one/thing', { mcpUrl: url })
+    for (const [api, body, stays] of [
+      [ada, { description: 'another' }, true],
+      [ada, { mcpUrl: url }, true],
+      [ada, { mcpUrl: other }, false],
+      [ada, { deploymentUrl: other, connections: options(other) }, false],
+      [operator, { mcpUrl: other }, true],
+    ] as const) {
+      await ada('PUT /servers/lab-one/thing', { mcpUrl: url })
+      await operator('PATCH /servers/lab-one/thing', { verified: true })
+      expect((await api('PUT /servers/lab-one/thing', body)).status).toBe(201)
+      expect({ body, stays: await isVerified() }).toEqual({ body, stays })
+    }
+    await operator('PATCH /servers/lab-one/thing', { verified: true })
+    const form = new FormData()
+    form.set('payload', JSON.stringify({ type: 'external', upstreamUrl: url }))
+    const headers = { authorization: `Bearer ${sampleKeys.ada}` }
+    const published = await platform.fetch('/servers/lab-one/thing/releases', { method: 'PUT', headers, body: form })
+    expect([published.status, await isVerified()]).toEqual([202, false])
+  })
+
+  test("is not verified by an operator's token for an organization", async () => {
+    await operator('PUT /organizations/acme', { owner: 'ada' })
+    await ada('PUT /namespaces/acme-one', { organizationId: 'acme' })
+    await ada('PUT /servers/acme-one/thing')
+    const token = await mint({ organizationId: 'acme' }, sampleKeys.operator)
+    expect((await token('PATCH /servers/acme-one/thing', { description: 'fine' })).status).toBe(200)
+    expect((await token('PATCH /servers/acme-one/thing', { verified: true })).status).toBe(403)
+  })
+
   test('is written by who leads its namespace: others are told what they may know', async () => {
     await ada('PUT /servers/lab-one/thing')
     for (const [api, request, status, error] of [

@@ -4,9 +4,8 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
-import { verifyStore } from '../../../src/maintenance/verify.ts'
 import { type Api, apiOf } from '../../support/api.ts'
-import { createTestPlatform, seed, silent, startOfTime, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, problemsOf, silent, startOfTime, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 let platform: TestPlatform
@@ -37,13 +36,6 @@ async function load(more: object, withSample = true) {
   })
   return logged
 }
-/** What `postern verify` would say. */
-async function problems() {
-  const { entries } = await platform.store.range({ gte: Buffer.of(0), lt: Buffer.of(0xff), limit: 100_000 })
-  const scan = async ({ entry }: { entry: (one: (typeof entries)[number]) => void }) => entries.forEach(entry)
-  const found = await verifyStore(scan, { sealingKey: seed('sealing key'), onProgress() {} })
-  return [...found.problems, ...found.indexProblems, ...found.lost.keys(), ...found.leftovers.keys()]
-}
 const server = { displayName: 'Thing', description: '', remote: false, connections: [] }
 
 test('a load removes nothing that was made over HTTP', async () => {
@@ -59,7 +51,7 @@ test('a load removes nothing that was made over HTTP', async () => {
   expect((await ada('GET /me')).body).toEqual(before)
   for (const name of ['acme-one/thing', 'ada/tool']) expect((await ada(`GET /servers/${name}`)).status).toBe(200)
   expect((await ada('GET /organizations/acme')).body.members).toHaveLength(2)
-  expect(await problems()).toEqual([])
+  expect(await problemsOf(platform)).toEqual([])
 })
 
 describe('a fixture of what was made over HTTP', () => {
@@ -77,7 +69,7 @@ describe('a fixture of what was made over HTTP', () => {
     await load({})
     expect((await ada('GET /servers/lab-one/thing')).status).toBe(404)
     expect((await ada('GET /namespaces/lab-one')).status).toBe(404)
-    expect(await problems()).toEqual([])
+    expect(await problemsOf(platform)).toEqual([])
   })
 
   test('of another owner is refused with file and path, and nothing changes', async () => {
@@ -106,7 +98,53 @@ describe('a fixture of what was made over HTTP', () => {
       ],
     })
     expect((await ada('PUT /organizations/acme/members/linus', { role: 'member' })).status).toBe(409)
-    expect(await problems()).toEqual([])
+    expect(await problemsOf(platform)).toEqual([])
+  })
+
+  test('leaves members of an organization that were made over HTTP to HTTP, and changes its own alone', async () => {
+    await operator('PUT /organizations/acme', { owner: 'ada' })
+    await ada('PUT /organizations/acme/members/grace', { role: 'admin' })
+    const members = [
+      { userId: 'ada', role: 'owner' },
+      { userId: 'linus', role: 'owner' },
+    ]
+    await load({ organizations: [{ organizationId: 'acme', name: 'Acme', members }] })
+    for (const [request, body, status] of [
+      ['PUT /organizations/acme/members/linus', { role: 'member' }, 409],
+      ['DELETE /organizations/acme/members/linus', undefined, 409],
+      ['PUT /organizations/acme/members/grace', { role: 'member' }, 200],
+      ['DELETE /organizations/acme/members/grace', undefined, 200],
+    ] as const)
+      expect({ request, status: (await ada(request, body)).status }).toEqual({ request, status })
+    await load({})
+    // Ada was an owner before the fixture came.
+    expect((await ada('GET /organizations/acme')).body.members).toEqual([{ userId: 'ada', role: 'owner' }])
+    expect(await problemsOf(platform)).toEqual([])
+  })
+
+  test('takes an organization that an earlier fixture left without owners', async () => {
+    const acme = {
+      organizations: [{ organizationId: 'acme', name: 'Acme', members: [{ userId: 'ada', role: 'owner' }] }],
+      namespaces: [{ namespace: 'acme-one', organizationId: 'acme' }],
+    }
+    await load(acme)
+    await ada('PUT /servers/acme-one/thing')
+    await load({})
+    await load(acme)
+    expect((await ada('GET /namespaces/acme-one')).status).toBe(200)
+    expect(await problemsOf(platform)).toEqual([])
+  })
+
+  test('leaves an unlisted server unlisted', async () => {
+    await ada('PUT /namespaces/lab-one')
+    await ada('PUT /servers/lab-one/thing', { unlisted: true })
+    await load({
+      namespaces: [{ namespace: 'lab-one', userId: 'ada' }],
+      servers: [{ qualifiedName: 'lab-one/thing', ...server }],
+    })
+    const listed = async (api: Api) => (await api('GET /servers?namespace=lab-one')).body.servers
+    expect(await listed(ada)).toHaveLength(1)
+    expect(await listed(ada.as(sampleKeys.jonas))).toEqual([])
   })
 })
 
@@ -142,7 +180,7 @@ describe('a fixture that goes', () => {
     expect((await ada('DELETE /servers/one/made')).status).toBe(200)
     for (const request of ['DELETE /namespaces/one', 'DELETE /organizations/acme', 'DELETE /namespaces/three'])
       expect({ request, status: (await ada(request)).status }).toEqual({ request, status: 200 })
-    expect(await problems()).toEqual([])
+    expect(await problemsOf(platform)).toEqual([])
   })
 
   test('takes its members along, and those made over HTTP stay with the organization', async () => {
@@ -153,7 +191,7 @@ describe('a fixture that goes', () => {
     await load({})
     expect((await operator('GET /organizations/acme')).status).toBe(404)
     expect((await ada('GET /me')).body.organizations).toEqual([{ organizationId: 'org_northwind', role: 'owner' }])
-    expect(await problems()).toEqual([])
+    expect(await problemsOf(platform)).toEqual([])
   })
 
   test('whose namespace has another owner now: nobody of before reaches it', async () => {
@@ -161,6 +199,6 @@ describe('a fixture that goes', () => {
     await load({ namespaces: [{ namespace: 'one', userId: 'grace' }] })
     expect((await ada('GET /namespaces?q=one')).body.namespaces).toEqual([])
     expect((await ada.as(sampleKeys.grace)('GET /namespaces?q=one')).body.namespaces).toEqual([{ name: 'one' }])
-    expect(await problems()).toEqual([])
+    expect(await problemsOf(platform)).toEqual([])
   })
 })

@@ -1,0 +1,115 @@
+/** Writes to the registry at the same time: each is allowed, or not, by what is stored when its turn comes. */
+
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { revokeApiKey } from '../../../src/auth/api-key.ts'
+import { memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
+import { indexKeysOf, memberEntry } from '../../../src/storage/registry-records.ts'
+import { changeRegistry } from '../../../src/storage/registry-write.ts'
+import { newVersion } from '../../../src/storage/versions.ts'
+import { type Answer, type Api, apiOf } from '../../support/api.ts'
+import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+
+let platform: TestPlatform
+let operator: Api
+let ada: Api
+let grace: Api
+beforeEach(async () => {
+  platform = await createTestPlatform()
+  operator = apiOf(platform.fetch, sampleKeys.operator)
+  ada = operator.as(sampleKeys.ada)
+  grace = operator.as(sampleKeys.grace)
+  await operator('PUT /organizations/acme', { owner: 'ada' })
+  await ada('PUT /organizations/acme/members/grace', { role: 'admin' })
+})
+
+/** The answer to a request that has to wait for its turn, while another process does something. */
+async function whileWaiting(request: () => Promise<Answer>, act: () => Promise<unknown>): Promise<Answer> {
+  const turn = Promise.withResolvers<void>()
+  const first = changeRegistry(platform.store, async () => {
+    await turn.promise
+    return { result: undefined }
+  })
+  const answer = request()
+  // It reads its body, is allowed, and waits.
+  for (let turns = 0; turns < 100; turns += 1) await new Promise((resolve) => setImmediate(resolve))
+  await act()
+  turn.resolve()
+  await first
+  return answer
+}
+
+test('an organization that is deleted leaves nothing that was made meanwhile', async () => {
+  const requests: [Api, string, object?][] = [
+    [ada, 'DELETE /organizations/acme'],
+    [ada, 'POST /organizations/acme/api-keys', { name: 'late' }],
+    [ada, 'PUT /namespaces/acme-late', { organizationId: 'acme' }],
+    [ada, 'PUT /organizations/acme/members/linus', { role: 'owner' }],
+  ]
+  const answers = await Promise.all(requests.map(([api, request, body]) => api(request, body)))
+  expect(answers.map(({ status }) => status)).toEqual([200, 403, 403, 404])
+  expect(await problemsOf(platform)).toEqual([])
+  // And nobody but its owner is in one that is made again under its name.
+  await operator('PUT /organizations/acme', { owner: 'jonas' })
+  expect((await operator('GET /organizations/acme')).body.members).toEqual([{ userId: 'jonas', role: 'owner' }])
+})
+
+describe('a member that is removed while a request of theirs waits', () => {
+  beforeEach(async () => {
+    await ada('PUT /namespaces/acme-one', { organizationId: 'acme' })
+    await ada('PUT /servers/acme-one/thing', { description: 'mine' })
+    await ada('PUT /namespaces/acme-two', { organizationId: 'acme' })
+  })
+  const remove = () => {
+    const entry = memberEntry('acme', 'grace', 'admin')
+    const deletes = [memberKey('acme', 'grace'), ...indexKeysOf(entry)]
+    return platform.store.commit({ deletes, puts: [newVersion(registryVersionKey)] })
+  }
+
+  test.each([
+    ['POST /organizations/acme/api-keys', { name: 'late' }, 201, 403],
+    ['PUT /organizations/acme/members/linus', { role: 'admin' }, 200, 404],
+    ['PUT /namespaces/acme-late', { organizationId: 'acme' }, 201, 403],
+    ['PATCH /namespaces/acme-one', { pins: 'block' }, 200, 404],
+    ['DELETE /namespaces/acme-two', undefined, 200, 404],
+    ['PUT /servers/acme-one/late', {}, 201, 404],
+    ['PUT /servers/acme-one/thing', { description: 'hers' }, 201, 404],
+    ['PATCH /servers/acme-one/thing', { description: 'hers' }, 200, 404],
+    ['DELETE /servers/acme-one/thing', undefined, 200, 404],
+  ] as [string, object | undefined, number, number][])(
+    'changes nothing: %s',
+    async (request, body, allowed, refused) => {
+      const read = async () => {
+        const asked = [
+          'organizations/acme',
+          'organizations/acme/api-keys',
+          'namespaces',
+          'namespaces/acme-one',
+          'servers',
+        ]
+        return Promise.all(asked.map(async (path) => (await operator(`GET /${path}`)).body))
+      }
+      const [organization, ...rest] = await read()
+      expect((await whileWaiting(() => grace(request, body), remove)).status).toBe(refused)
+      expect(await read()).toEqual([{ ...organization, members: [{ userId: 'ada', role: 'owner' }] }, ...rest])
+      // Nothing else was in its way.
+      await ada('PUT /organizations/acme/members/grace', { role: 'admin' })
+      expect(
+        (
+          await whileWaiting(
+            () => grace(request, body),
+            async () => {},
+          )
+        ).status,
+      ).toBe(allowed)
+    },
+  )
+})
+
+test('a key that is revoked while its request waits writes nothing', async () => {
+  const { id, key } = (await ada('POST /organizations/acme/api-keys', { name: 'ci' })).body
+  const request = () => ada.as(key)('PUT /namespaces/acme-late')
+  const revoke = () => revokeApiKey(platform.store, id, new Date(0))
+  expect((await whileWaiting(request, revoke)).status).toBe(401)
+  expect((await operator('GET /namespaces?q=acme')).body.namespaces).toEqual([])
+})
