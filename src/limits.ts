@@ -54,8 +54,10 @@ export const serversPageMax = 100
 export const serversPageDefault = 10
 /** Ours: listings of servers read from the store at once. Past it: in several reads. */
 export const listingsPerRead = 500
-/** Ours: listings taken into the search index before other requests have their turn; about three milliseconds. Past it: after their turn. */
-export const listingsPerTurn = 30
+/** Ours: characters of a field of a server that searches find, of all its tools' names together. Past it: the rest is not found. */
+export const searchedCharsMax = 16 * kB
+/** Ours: characters of listings taken into the search index in one turn; about three milliseconds. Past it: other requests have their turn first. */
+export const searchedCharsPerTurn = 16_000
 /** Contract (door 2.5): bytes of the body of `PUT /servers`. Past it: 413. */
 export const serverBodyBytesMax = MB
 /** Ours: characters of a server's license. Past it: 400. */
@@ -86,7 +88,7 @@ export const registryPageDefault = 30
 export const callRefusalsPerSecond = 100
 /** Contract (door 9.2): milliseconds between two looks whether the record of calls was moved away. Past it: the next call looks. */
 export const callLogCheckMs = 500
-/** Ours: bytes of an answer that are looked at for its outcome; beyond, parsing would hold up others. Past it: it counts as `ok`. */
+/** Ours: bytes of an answer that are parsed for its outcome; beyond, that would hold up others. Past it: they are searched for it. */
 export const callOutcomeBytesMax = 256 * kB
 /** Ours: bytes of the record of calls that `postern calls` reads at once. Past it: in several reads. */
 export const callsReadBytes = MB

@@ -1,4 +1,4 @@
-/** Requests of commands to a running platform, over HTTP, with the key or token of whoever runs them. */
+/** Requests of commands to a running platform, over HTTP, with the user's key or token. */
 
 import { CommandError } from '../errors.ts'
 import { readHosts } from './api-hosts.ts'
@@ -15,7 +15,7 @@ export type Answer = any
 
 export interface ApiClient {
   readonly url: string
-  /** The body of a response. Throws CommandError for one that is no success. */
+  /** The body of a successful response. Throws CommandError for any other. */
   request(method: string, path: string, body?: unknown): Promise<Answer>
   /** The namespace that was named, or the only one there is. Throws CommandError. */
   namespace(): Promise<string>
@@ -23,7 +23,8 @@ export interface ApiClient {
 
 /** A name as a segment of a path. Throws CommandError for `..` and its like, which a URL takes for another path. */
 export function at(name: string): string {
-  if (name === '' || name === '.' || name === '..') throw new CommandError(`${JSON.stringify(name)} is no name`)
+  if (name === '' || name === '.' || name === '..')
+    throw new CommandError(`${JSON.stringify(name)} is not a valid name`)
   return encodeURIComponent(name)
 }
 
@@ -53,7 +54,13 @@ export function openClient({ url: given, namespace, json }: ClientFlags, environ
       throw failure(json, { error: 'unreachable', message: `cannot reach ${url}: ${error.message}`, status: 0 })
     })
     const answer = await response.json().catch(() => undefined)
-    if (response.ok) return answer
+    if (response.ok && answer !== undefined) return answer
+    if (response.ok)
+      throw failure(json, {
+        error: 'error',
+        message: `${url} does not answer as postern does: check the URL`,
+        status: 0,
+      })
     const { error = 'error', message = error } = (answer ?? {}) as { error?: string; message?: string }
     const hint = response.status === 401 ? `; run \`postern login ${url}\` with a valid key` : ''
     throw failure(json, { error, message: `${message}${hint}`, status: response.status })
@@ -98,10 +105,14 @@ export async function allConnections({ request }: ApiClient, namespace: string):
   return { connections, nextCursor: null }
 }
 
-/** Without a slash at its end. Throws CommandError 2 for what is no URL. */
-export function cleanUrl(url: string): string {
-  if (!URL.canParse(url) || !/^https?:/.test(url)) throw new CommandError(`${url}: is not an http or https URL`, 2)
-  return url.replace(/\/$/, '')
+/** In one spelling, without a slash at its end. Throws CommandError 2 for anything but an http or https URL. */
+export function cleanUrl(given: string): string {
+  const url = URL.parse(given)
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new CommandError(`${given}: is not an http or https URL`, 2)
+  if (url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '')
+    throw new CommandError(`${given}: must be the base URL alone, without a query, a fragment or a password`, 2)
+  return `${url.origin}${url.pathname}`.replace(/\/$/, '')
 }
 
 /** With `--json`, errors are JSON too. */

@@ -1,10 +1,10 @@
 /** `postern server`, `namespace` and `org`: the registry of a running platform. */
 
-import { existsSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { CommandError } from '../errors.ts'
 import { type Answer, allPages, at, type ClientFlags, openClient } from './api-client.ts'
 import { show, showWhole, tell } from './api-output.ts'
+import { readJsonFile } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What an action of a command has. */
@@ -63,7 +63,7 @@ export async function addNamespace(
 ): Promise<void> {
   const body = organizationId === undefined ? undefined : { organizationId }
   const made = await openClient(flags, environment).request('PUT', `/namespaces/${at(name)}`, body)
-  tell(made, flags, `the namespace ${name} is yours`, terminal)
+  tell(made, flags, `the namespace ${name} is there, and you lead it`, terminal)
 }
 
 export async function listNamespaces({ flags, environment, terminal }: Asked): Promise<void> {
@@ -123,7 +123,7 @@ export async function removeMember(organization: string, user: string, asked: As
   const { flags, environment, terminal } = asked
   const path = `/organizations/${at(organization)}/members/${at(user)}`
   const removed = await openClient(flags, environment).request('DELETE', path)
-  tell(removed, flags, `${user} is no member of ${organization} any more`, terminal)
+  tell(removed, flags, `removed ${user} from ${organization}`, terminal)
 }
 
 /** Prints the key alone, once. */
@@ -152,16 +152,6 @@ export async function revokeOrganizationKey(
   const path = `/organizations/${at(organization)}/api-keys/${at(id)}`
   const revoked = await openClient(flags, environment).request('DELETE', path)
   tell(revoked, flags, `${id} is revoked, and every token minted with it`, terminal)
-}
-
-/** The value in a JSON file. `-` is stdin. Throws CommandError. */
-export function readJsonFile(file: string): unknown {
-  if (file !== '-' && !existsSync(file)) throw new CommandError(`there is no file ${file}`)
-  try {
-    return JSON.parse(readFileSync(file === '-' ? 0 : file, 'utf8'))
-  } catch (error) {
-    throw new CommandError(`${file}: is not JSON: ${(error as Error).message}`, 1, { cause: error })
-  }
 }
 
 /** Asks on a terminal; elsewhere `--yes` must have been given. Throws CommandError. */

@@ -6,7 +6,8 @@ import { createWordIndex } from '../search/word-index.ts'
 import { wordsOf } from '../search/words.ts'
 import { type Answer, type ApiClient, allConnections, at, openClient } from './api-client.ts'
 import { show, showWhole, tell } from './api-output.ts'
-import { type Asked, readJsonFile } from './api-registry.ts'
+import type { Asked } from './api-registry.ts'
+import { parseJson, readJsonFile } from './json-input.ts'
 
 export interface ConnectionFlags {
   readonly headerFile?: string
@@ -129,11 +130,7 @@ function argumentsIn(given: readonly string[]): Answer {
   if (first === undefined) return {}
   if (first === '-') return readJsonFile('-')
   if (given.length === 1 && first.trimStart().startsWith('{')) {
-    try {
-      return JSON.parse(first)
-    } catch (error) {
-      throw new CommandError(`the arguments are not JSON: ${(error as Error).message}`, 2, { cause: error })
-    }
+    return parseJson(first, 'arguments')
   }
   return Object.fromEntries(Object.entries(pairs(given)).map(([key, text]) => [key, jsonOrText(text)]))
 }

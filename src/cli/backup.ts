@@ -39,7 +39,7 @@ export async function backUpCommand(file: string, { data }: Flags, { stdout }: T
  * so. Throws CommandError.
  */
 export async function restoreCommand(file: string, { data }: Flags, terminal: Terminal): Promise<void> {
-  if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
+  if (!existsSync(file)) throw new CommandError(`${file}: no such file`)
   if (existsSync(data) && readdirSync(data).length > 0) {
     throw new CommandError(`${data} is not empty: choose a new folder with --data (nothing was overwritten)`)
   }

@@ -49,7 +49,8 @@ interface Call {
  */
 export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal): Promise<void> {
   const path = join(flags.data, 'calls.jsonl')
-  if (!existsSync(path) && flags.follow !== true) throw new CommandError(`there is no record of calls at ${path}`)
+  if (!existsSync(path) && flags.follow !== true)
+    throw new CommandError(`${path}: no such file: no calls were recorded here`)
   const matches = filterOf(flags, now)
   const print = printerOf(flags, terminal)
   let position = 0

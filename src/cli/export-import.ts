@@ -94,7 +94,7 @@ export async function exportCommand(file: string | undefined, place: Place, term
  */
 export async function importCommand(file: string, flags: NamedFolder, terminal: Terminal): Promise<void> {
   const { data } = flags
-  if (!existsSync(file)) throw new CommandError(`there is no file ${file}`)
+  if (!existsSync(file)) throw new CommandError(`${file}: no such file`)
   const progress = commandProgress(terminal)
   const { records, leftOut, isNew } = await leavingNothing(data, async () => {
     const { store, database, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)

@@ -1,7 +1,8 @@
-/** Names on the command line as segments of a path. */
+/** What commands make of names, URLs, JSON and answers. */
 
 import { describe, expect, test } from 'bun:test'
-import { at } from '../../src/cli/api-client.ts'
+import { at, cleanUrl, openClient } from '../../src/cli/api-client.ts'
+import { parseJson } from '../../src/cli/json-input.ts'
 
 describe('a name in a path', () => {
   test('stays one segment', () => {
@@ -13,6 +14,27 @@ describe('a name in a path', () => {
   })
 
   test('is refused where a URL would take it for another path', () => {
-    for (const name of ['', '.', '..']) expect(() => at(name)).toThrow('is no name')
+    for (const name of ['', '.', '..']) expect(() => at(name)).toThrow('is not a valid name')
   })
+})
+
+test('the URL of a platform has one spelling', () => {
+  for (const given of ['HTTPS://Mcp.Example.com:443/', 'https://mcp.example.com', 'https://mcp.example.com/'])
+    expect(cleanUrl(given)).toBe('https://mcp.example.com')
+  expect(cleanUrl('http://localhost:8787/base/')).toBe('http://localhost:8787/base')
+  for (const given of ['mcp.example.com', 'ftp://x', 'http:', '', 'https://x?y', 'https://x#y', 'https://u:p@x'])
+    expect(() => cleanUrl(given)).toThrow(`${given}: `)
+})
+
+test('an answer that is not JSON is no success', async () => {
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('<h1>Welcome</h1>') })
+  const url = `http://127.0.0.1:${server.port}`
+  const client = openClient({ url }, { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' })
+  await expect(client.request('GET', '/me')).rejects.toThrow(`${url} does not answer as postern does`)
+})
+
+test('JSON is read as the platform reads it', () => {
+  expect(parseJson('{"a": [1, "x"]}', 'x.json')).toEqual({ a: [1, 'x'] })
+  for (const text of ['{"a": 1, "a": 2}', '{"a": 9007199254740993}', '{"a": ', ''])
+    expect(() => parseJson(text, 'x.json')).toThrow('x.json: ')
 })

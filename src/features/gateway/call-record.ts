@@ -9,9 +9,10 @@ import type { AuthorizedConnection, RequestContext } from '../../auth/authorize.
 import { PlatformError } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { knownBody } from '../../http/known-body.ts'
-import { callHashesKeptMax, callOutcomeBytesMax } from '../../limits.ts'
+import { callHashesKeptMax } from '../../limits.ts'
 import type { CallLog, CallOutcome, CallRecord } from '../../ops/call-log.ts'
 import { canonicalJson } from '../../schema/canonical-json.ts'
+import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
 
 export interface CallRecorder {
@@ -64,6 +65,8 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
   return {
     async record(call, message, send) {
       const started = monotonic()
+      // Which nobody answers.
+      const isNotification = message.body['id'] === undefined
       const { caller, request } = call.context
       const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
       const line = ({ outcome, code, bytesOut }: Ending): CallRecord => ({
@@ -99,13 +102,18 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
       }
       const body = knownBody(response)
       if (body !== undefined || response.body === null) {
-        await end(outcomeOf(body ?? ''))
+        const bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0)
+        await end({ ...(isNotification ? { outcome: 'ok' } : statedIn(body ?? '')), bytesOut })
         return response
       }
-      return new Response(recorded(response.body, request, end), { status: response.status, headers: response.headers })
+      const { status, headers } = response
+      const answer = createOutcomeReader(message.id, headers.get('content-type'))
+      return new Response(recorded(response.body, answer, request, end), { status, headers })
     },
   }
 }
+
+const cancelled: Stated = { outcome: 'cancelled' }
 
 /** How a call ended that was answered with an error. */
 function endingOf(thrown: unknown, request: Request): Ending {
@@ -117,41 +125,17 @@ function endingOf(thrown: unknown, request: Request): Ending {
   return { outcome: isOurs && code !== 'internal' ? 'refused' : 'upstream_error', code, bytesOut: 0 }
 }
 
-/** The outcome that a JSON-RPC response states. It is parsed only if it may be an error. */
-function outcomeOf(body: Uint8Array | string): Ending {
-  const bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-  const whole = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  if (bytesOut > callOutcomeBytesMax || !(whole.includes('"error"') || whole.includes('"isError"'))) {
-    return { outcome: 'ok', bytesOut }
-  }
-  return { ...statedIn(whole.toString()), bytesOut }
-}
-
-function statedIn(text: string): Omit<Ending, 'bytesOut'> {
-  try {
-    const { error, result } = JSON.parse(text) as { error?: { code?: unknown } | null; result?: { isError?: unknown } }
-    if (error !== undefined && error !== null) {
-      const { code } = error
-      return { outcome: 'rpc_error', ...(typeof code === 'number' && { code }) }
-    }
-    return { outcome: result?.isError === true ? 'tool_error' : 'ok' }
-  } catch {
-    return { outcome: 'upstream_error' }
-  }
-}
-
 /**
- * The stream, which ends when the call is recorded. The last event is looked at: the response to the request. A client
- * that disconnects has cancelled the call.
+ * The stream, which ends when the call is recorded. A client that disconnects before the answer has cancelled the call.
  */
 function recorded(
   body: ReadableStream<Uint8Array>,
+  answer: OutcomeReader,
   request: Request,
   end: (ending: Ending) => Promise<void>,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let bytesOut = 0
-  let tail = Buffer.alloc(0)
   let isOver = false
   const finish = async (ending: Omit<Ending, 'bytesOut'>) => {
     if (isOver) return
@@ -164,35 +148,19 @@ function recorded(
         const { done, value } = await reader.read()
         if (!done) {
           bytesOut += value.length
-          // A whole response fits; of a larger one the end does not say how it began, and counts as ok.
-          tail = Buffer.concat([tail, value]).subarray(-callOutcomeBytesMax)
+          await answer.add(value)
           controller.enqueue(value)
           return
         }
-        await finish(lastStated(tail))
+        await finish(answer.stated() ?? unanswered)
         controller.close()
       } catch (error) {
-        await finish({ outcome: request.signal.aborted ? 'cancelled' : 'upstream_error' }).catch(() => {})
+        await finish(request.signal.aborted ? cancelled : unanswered).catch(() => {})
         controller.error(error)
       }
     },
     async cancel(reason) {
-      await Promise.allSettled([finish({ outcome: 'cancelled' }), reader.cancel(reason)])
+      await Promise.allSettled([finish(answer.stated() ?? cancelled), reader.cancel(reason)])
     },
   })
-}
-
-/** The outcome that the last message of a stream, or a body in pieces, states. */
-function lastStated(tail: Buffer): Omit<Ending, 'bytesOut'> {
-  if (!(tail.includes('"error"') || tail.includes('"isError"'))) return { outcome: 'ok' }
-  const text = tail.toString()
-  if (text.trimStart().startsWith('{')) return statedIn(text)
-  const data = text
-    .split(/\r?\n\r?\n/)
-    .filter((event) => event.trim() !== '')
-    .at(-1)
-    ?.split(/\r?\n/)
-    .flatMap((line) => (line.startsWith('data:') ? [line.slice(5)] : []))
-    .join('\n')
-  return data === undefined || data === '' ? { outcome: 'ok' } : statedIn(data)
 }

@@ -57,7 +57,7 @@ const namespaceErrors = {
 const organizationErrors = {
   400: badRequest,
   403: 'A token or an organization’s own key was sent, or the caller’s role does not allow this',
-  404: 'Organization not found, or the caller is no member',
+  404: 'Organization not found, or the caller is not a member of it',
   ...denied,
 }
 const keyErrors = {

@@ -5,8 +5,9 @@
  */
 
 import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
 import { inByteOrder } from '../../auth/reach.ts'
-import { listingsPerRead, listingsPerTurn } from '../../limits.ts'
+import { listingsPerRead, searchedCharsMax, searchedCharsPerTurn } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import type { ServerListing } from '../../model/server.ts'
 import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
@@ -47,15 +48,20 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   let underWay: Promise<void> | undefined
   let next: Promise<void> | undefined
 
-  function put(listing: ServerListing): void {
-    const { qualifiedName, displayName, tools, description } = listing
-    words.remove(qualifiedName)
-    words.add(qualifiedName, [qualifiedName, displayName, tools.join(' '), description].map(wordsOf))
+  /** Returns how many characters were taken into the index. */
+  function put(listing: ServerListing): number {
+    const { qualifiedName } = listing
+    const before = byName.get(qualifiedName)
+    const texts = textsOf(listing)
     byName.set(qualifiedName, { listing, namespace: namespaceOf(qualifiedName), id: uuidOf(qualifiedName) })
+    if (before !== undefined && isDeepStrictEqual(textsOf(before.listing), texts)) return 0
+    words.remove(qualifiedName)
+    words.add(qualifiedName, texts.map(wordsOf))
+    return texts.reduce((sum, { length }) => sum + length, 0)
   }
 
   /** Takes in what has changed of a group. Returns whether anything has. */
-  async function readGroup(group: number, takeTurn: () => Promise<void>): Promise<boolean> {
+  async function readGroup(group: number, takeTurn: TakeTurn): Promise<boolean> {
     const before = hashes[group] as Map<string, bigint>
     const after = new Map<string, bigint>()
     let isChanged = false
@@ -65,9 +71,8 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
       const name = listing.qualifiedName
       after.set(name, hash)
       if (before.get(name) === hash) continue
-      put(listing)
       isChanged = true
-      await takeTurn()
+      await takeTurn(put(listing))
     }
     for (const name of before.keys()) {
       if (after.has(name)) continue
@@ -122,14 +127,26 @@ function nameOf({ listing }: Listed): string {
   return listing.qualifiedName
 }
 
-/** Yields the event loop now and then: reads of a local store do not. */
-function turnTaker(): () => Promise<void> {
+/** What is searched of a server, field by field as in `weights`. */
+function textsOf({ qualifiedName, displayName, tools, description }: ServerListing): string[] {
+  return [qualifiedName, displayName, tools.join(' '), description].map((text) => text.slice(0, searchedCharsMax))
+}
+
+/** Yields the event loop after so many characters of listings: reads of a local store do not. */
+type TakeTurn = (characters: number) => Promise<void>
+
+function turnTaker(): TakeTurn {
   let taken = 0
-  return async () => {
-    taken += 1
-    if (taken % listingsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve))
+  return async (characters) => {
+    taken += characters + listingCharacters
+    if (taken < searchedCharsPerTurn) return
+    taken = 0
+    await new Promise((resolve) => setImmediate(resolve))
   }
 }
+
+/** Reading a listing costs as much as so many characters of it. */
+const listingCharacters = 100
 
 /** A name-based UUID (RFC 9562, version 8: custom), always the same for a name. */
 function uuidOf(qualifiedName: string): string {

@@ -146,6 +146,8 @@ function sortedByName(all: readonly Listed[]): readonly Named[] {
 
 const parameters = ['cursor', 'limit', 'search', 'updated_since', 'version', 'include_deleted']
 
+const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
+
 /** Throws `invalid_request`. */
 function readPageQuery(url: string) {
   const query = readQuery(url)
@@ -154,7 +156,7 @@ function readPageQuery(url: string) {
   }
   readFlag(query, 'include_deleted')
   const since = query.get('updated_since')
-  if (since !== undefined && !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/.test(since))
+  if (since !== undefined && !(timePattern.test(since) && !Number.isNaN(Date.parse(since))))
     throw invalidRequest('updated_since: must be a time like 2026-01-31T08:00:00Z')
   const cursor = query.get('cursor') || undefined
   return {

@@ -136,6 +136,9 @@ describe('the outcome of a call', () => {
   const stream = (data: object) =>
     `event: message\ndata: {"jsonrpc":"2.0","method":"notifications/progress"}\n\nevent: message\ndata: ${JSON.stringify(data)}\n\n`
   const result = (value: object) => ({ jsonrpc: '2.0', id: 1, result: value })
+  const progress = { jsonrpc: '2.0', method: 'notifications/progress' }
+  const large = (after: object, before: object = {}) =>
+    JSON.stringify(result({ ...before, content: 'x'.repeat(300_000), ...after }))
   const error = { jsonrpc: '2.0', id: 1, error: { code: -32_602, message: 'no' } }
   const down = (kind: 'down' | 'late') => () => {
     throw new UpstreamError(kind, 'it is')
@@ -152,6 +155,31 @@ describe('the outcome of a call', () => {
     ['a stream with a result', stream(result({})), { outcome: 'ok' }],
     ['a stream with a failed result', stream(result({ isError: true })), { outcome: 'tool_error' }],
     ['a stream with an error', stream(error), { outcome: 'rpc_error', code: -32_602 }],
+    [
+      'a failed result before other events',
+      stream(result({ isError: true })) + stream(progress),
+      { outcome: 'tool_error' },
+    ],
+    [
+      'a result before an error of another request',
+      stream(result({})) + stream({ ...error, id: 2 }),
+      { outcome: 'ok' },
+    ],
+    ["another request's result alone", stream({ ...result({}), id: 2 }), { outcome: 'upstream_error' }],
+    ['a stream without an answer', stream(progress), { outcome: 'upstream_error' }],
+    ['a stream that breaks off in its answer', stream(result({})).slice(0, -9), { outcome: 'upstream_error' }],
+    ['an empty stream', '', { outcome: 'upstream_error' }],
+    [
+      'an escaped isError',
+      String.raw`{"jsonrpc":"2.0","id":1,"result":{"\u0069sError":true}}`,
+      { outcome: 'tool_error' },
+    ],
+    ['an answer without a result', '{"jsonrpc":"2.0","id":1}', { outcome: 'upstream_error' }],
+    ['a large result that failed', large({ isError: true }), { outcome: 'tool_error' }],
+    ['a large result that says first that it failed', large({}, { isError: true }), { outcome: 'tool_error' }],
+    ['a large result with such a text', large({ text: '{"isError":true}' }), { outcome: 'ok' }],
+    ['a large stream that failed', stream(JSON.parse(large({ isError: true }))), { outcome: 'tool_error' }],
+    ['a large error', JSON.stringify({ ...error, more: 'x'.repeat(300_000) }), { outcome: 'rpc_error' }],
     ['a server that is down', down('down'), { outcome: 'upstream_error', code: 'upstream_error' }],
     ['a server that is late', down('late'), { outcome: 'timeout', code: 'upstream_timeout' }],
   ] as const)

@@ -113,6 +113,7 @@ describe('the list', () => {
       '?limit=101',
       '?cursor=abc',
       '?updated_since=yesterday',
+      '?updated_since=2026-99-99T00:00:00Z',
       '?include_deleted=2',
     ])
       expect({ query, ...(await ada(`GET /v0.1/servers${query}`)) }).toMatchObject({ query, status: 400 })

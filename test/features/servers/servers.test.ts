@@ -311,6 +311,20 @@ describe('a server', () => {
     expect((await priya('GET /servers?namespace=lab-one')).body.pagination.totalCount).toBe(0)
   })
 
+  test('is found by the first names of very many tools, and changed without holding up others', async () => {
+    const tools = Array.from({ length: 3000 }, (_, number) => ({
+      name: `quite_long_name_of_tool_${number}`,
+      inputSchema: { type: 'object' },
+    }))
+    expect(await ada('PUT /servers/lab-one/thing', { tools })).toMatchObject({ status: 201 })
+    expect(await found(ada, '&q=tool_7')).toEqual(['lab-one/thing'])
+    expect(await found(ada, '&q=tool_2999')).toEqual([])
+    await ada('PATCH /servers/lab-one/thing', { description: 'zebra' })
+    expect(await found(ada, '&q=zebra')).toEqual(['lab-one/thing'])
+    await ada('PATCH /servers/lab-one/thing', { homepage: 'https://example.com' })
+    expect(await found(ada, '&q=zebra')).toEqual(['lab-one/thing'])
+  })
+
   test('is verified by operators alone', async () => {
     await ada('PUT /servers/lab-one/thing')
     expect((await ada('PATCH /servers/lab-one/thing', { verified: true })).status).toBe(403)
@@ -341,6 +355,12 @@ describe('a server', () => {
     const headers = { authorization: `Bearer ${sampleKeys.ada}` }
     const published = await platform.fetch('/servers/lab-one/thing/releases', { method: 'PUT', headers, body: form })
     expect([published.status, await isVerified()]).toEqual([202, false])
+    form.set('payload', JSON.stringify({ type: 'external', upstreamUrl: 'https://private.example.com/mcp' }))
+    const refused = await platform.fetch('/servers/lab-one/thing/releases', { method: 'PUT', headers, body: form })
+    expect([refused.status, await refused.text()]).toEqual([
+      400,
+      expect.stringContaining('payload.upstreamUrl: private'),
+    ])
   })
 
   test("is not verified by an operator's token for an organization", async () => {
