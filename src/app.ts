@@ -16,7 +16,12 @@ import { createSetupLinks } from './auth/setup-links.ts'
 import { PlatformError } from './errors.ts'
 import { createAskingLane } from './fast-lane/asking-lane.ts'
 import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
-import { type AuthorizationSettings, authorizationHandlers, challengeOf } from './features/authorization/handlers.ts'
+import {
+  type AuthorizationSettings,
+  authorizationHandlers,
+  challengeOf,
+  isSignInPossible,
+} from './features/authorization/handlers.ts'
 import { connectionHandlers } from './features/connections/handlers.ts'
 import { type ConnectionLists, createConnectionLists } from './features/connections/list.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
@@ -41,8 +46,10 @@ import { serverListHandlers } from './features/servers/list.ts'
 import { registryReadHandlers } from './features/servers/mcp-registry.ts'
 import { releaseHandlers } from './features/servers/releases.ts'
 import { serverWriteHandlers } from './features/servers/write.ts'
+import { cliLoginHandlers } from './features/sign-in/cli-login.ts'
 import { signInHandlers } from './features/sign-in/handlers.ts'
 import { tokenHandlers } from './features/tokens/handlers.ts'
+import { createMinter } from './features/tokens/minter.ts'
 import type { Signers } from './features/tokens/signers.ts'
 import { callbackHandlers } from './features/upstream-sign-in/callback.ts'
 import { clientDocument } from './features/upstream-sign-in/client.ts'
@@ -59,7 +66,7 @@ import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import type { Shares } from './http/shares.ts'
 import { traced } from './http/traced.ts'
 import { createTurns } from './http/turns.ts'
-import { callBurstSeconds, registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
+import { callBurstSeconds, cliLoginsPerMinuteMax, registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { CallLog, CallOutcome } from './ops/call-log.ts'
@@ -232,6 +239,7 @@ export function createApp(deps: AppDeps): App {
     return errorResponse(error, shape)
   }
 
+  const minter = createMinter({ authenticator, signers: deps.signers, audit, issuer, now, observer })
   const catalogue = createCatalogue(store)
   const writes = createRateLimit({ perSecond: rates.writes, now: monotonic })
   const ofRegistry = {
@@ -285,11 +293,9 @@ export function createApp(deps: AppDeps): App {
       ...apiKeyHandlers(ofRegistry),
       ...tokenHandlers({
         authenticator: { ...authenticator, authenticate: authorizer.authenticate },
-        signers: deps.signers,
+        minter,
         mints: createRateLimit({ perSecond: rates.mints, now: monotonic }),
-        audit,
         denials,
-        issuer,
         now,
         observer,
       }),
@@ -298,6 +304,26 @@ export function createApp(deps: AppDeps): App {
         sessions: browserSessions,
         records,
         store,
+        signInKey: secrets.signInKey,
+        audit,
+        baseUrl: issuer,
+      }),
+      ...cliLoginHandlers({
+        registry,
+        sessions: browserSessions,
+        records,
+        store,
+        async mintForDay(of, requireAllowed) {
+          const { token } = await minter.mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)
+          return token
+        },
+        begins: createRateLimit({
+          perSecond: cliLoginsPerMinuteMax / 60,
+          burst: cliLoginsPerMinuteMax,
+          now: monotonic,
+        }),
+        addressOf: deps.addressOf,
+        isPossible: isSignInPossible(issuer, deps.authorization),
         signInKey: secrets.signInKey,
         audit,
         baseUrl: issuer,

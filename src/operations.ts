@@ -56,6 +56,10 @@ export const operations = {
   deleteApiKey: { method: 'DELETE', path: '/organizations/{organizationId}/api-keys/{keyId}', errors: 'text' },
   signInPage: { method: 'GET', path: '/signin', errors: 'page' },
   signIn: { method: 'POST', path: '/signin', errors: 'page' },
+  startCliLogin: { method: 'POST', path: '/api/auth/cli/session', errors: 'text' },
+  pollCliLogin: { method: 'GET', path: '/api/auth/cli/poll/{sessionId}', errors: 'text' },
+  cliLoginPage: { method: 'GET', path: '/signin/cli', errors: 'page' },
+  decideCliLogin: { method: 'POST', path: '/signin/cli', errors: 'page' },
   protectedResource: {
     method: 'GET',
     path: '/.well-known/oauth-protected-resource/connect/{namespace}/{connectionId}/mcp',

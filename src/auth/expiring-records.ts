@@ -13,7 +13,7 @@ import type { Entry, Key, Store } from '../storage/store.ts'
 import { openSealed, seal } from './secrets.ts'
 
 /** What the secret is for. A secret of one purpose finds nothing under another. */
-export type Purpose = 'session' | 'login link' | 'attempt' | 'code'
+export type Purpose = 'session' | 'login link' | 'cli login' | 'attempt' | 'code'
 
 /** A record as it was read, for the checks and deletes of a write. */
 export interface FoundRecord<T> {
@@ -27,6 +27,8 @@ export interface ExpiringRecords {
   create(purpose: Purpose, value: object, lifetime: number): { readonly secret: string; readonly entry: Entry }
   /** The record of a secret. Undefined if there is none, or it has expired. */
   find<T>(purpose: Purpose, secret: string): Promise<FoundRecord<T> | undefined>
+  /** The entry that gives a record another value, for a write that checks that it is as it was found. */
+  replacing(purpose: Purpose, found: FoundRecord<unknown>, value: object): Entry
   /** Keys of some expired records, to be deleted by the next write: so they never pile up. */
   expired(): Promise<Key[]>
 }
@@ -65,6 +67,7 @@ export function createExpiringRecords({ store, signInKey, now }: ExpiringRecords
       const text = openSealed(signInKey, asBuffer(bytes), `${purpose} ${asBuffer(key).toString('latin1')}`)
       return text === undefined ? undefined : { value: JSON.parse(text) as T, key, bytes }
     },
+    replacing: (purpose, { key }, value) => ({ key, value: sealed(purpose, key, value) }),
     async expired() {
       const range = { gte: expiringRecords, lt: expiringFrom(nowSeconds()), limit: expiredRecordsReadMax }
       const { keys } = await store.keys(range)

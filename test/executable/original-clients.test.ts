@@ -6,7 +6,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { browser } from '../clients/browser.ts'
 import { type Server, sampleFolder, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { fieldsOf } from '../support/pages.ts'
 import { sampleKeys } from '../support/sample.ts'
 
 const packages = resolve(import.meta.dir, '../clients/node_modules/@smithery')
@@ -145,6 +147,35 @@ console.log(JSON.stringify(await (async () => { ${script} })()))`,
       gone: { success: true, name: 'ada-sdk' },
     })
   }, 30_000)
+
+  test('the command line logs in through a browser, and works as the user', async () => {
+    const env = {
+      PATH: process.env['PATH'],
+      HOME: join(place.folder, 'home'),
+      SMITHERY_URL: server.url,
+      SMITHERY_BASE_URL: server.url,
+      SMITHERY_CONFIG_PATH: join(place.folder, 'logged-in'),
+    }
+    const start = (...args: string[]) =>
+      Bun.spawn(['node', join(packages, 'cli/dist/index.js'), ...args], { env, stdin: 'ignore', stdout: 'pipe' })
+    const login = start('auth', 'login')
+    let printed = ''
+    const reader = login.stdout.pipeThrough(new TextDecoderStream()).getReader()
+    while (!printed.includes('session_id')) {
+      const { done, value } = await reader.read()
+      if (done) break
+      printed += value
+    }
+    const { auth_url: url } = JSON.parse(/\{.*\}/.exec(printed)?.[0] ?? '{}') as { auth_url: string }
+    const visit = browser()
+    const signIn = await visit(url)
+    const consent = await visit(`${server.url}/signin`, { ...fieldsOf(signIn.page), key: sampleKeys.ada })
+    const done = await visit(`${server.url}/signin/cli`, { ...fieldsOf(consent.page), decision: 'allow' })
+    expect(done.page).toContain('You are logged in on the command line')
+    expect(await login.exited).toBe(0)
+    const list = start('namespace', 'list', '--json')
+    expect(JSON.parse(await new Response(list.stdout).text()).namespaces).toContain('northwind')
+  }, 60_000)
 
   test('the command line searches, makes a namespace and publishes', async () => {
     expect(JSON.parse(await cli('mcp search weather --json')).servers[0]).toMatchObject({

@@ -78,7 +78,7 @@ const nameOf = new Map<unknown, string>(Object.entries(schemas).map(([name, sche
 /** The operations of the API. Those that describe the API are not part of it. */
 type DocumentedId = Exclude<
   OperationId,
-  PageId | OAuthId | 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'
+  PageId | OAuthId | CliLoginId | 'home' | 'icon' | 'openApi' | 'docs' | 'apiReference' | 'document'
 >
 /** OAuth's own operations: RFCs describe them, and clients find them by the documents among them. */
 type OAuthId =
@@ -89,6 +89,8 @@ type OAuthId =
   | 'exchangeToken'
   | 'registerClient'
   | 'revokeGrant'
+/** The original's command line knows them, and nobody else needs them. */
+type CliLoginId = 'startCliLogin' | 'pollCliLogin'
 /** Pages for people. */
 type PageId = {
   [Id in OperationId]: (typeof operations)[Id] extends { readonly errors: 'page' } ? Id : never

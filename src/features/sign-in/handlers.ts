@@ -107,7 +107,7 @@ function spentLink(): PlatformError {
 }
 
 /** Over plain HTTP a key that is typed here would be shown to the network. */
-function impossiblePage(): Response {
+export function impossiblePage(): Response {
   return page({
     title: 'Nobody can sign in here',
     status: 409,
@@ -117,7 +117,7 @@ address with <code>--base-url</code>.</p>`,
 }
 
 const nextShape =
-  /^\/(?:connect\/[a-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9._-]*\/setup|oauth\/authorize)(?:\?[\x21-\x7e]*)?$/
+  /^\/(?:connect\/[a-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9._-]*\/setup|oauth\/authorize|signin\/cli)(?:\?[\x21-\x7e]*)?$/
 
 /** The path below the base URL to go on with. Only the pages that need a session: anything else goes to `/signin`. */
 function pathAfterSignIn(next: string | undefined): string {

@@ -1,5 +1,6 @@
 /** Hostile requests to everything that signs in: none may be answered 5xx, and none redirects to a stranger. */
 
+import type { CliLoginMade } from '../../../src/model/cli-login.ts'
 import { post } from '../../support/pages.ts'
 import { createTestPlatform, issuer } from '../../support/platform.ts'
 import type { Random } from '../../support/random.ts'
@@ -32,11 +33,28 @@ const nasty = [
 const names = [
   ...['response_type', 'client_id', 'redirect_uri', 'code_challenge', 'code_challenge_method', 'resource', 'state'],
   ...['grant_type', 'code', 'code_verifier', 'refresh_token', 'token', 'iss', 'error', 'error_description', 'ticket'],
-  ...['key', 'next', 'link', 'form', 'end', 'access', 'tool', 'days', 'decision', 'client_secret', 'issuer', 'scope'],
+  ...[
+    'key',
+    'next',
+    'link',
+    'login',
+    'form',
+    'end',
+    'access',
+    'tool',
+    'days',
+    'decision',
+    'client_secret',
+    'issuer',
+    'scope',
+  ],
   ...['__proto__', 'constructor', 'toString'],
 ]
 const paths = [
   '/signin',
+  '/signin/cli',
+  '/api/auth/cli/session',
+  '/api/auth/cli/poll/x.y',
   '/oauth/authorize',
   '/oauth/token',
   '/oauth/register',
@@ -70,6 +88,8 @@ export async function hostileRequests(
   const { client_id: clientId } = await register(platform)
   const cookie = await signedIn(platform)
   const signedInClient = await signInClient(platform)
+  const begun = await platform.fetch('/api/auth/cli/session', { method: 'POST' })
+  const { sessionId, authUrl } = (await begun.json()) as CliLoginMade
   const goods: [string, string][][] = [
     [...new URL(authorizePath({ clientId, verifier: newVerifier() }), issuer).searchParams],
     Object.entries(signedInClient.fields),
@@ -77,6 +97,10 @@ export async function hostileRequests(
       ['grant_type', 'refresh_token'],
       ['refresh_token', signedInClient.answer.refresh_token],
       ['client_id', signedInClient.clientId],
+    ],
+    [
+      ['login', new URL(authUrl).searchParams.get('login') ?? ''],
+      ['decision', 'allow'],
     ],
     [
       ['access', 'some'],
@@ -87,7 +111,7 @@ export async function hostileRequests(
     [],
   ]
   for (let i = 0; i < count; i += 1) {
-    const path = chance.pick(paths)
+    const path = chance.pick([...paths, `/api/auth/cli/poll/${sessionId}`])
     const query = new URLSearchParams(parameters(chance, chance.pick(goods)))
     const target = chance.chance(0.7) ? `${path}?${query}` : path
     const fields = Object.fromEntries(parameters(chance, chance.pick(goods)))
@@ -108,6 +132,8 @@ export async function hostileRequests(
     const isOurs = location === null || location.startsWith(`${issuer}/`) || location.startsWith(`${redirectUri}?`)
     expect(response.status < 500, () => `${target} answers ${response.status}`)
     expect(isOurs, () => `${target} redirects to ${location}`)
-    expect(!(await response.text()).includes('<script'), () => `${target} shows foreign HTML`)
+    const text = await response.text()
+    expect(!text.includes('<script'), () => `${target} shows foreign HTML`)
+    expect(!text.includes('"apiKey"'), () => `${target} gives a token that nobody allowed`)
   }
 }

@@ -27,7 +27,7 @@ interface Described {
 const described = Object.values(document.paths).flatMap((methods) => Object.values(methods)) as unknown as Described[]
 const descriptionOf = (id: OperationId) => described.find(({ operationId }) => operationId === id)
 
-/** Pages for people, OAuth's own operations, and the document itself. */
+/** Pages for people, operations of sign-ins, and the document itself. */
 const notDescribed: readonly OperationId[] = [
   ...operationEntries.flatMap(([id, { errors }]) => (errors === 'page' ? [id] : [])),
   'clientDocument',
@@ -37,6 +37,8 @@ const notDescribed: readonly OperationId[] = [
   'exchangeToken',
   'registerClient',
   'revokeGrant',
+  'startCliLogin',
+  'pollCliLogin',
   'openApi',
   'docs',
   'apiReference',

@@ -68,7 +68,12 @@ describe('with an API key', () => {
 })
 
 describe('next', () => {
-  const followed = ['/connect/ada/one/setup', '/connect/ada/one/setup?ticket=a.b', '/oauth/authorize?client_id=a&x=1']
+  const followed = [
+    '/connect/ada/one/setup',
+    '/connect/ada/one/setup?ticket=a.b',
+    '/oauth/authorize?client_id=a&x=1',
+    '/signin/cli?login=a',
+  ]
   for (const next of followed) {
     test(`${next} is followed`, async () => {
       expect((await signIn({ key: sampleKeys.ada, next })).headers.get('location')).toBe(`${issuer}${next}`)
@@ -89,6 +94,7 @@ describe('next', () => {
     '/connect/../../setup',
     '/connect/%2e%2e/%2e%2e/setup',
     '/docs',
+    '/signin/cli/x',
     '',
   ]
   for (const next of ignored) {

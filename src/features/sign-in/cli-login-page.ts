@@ -1,0 +1,61 @@
+/** The page on which a user allows a login on a command line, and the one that says it is done. */
+
+import type { Caller } from '../../auth/authenticate.ts'
+import { html } from '../../http/html.ts'
+import { page } from '../../http/page.ts'
+
+export interface CliLoginPage {
+  readonly action: string
+  /** Where the user can sign out, to come back as somebody else. */
+  readonly signInUrl: string
+  readonly formToken: string
+  readonly login: string
+  readonly caller: Caller
+  /** The address of the command line. */
+  readonly begunAt: string
+  /** That of the browser. */
+  readonly address: string
+}
+
+/**
+ * Somebody else may have begun the login, to act as whoever allows it (RFC 8628, 5.4): the page says so, and shows what
+ * the user can compare.
+ */
+export function cliLoginPage({
+  action,
+  signInUrl,
+  formToken,
+  login,
+  caller,
+  begunAt,
+  address,
+}: CliLoginPage): Response {
+  const { userId, operator } = caller
+  return page({
+    title: 'Log in on a command line?',
+    body: html`<dl>
+<div><dt>Acts as</dt><dd>${userId}${operator && ', an operator'}</dd><a href="${signInUrl}">Not you?</a></div>
+<div><dt>May do</dt><dd>all that ${userId} may, for 24 hours</dd></div>
+<div><dt>Begun at</dt><dd>${begunAt}</dd></div>
+</dl>
+${
+  begunAt !== address &&
+  html`<p class="warning">That is another address than yours (${address}). Deny, unless your command line runs on another
+machine.</p>`
+}
+<p class="warning">Allow this only if you have just run a login command yourself. If somebody sent you to this page, deny:
+they would act as you.</p>
+<form method="post" action="${action}">
+<input type="hidden" name="login" value="${login}"><input type="hidden" name="form" value="${formToken}">
+<button class="main" name="decision" value="allow">Allow</button>
+<button name="decision" value="deny">Deny</button>
+</form>`,
+  })
+}
+
+export function cliLoginDone(isAllowed: boolean): Response {
+  return page({
+    title: isAllowed ? 'You are logged in on the command line' : 'The login was denied',
+    body: html`<p>You can close this page.</p>`,
+  })
+}

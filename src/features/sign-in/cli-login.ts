@@ -1,0 +1,127 @@
+/**
+ * Logging in on a command line through the browser, as the original's command line does: it begins a login, its user
+ * allows that on a page, and it fetches a token. As a device authorization (RFC 8628, 5.4), this can be turned against
+ * the user: somebody else begins a login and sends the page. So the page says where the login was begun and when to
+ * deny it, and what it gives away is a token that lasts a day and ends with the user's key.
+ */
+
+import { type Authenticated, callerOfKey, isLive } from '../../auth/authenticate.ts'
+import { type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
+import type { Registry } from '../../auth/registry.ts'
+import { conflict, invalidRequest, rateLimited, unauthorized } from '../../errors.ts'
+import { type Form, readForm } from '../../http/form.ts'
+import { redirect } from '../../http/page.ts'
+import { namesInPath } from '../../http/path.ts'
+import { readQuery, refuseQuery } from '../../http/query.ts'
+import type { RateLimit } from '../../http/rate-limit.ts'
+import { noStoreJson } from '../../http/respond.ts'
+import type { Handlers } from '../../http/router.ts'
+import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import { cliLoginDone, cliLoginPage } from './cli-login-page.ts'
+import { type CliLoginsOptions, createCliLogins } from './cli-logins.ts'
+import { impossiblePage } from './handlers.ts'
+
+export interface CliLoginDeps extends CliLoginsOptions {
+  readonly registry: Registry
+  readonly sessions: BrowserSessions
+  /** A token for 24 hours. `requireAllowed` throws if its user's key has ended meanwhile. */
+  readonly mintForDay: (of: Authenticated, requireAllowed: () => Promise<unknown>) => Promise<string>
+  /** Limits logins per address. */
+  readonly begins: RateLimit
+  readonly addressOf: (request: Request) => string
+  /** Whether clients may sign in here. */
+  readonly isPossible: boolean
+  readonly audit: Audit
+  readonly baseUrl: string
+}
+
+type CliLoginHandlers = Pick<Handlers, 'startCliLogin' | 'pollCliLogin' | 'cliLoginPage' | 'decideCliLogin'>
+
+export function cliLoginHandlers(deps: CliLoginDeps): CliLoginHandlers {
+  const { sessions, audit, addressOf } = deps
+  const base = deps.baseUrl.replace(/\/$/, '')
+  const logins = createCliLogins(deps)
+
+  return {
+    async startCliLogin(request) {
+      refuseQuery(request.url) // 400
+      if (!deps.isPossible)
+        throw conflict('Nobody can log in here: the platform is reached over plain HTTP, or runs with --no-sign-in')
+      const address = addressOf(request)
+      const wait = deps.begins.take(address)
+      if (wait > 0) throw rateLimited('Too many logins were begun from this address', wait) // 429
+      const { login, sessionId } = await logins.begin(address)
+      return answer({ sessionId, authUrl: `${base}/signin/cli?login=${login}` })
+    },
+
+    async pollCliLogin(request) {
+      refuseQuery(request.url) // 400
+      const found = await logins.find(namesInPath(request.url)[3] ?? '') // 404
+      const { keyId } = found.value
+      if (keyId === undefined) return answer({ status: 'pending' })
+      if (keyId === null) return answer({ status: 'error', message: 'The login was denied in the browser' })
+      // Once: a second poll at the same time finds it gone.
+      await logins.take(found) // 404
+      const apiKey = await deps.mintForDay(await callerOf(keyId), () => callerOf(keyId)) // 401, 503
+      return answer({ status: 'success', apiKey })
+    },
+
+    async cliLoginPage(request) {
+      if (!deps.isPossible) return impossiblePage()
+      const login = readQuery(request.url).get('login') ?? '' // 400
+      const session = await sessions.find(request)
+      if (session === undefined) return toSignIn(login)
+      const { value } = await logins.undecided(login) // 400
+      return cliLoginPage({
+        action: `${base}/signin/cli`,
+        signInUrl: `${base}/signin`,
+        formToken: session.formToken(`cli login ${login}`),
+        login,
+        caller: session.caller,
+        begunAt: value.address,
+        address: addressOf(request),
+      })
+    },
+
+    async decideCliLogin(request) {
+      if (!deps.isPossible) return impossiblePage()
+      const form = await readForm(request) // 400
+      const login = form.one('login') ?? ''
+      const session = await sessions.find(request)
+      if (session === undefined) return toSignIn(login)
+      requireFormToken(form.one('form'), session.formToken(`cli login ${login}`)) // 403
+      const isAllowed = readDecision(form) // 400
+      const found = await logins.undecided(login) // 400
+      const { keyId, userId } = session.caller
+      await logins.decide(found, isAllowed ? keyId : null) // 400
+      const event = isAllowed ? 'signin.cli' : 'signin.cli.denied'
+      await audit.record(event, { userId, keyId, address: found.value.address })
+      return cliLoginDone(isAllowed)
+    },
+  }
+
+  function toSignIn(login: string): Response {
+    const next = `/signin/cli?${new URLSearchParams({ login })}`
+    return redirect(`${base}/signin?${new URLSearchParams({ next })}`)
+  }
+
+  /** The user of a key that still works. Throws `unauthorized`. */
+  async function callerOf(keyId: string): Promise<Authenticated> {
+    const registry = await deps.registry.current()
+    const key = await registry.apiKey(keyId)
+    if (!isLive(key)) throw unauthorized()
+    return { caller: callerOfKey(key), registry }
+  }
+}
+
+function answer(body: CliLoginMade | CliLoginState): Response {
+  return new Response(JSON.stringify(body), { headers: noStoreJson })
+}
+
+/** Throws `invalid_request`. */
+function readDecision(form: Form): boolean {
+  const decision = form.one('decision')
+  if (decision !== 'allow' && decision !== 'deny') throw invalidRequest('decision: must be allow or deny')
+  return decision === 'allow'
+}
