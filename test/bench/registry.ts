@@ -2,20 +2,27 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createCatalogue } from '../../src/features/servers/catalogue.ts'
+import { createTurns } from '../../src/http/turns.ts'
+import { listingOf, noExtras, type ServerDetail } from '../../src/model/server.ts'
+import { wordsOf } from '../../src/search/words.ts'
+import { openMemoryStore } from '../../src/storage/memory.ts'
+import { listingEntry, newListingVersions } from '../../src/storage/registry-records.ts'
 import { startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { benchKey } from './data.ts'
 import type { Report } from './gateway.ts'
-import { get, median, micro, post, serve, startScript } from './measure.ts'
+import { get, longestHold, median, micro, post, serve, startScript } from './measure.ts'
 
 const serverCount = 10_000
 const toolCount = 10
 const namespaceCount = 500
 const seconds = 2
+const queries = ['mcp', 'get', 'mcp get', 'con', 'weather', 'mcp con', 'issue', 'data list mcp', 'serv', 'map file']
 
 /** Words as names and descriptions have them; one of each, "mcp", is in every server. */
-function writeRegistry(folder: string): void {
+function madeServers() {
   const chance = random(3)
   const beginnings = ['con', 'pro', 'get', 'list', 'data', 'weather', 'issue', 'map', 'file', 'cloud', 'net', 'sync']
   const vocabulary = Array.from({ length: 4000 }, (_, i) => {
@@ -23,7 +30,7 @@ function writeRegistry(folder: string): void {
     return `${chance.pick(beginnings)}${middle}${chance.pick(['x', 'tor', 'form', 'ly', 's', ''])}${i % 7 === 0 ? i : ''}`
   })
   const text = (words: number) => Array.from({ length: words }, () => chance.pick(vocabulary)).join(' ')
-  const servers = Array.from({ length: serverCount }, (_, i) => ({
+  return Array.from({ length: serverCount }, (_, i) => ({
     qualifiedName: `ns${i % namespaceCount}/server-${i}`,
     displayName: `MCP ${text(2)}`,
     description: `An MCP server that ${text(30)}`,
@@ -35,6 +42,10 @@ function writeRegistry(folder: string): void {
       inputSchema: { type: 'object', properties: { query: { type: 'string' } } },
     })),
   }))
+}
+
+function writeRegistry(folder: string): void {
+  const servers = madeServers()
   const namespaces = Array.from({ length: namespaceCount }, (_, i) => ({ namespace: `ns${i}`, userId: 'bench' }))
   mkdirSync(folder, { recursive: true })
   writeFileSync(
@@ -47,8 +58,47 @@ function writeRegistry(folder: string): void {
 }
 
 export async function registry(report: Report, rounds: number): Promise<void> {
+  await eventLoop(report)
   await servers(report, rounds)
   await callRecord(report, rounds)
+}
+
+/** How long other requests wait for a search, and for taking a changed server into the index. */
+async function eventLoop(report: Report): Promise<void> {
+  const store = openMemoryStore()
+  const put = async (some: readonly ServerDetail[]) => {
+    const listings = some.map((detail) => listingEntry(listingOf(detail, noExtras)))
+    await store.commit({ puts: [...listings, ...newListingVersions(some.map(({ qualifiedName }) => qualifiedName))] })
+  }
+  const whole = (server: object) =>
+    ({ iconUrl: null, deploymentUrl: null, security: null, resources: null, prompts: null, ...server }) as ServerDetail
+  const made = madeServers().map(whole)
+  for (let at = 0; at < made.length; at += 500) await put(made.slice(at, at + 500))
+  const catalogue = createCatalogue(store)
+  const held = (what: string, hold: number) =>
+    report(`The event loop held by ${what}`, `${hold.toFixed(1)} ms`, '10 ms', hold < 10)
+  held('making the index of 10,000 servers', await longestHold(() => catalogue.refresh()))
+  const turns = createTurns()
+  const search = (text: string) =>
+    turns.run(
+      { keyId: 'bench', family: 'bench' },
+      catalogue.words.search(wordsOf(text), { most: 500, beginningMin: 3, isWanted: () => true }),
+    )
+  for (let i = 0; i < 50; i += 1) for (const text of queries) await search(text)
+  const holds: number[] = []
+  for (let i = 0; i < 1000; i += 1) {
+    holds.push(await longestHold(() => search(queries[i % queries.length] as string)))
+  }
+  holds.sort((a, b) => a - b)
+  held('a search by common words, p99', holds[Math.floor(holds.length * 0.99)] as number)
+  const name = (tool: number, version: number) => `w${tool}x${version}_a${tool * 7919}_b${tool * 31}_${'c'.repeat(60)}`
+  const large: number[] = []
+  for (let version = 0; version < 7; version += 1) {
+    const tools = Array.from({ length: 5000 }, (_, tool) => ({ name: name(tool, version) }))
+    await put([whole({ ...made[0], qualifiedName: 'ns0/large', tools })])
+    large.push(await longestHold(() => catalogue.refresh()))
+  }
+  held('a server of 5,000 tools that changed', median(large))
 }
 
 async function servers(report: Report, rounds: number): Promise<void> {
@@ -84,7 +134,6 @@ async function servers(report: Report, rounds: number): Promise<void> {
     ratio <= 3,
   )
 
-  const queries = ['mcp', 'get', 'mcp get', 'con', 'weather', 'mcp con', 'issue', 'data list mcp', 'serv', 'map file']
   const times: number[] = []
   for (let i = 0; i < 1000; i += 1) {
     // A page that differs each time is not remembered.

@@ -22,6 +22,7 @@ import { startServer, type Workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { benchKey, connection, server, writeFixtures } from './data.ts'
 import { gateway } from './gateway.ts'
+import { manyNamespaces } from './many-namespaces.ts'
 import {
   anonymousMemory,
   get,
@@ -66,6 +67,7 @@ try {
   await gateway(report, rounds)
   await signIn(report, rounds)
   await registry(report, rounds)
+  await manyNamespaces(report, rounds)
   await replicas(report, rounds)
 } finally {
   rmSync(folder, { recursive: true, force: true })
