@@ -214,7 +214,7 @@ describe('examples', () => {
       'CONTRIBUTING.md': { run: 0, notRun: 1 },
       'README.md': { run: 8, notRun: 1 },
       'docs/audit.md': { run: 4, notRun: 0 },
-      'docs/company.md': { run: 12, notRun: 0 },
+      'docs/company.md': { run: 13, notRun: 0 },
       'docs/deployment.md': { run: 1, notRun: 4 },
       'docs/fixtures.md': { run: 5, notRun: 0 },
       'docs/http-api.md': { run: 12, notRun: 0 },
