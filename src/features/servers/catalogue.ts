@@ -6,7 +6,6 @@
 
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import { inByteOrder } from '../../auth/reach.ts'
 import { listingsPerRead, searchedCharsMax, searchedCharsPerTurn } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import type { ServerListing } from '../../model/server.ts'
@@ -95,7 +94,8 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
       isChanged = (await readGroup(group, takeTurn)) || isChanged
       groupVersions[group] = groupVersion
     }
-    if (isChanged) sorted = [...byName.values()].sort((a, b) => inByteOrder(nameOf(a), nameOf(b)))
+    // By the order of bytes, because names are ASCII.
+    if (isChanged) sorted = [...byName.keys()].sort().map((name) => byName.get(name) as Listed)
     // Last: what was read may be newer than this version, and then it is read again.
     version = now
   }
@@ -121,10 +121,6 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     find: (qualifiedName) => byName.get(qualifiedName),
     words,
   }
-}
-
-function nameOf({ listing }: Listed): string {
-  return listing.qualifiedName
 }
 
 /** What is searched of a server, field by field as in `weights`. */
