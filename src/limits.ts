@@ -113,7 +113,7 @@ export const introspectionPagesMax = 64
 export const browserSessionSeconds = 12 * 60 * 60
 /** Contract (sign-in 2.2): lifetime of a login link. Past it: 400. */
 export const loginLinkSeconds = 10 * 60
-/** Door 8, as the original's command line waits: lifetime of a login on a command line. Past it: 404. */
+/** Contract (door 8.4), as the original's command line waits: lifetime of a login on a command line. Past it: 404. */
 export const cliLoginSeconds = 5 * 60
 /** Ours: such logins begun in a minute from one address. Past it: 429. */
 export const cliLoginsPerMinuteMax = 30
