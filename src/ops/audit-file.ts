@@ -84,7 +84,7 @@ function open(path: string): number {
 }
 
 /** The last whole entry in the file's tail, and whether the file ends with a whole line. */
-function endOf(file: number, size: number): ChainEnd & { readonly isWhole: boolean } {
+export function endOf(file: number, size: number): ChainEnd & { readonly isWhole: boolean } {
   const tail = Buffer.alloc(Math.min(size, auditTailBytes))
   readSync(file, tail, 0, tail.length, size - tail.length)
   const text = tail.toString()

@@ -4,10 +4,11 @@
  * a call that was answered is in the file, whatever kills the process after. The file may be moved away at any time.
  */
 
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
-import { auditTailBytes, callLogCheckMs, callRefusalsPerSecond } from '../limits.ts'
+import { closeSync, constants, fstatSync, lstatSync, openSync, writeSync } from 'node:fs'
+import { callLogCheckMs, callRefusalsPerSecond } from '../limits.ts'
 import { StoreError } from '../storage/store.ts'
-import { type ChainEnd, firstHash, formatLine, parseLine } from './audit-chain.ts'
+import { formatLine } from './audit-chain.ts'
+import { endOf } from './audit-file.ts'
 
 /** How a call ended. `refused`: it never reached the server. */
 export type CallOutcome = 'ok' | 'tool_error' | 'rpc_error' | 'refused' | 'upstream_error' | 'timeout' | 'cancelled'
@@ -58,7 +59,7 @@ const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (c
 
 export function openCallLog(path: string, { now, monotonic, replica, onFailure }: CallLogOptions): CallLog {
   let file = openSync(path, appending, 0o600)
-  let { end, isWhole } = endOf(file)
+  let { isWhole, ...end } = endOf(file, fstatSync(file).size)
   let checkedAt = monotonic()
   let waiting: { entry: object; done: () => void; failed: (error: unknown) => void }[] = []
   let second = 0
@@ -69,8 +70,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
     const next = openSync(path, appending, 0o600)
     closeSync(file)
     file = next
-    const found = endOf(file)
-    isWhole = found.isWhole
+    isWhole = endOf(file, fstatSync(file).size).isWhole
     checkedAt = monotonic()
     append([{ event: 'log.continued' }])
   }
@@ -150,18 +150,4 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
       closeSync(file)
     },
   }
-}
-
-/** The last whole entry in the file's tail, and whether the file ends with a whole line. */
-function endOf(file: number): { end: ChainEnd; isWhole: boolean } {
-  const { size } = fstatSync(file)
-  const tail = Buffer.alloc(Math.min(size, auditTailBytes))
-  readSync(file, tail, 0, tail.length, size - tail.length)
-  const text = tail.toString()
-  const isWhole = size === 0 || text.endsWith('\n')
-  for (const line of text.split('\n').reverse()) {
-    const parsed = parseLine(line)
-    if (parsed !== undefined) return { end: { seq: parsed.seq, hash: parsed.hash }, isWhole }
-  }
-  return { end: { seq: 0, hash: firstHash }, isWhole }
 }

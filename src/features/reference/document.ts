@@ -7,7 +7,7 @@ import { Constraint } from '../../model/constraint.ts'
 import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../../model/token.ts'
 import { type Operation, type OperationId, operations } from '../../operations.ts'
 import { version } from '../../version.ts'
-import { denied, path, query, type Words } from './operation-words.ts'
+import { badRequest, denied, path, query, type Words } from './operation-words.ts'
 import { registrySchemas, registryWords } from './registry-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
@@ -98,7 +98,7 @@ type PageId = {
 
 const connectionPath = [path('namespace', 'The namespace'), path('connectionId', 'The connection')]
 const connectionErrors = {
-  400: 'The request cannot be read; the message names the place',
+  400: badRequest,
   403: 'The token does not allow this, or its constraints would hide the resulting connection',
   404: 'There is no such namespace or connection, or it is hidden from the caller',
   ...denied,

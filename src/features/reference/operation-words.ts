@@ -27,6 +27,10 @@ export const denied = {
   429: 'Too many invalid credentials from this address, or this caller’s rate or share is used up; `retry-after` says when to try again',
   503: 'The store cannot be used right now',
 }
+/** What each 400 says. */
+export const badRequest = 'The request cannot be read; the message names the place'
+/** A query parameter that is on or off. */
+export const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
 export const path = (name: string, description: string) => ({
   name,
   in: 'path',

@@ -20,7 +20,7 @@ import {
   Pagination,
 } from '../../model/registry.ts'
 import type { OperationId } from '../../operations.ts'
-import { denied, path, query, type Words } from './operation-words.ts'
+import { badRequest, denied, flag, path, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const registrySchemas = {
@@ -45,9 +45,7 @@ export const registrySchemas = {
 const namespacePath = [path('namespace', 'The namespace')]
 const organizationPath = [path('organizationId', 'The organization')]
 const memberPath = [...organizationPath, path('userId', 'The member')]
-const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
 
-const badRequest = 'The request cannot be read; the message names the place'
 const namespaceErrors = {
   400: badRequest,
   403: 'The token does not allow this, or the caller does not lead the namespace',

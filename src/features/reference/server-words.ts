@@ -23,7 +23,7 @@ import {
 } from '../../model/server.ts'
 import { RegistryEntry, RegistryPage, ServerJson } from '../../model/server-json.ts'
 import type { OperationId } from '../../operations.ts'
-import { denied, path, query, type Words } from './operation-words.ts'
+import { badRequest, denied, flag, path, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
 export const serverSchemas = {
@@ -44,7 +44,6 @@ export const serverSchemas = {
 
 const serverPath = [path('qualifiedName', '`namespace/server`, or `namespace` alone')]
 const registryPath = [path('serverName', 'Its name in the registry, with the slash as `%2F`')]
-const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }
 const integer = (minimum: number, maximum: number | undefined, standard: number) => ({
   type: 'integer',
   minimum,
@@ -54,7 +53,7 @@ const integer = (minimum: number, maximum: number | undefined, standard: number)
 
 const readErrors = { 403: 'The token does not allow this', 404: 'Server not found', ...denied }
 const writeErrors = {
-  400: 'The request cannot be read; the message names the place',
+  400: badRequest,
   403: 'The token does not allow this, or the caller does not lead the namespace',
   404: 'Server not found, or the caller does not reach its namespace',
   ...denied,

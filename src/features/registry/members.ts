@@ -9,6 +9,7 @@ import type { Handlers } from '../../http/router.ts'
 import { UserId } from '../../model/names.ts'
 import { type Member, MemberWrite } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { refuseFixture } from '../../storage/fixture-places.ts'
 import { memberKey, organizationKey } from '../../storage/keys.ts'
 import { indexKeysOf, memberEntry, withIndex } from '../../storage/registry-records.ts'
 import {
@@ -19,7 +20,7 @@ import {
   roleOf,
   rolesThatMayChange,
 } from './roles.ts'
-import { doneResponse, type RegistryDeps, readOptionalBody, refuseFixture, requireApiKey, whoWrote } from './shared.ts'
+import { doneResponse, type RegistryDeps, readOptionalBody, requireApiKey, whoWrote } from './shared.ts'
 
 const memberShape = validatorOf(MemberWrite)
 const userShape = validatorOf(UserId)

@@ -10,11 +10,12 @@ import type { Handlers } from '../../http/router.ts'
 import { type Namespace, NamespaceChange, type NamespaceDetail } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { removeDeleted } from '../../storage/deleted-namespaces.ts'
+import { refuseFixture } from '../../storage/fixture-places.ts'
 import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '../../storage/keys.ts'
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { matchingNamespaces, readNamespaceQuery } from './namespace-list.ts'
-import { createdAtOf, type RegistryDeps, readOptionalBody, refuseFixture, whoWrote } from './shared.ts'
+import { createdAtOf, type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
 
 const changeShape = validatorOf(NamespaceChange)
 

@@ -8,6 +8,7 @@ import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { type OrganizationDetail, OrganizationWrite } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { refuseFixture } from '../../storage/fixture-places.ts'
 import { memberKey, namespacesOwnedBy, organizationKey } from '../../storage/keys.ts'
 import {
   indexKeysOf,
@@ -20,7 +21,7 @@ import {
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
 import { organizationIn, organizationMissing, readMembers, requireRole } from './roles.ts'
-import { doneResponse, type RegistryDeps, readOptionalBody, refuseFixture, requireApiKey, whoWrote } from './shared.ts'
+import { doneResponse, type RegistryDeps, readOptionalBody, requireApiKey, whoWrote } from './shared.ts'
 
 const organizationShape = validatorOf(OrganizationWrite)
 

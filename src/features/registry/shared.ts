@@ -2,13 +2,12 @@
 
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts'
-import { conflict, invalidRequest, PlatformError } from '../../errors.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { bodyProblemText, type Validator } from '../../schema/check.ts'
-import { placeKey } from '../../storage/keys.ts'
-import type { Key, Store } from '../../storage/store.ts'
+import type { Store } from '../../storage/store.ts'
 
 export interface RegistryDeps extends WriteAuthenticationDeps {
   readonly authorizer: Authorizer
@@ -42,13 +41,6 @@ export async function readOptionalBody<T>(request: Request, shape: Validator<T>)
   if (shape.isValid(body)) return body
   const [problem = { place: '', message: 'cannot be read' }] = shape.problems(body, 1)
   throw invalidRequest(bodyProblemText(problem))
-}
-
-/** Throws `conflict` for a record that a fixture brought: it is changed where it is written. */
-export async function refuseFixture(store: Pick<Store, 'get'>, record: Key): Promise<void> {
-  const place = await store.get(placeKey(record))
-  if (place !== undefined)
-    throw conflict(`It is brought by a fixture and is changed there: ${Buffer.from(place).toString()}`)
 }
 
 /** Records that were written before postern kept their time have none. */

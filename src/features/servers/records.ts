@@ -3,10 +3,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { authorizedChange } from '../../auth/write-authentication.ts'
-import { conflict, invalidRequest, notFound } from '../../errors.ts'
+import { invalidRequest, notFound } from '../../errors.ts'
 import { serverBytesMax } from '../../limits.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
-import { listingKey, placeKey, serverKey } from '../../storage/keys.ts'
+import { refuseFixture } from '../../storage/fixture-places.ts'
+import { listingKey, serverKey } from '../../storage/keys.ts'
 import {
   listingEntry,
   newListingVersions,
@@ -64,12 +65,6 @@ export function createServerRecords({ store, authorizer, now }: ServerRecordsDep
     }
   }
 
-  async function refuseFixture(qualifiedName: string): Promise<void> {
-    const place = await store.get(placeKey(serverKey(qualifiedName)))
-    if (place !== undefined)
-      throw conflict(`It is brought by a fixture and is changed there: ${Buffer.from(place).toString()}`)
-  }
-
   return {
     read,
     write: (request, qualifiedName, merge) =>
@@ -86,7 +81,7 @@ export function createServerRecords({ store, authorizer, now }: ServerRecordsDep
         if (isSame) return { result }
         const extras = { ...same, updatedAt: new Date(now()).toISOString() }
         const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
-        await refuseFixture(qualifiedName)
+        await refuseFixture(store, serverKey(qualifiedName))
         const bytes = puts[0]?.value.length ?? 0
         if (bytes > serverBytesMax)
           throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
@@ -96,7 +91,7 @@ export function createServerRecords({ store, authorizer, now }: ServerRecordsDep
       change(request, async (context) => {
         await authorize(context)
         if ((await read(qualifiedName)) === undefined) throw notFound()
-        await refuseFixture(qualifiedName)
+        await refuseFixture(store, serverKey(qualifiedName))
         const deletes = [serverKey(qualifiedName), listingKey(qualifiedName)]
         return { write: { deletes, puts: newListingVersions([qualifiedName]), fromReserve: true }, result: undefined }
       }),
