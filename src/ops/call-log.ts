@@ -54,6 +54,16 @@ export interface CallLogOptions {
   readonly onFailure: (error: unknown) => void
 }
 
+/** A line to be written, without what links it to the others. */
+interface Line {
+  readonly event: string
+  readonly fields: object
+}
+interface Waiting extends Line {
+  readonly done: () => void
+  readonly failed: (error: StoreError) => void
+}
+
 /** Like 'a+', but does not follow a symbolic link. */
 const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
 
@@ -61,7 +71,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
   let file = openSync(path, appending, 0o600)
   let { isWhole, ...end } = endOf(file, fstatSync(file).size)
   let checkedAt = monotonic()
-  let waiting: { entry: object; done: () => void; failed: (error: unknown) => void }[] = []
+  let waiting: Waiting[] = []
   let second = 0
   let [written, unwritten] = [0, 0]
 
@@ -72,7 +82,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
     file = next
     isWhole = endOf(file, fstatSync(file).size).isWhole
     checkedAt = monotonic()
-    append([{ event: 'log.continued' }])
+    append([{ event: 'log.continued', fields: {} }])
   }
 
   function isMoved(): boolean {
@@ -83,14 +93,14 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
     return named?.ino !== ino || named.dev !== dev
   }
 
-  function append(entries: readonly object[]): void {
+  function append(entries: readonly Line[]): void {
     const time = now().toISOString()
     let { seq, hash } = end
     // A line truncated by a crash stays as it is; `audit verify` reports it.
     let text = isWhole ? '' : '\n'
-    for (const entry of entries) {
+    for (const { event, fields } of entries) {
       seq += 1
-      const line = formatLine({ seq, time, ...entry, ...(replica && { replica }), prev: hash })
+      const line = formatLine({ seq, time, event, ...fields, ...(replica && { replica }), prev: hash })
       hash = line.hash
       text += `${line.text}\n`
     }
@@ -107,35 +117,32 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
     if (batch.length === 0) return
     try {
       if (isMoved()) reopen()
-      append(batch.map(({ entry }) => entry))
+      append(batch)
       for (const { done } of batch) done()
     } catch (error) {
-      for (const { failed } of batch) failed(error)
+      const message = `the record of calls cannot be written: ${(error as Error).message}`
+      for (const { failed } of batch) failed(new StoreError('indeterminate', message, { cause: error }))
     }
   }
 
-  function add(entry: object): Promise<void> {
+  function add(event: string, fields: object): Promise<void> {
     return new Promise((done, failed) => {
       if (waiting.length === 0) setImmediate(flush)
-      waiting.push({ entry, done, failed })
+      waiting.push({ event, fields, done, failed })
     })
   }
 
   return {
-    record: (call) =>
-      add({ event: 'call', ...call }).catch((error: unknown) => {
-        const message = `the record of calls cannot be written: ${(error as Error).message}`
-        throw new StoreError('indeterminate', message, { cause: error })
-      }),
+    record: (call) => add('call', call),
     refused(call) {
       const current = Math.floor(monotonic() / 1000)
       if (current !== second) {
-        if (unwritten > 0) add({ event: 'refusals.unwritten', count: unwritten }).catch(onFailure)
+        if (unwritten > 0) add('refusals.unwritten', { count: unwritten }).catch(onFailure)
         ;[second, written, unwritten] = [current, 0, 0]
       }
       written += 1
       if (written > callRefusalsPerSecond) unwritten += 1
-      else add({ event: 'call', ...call }).catch(onFailure)
+      else add('call', call).catch(onFailure)
     },
     reopen() {
       try {
@@ -145,7 +152,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
       }
     },
     close() {
-      if (unwritten > 0) add({ event: 'refusals.unwritten', count: unwritten }).catch(onFailure)
+      if (unwritten > 0) add('refusals.unwritten', { count: unwritten }).catch(onFailure)
       flush()
       closeSync(file)
     },

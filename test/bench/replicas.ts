@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { connectionsOf, connectionsVersionKey, prefixRange } from '../../src/storage/keys.ts'
+import { schemaVersion } from '../../src/storage/postgres/schema.ts'
 import { openPostgresStore, type PostgresStore } from '../../src/storage/postgres/store.ts'
 import { startServer, type Workplace } from '../support/executable.ts'
 import { addressOf, giveToPostgres, isPostgresInstalled, postgresOutput, startPostgres } from '../support/postgres.ts'
@@ -161,7 +162,7 @@ async function writing(
   writeFileSync(
     script,
     `\\set k random(1, 100000)
-SELECT kind FROM postern_commit(decode(md5(random()::text || :k), 'hex'), 1, false, ${none}, ${none}, ${none},
+SELECT kind FROM postern_commit(decode(md5(random()::text || :k), 'hex'), ${schemaVersion}, false, ${none}, ${none}, ${none},
   '{}'::text[], '{}'::text[], ${none}, ARRAY[('z' || :k)::bytea], ARRAY[repeat('x', 1000)::bytea], ARRAY[1::bigint]);
 `,
   )
