@@ -2,9 +2,8 @@
 
 import type { RpcId } from '../../errors.ts'
 import { mediaType } from '../../http/body.ts'
-import { callOutcomeBytesMax } from '../../limits.ts'
+import { callOutcomeBytesMax, eventBytesAtOnce } from '../../limits.ts'
 import type { CallOutcome } from '../../ops/call-log.ts'
-import { createEventReader } from './stream.ts'
 
 export interface Stated {
   readonly outcome: CallOutcome
@@ -29,22 +28,72 @@ export function createOutcomeReader(id: RpcId, contentType: string | null): Outc
   return mediaType(contentType) === 'text/event-stream' ? ofEvents(id) : ofWhole()
 }
 
+/**
+ * Reads only what tells the outcome, because every call whose answer is a stream passes here: lines of `data` until an
+ * empty line ends the event (WHATWG HTML, 9.2.6). Of an event that is too large to be parsed no more than its beginning
+ * is kept.
+ */
 function ofEvents(id: RpcId): OutcomeReader {
   let found: Stated | undefined
-  const read = createEventReader((data) => {
-    found ??= data.length > callOutcomeBytesMax ? statedInLarge(Buffer.from(data)) : statedInMessage(data, id)
-  })
-  let isReadable = true
+  /** Bytes of a line that is not complete. */
+  let pieces: Uint8Array[] = []
+  let bytes = 0
+  let data: string[] = []
+  let large: Search | undefined
+
+  function endEvent(): void {
+    if (large !== undefined) found ??= large.stated()
+    else if (data.length > 0) found ??= statedInEvent(data.join('\n'), id)
+    data = []
+    bytes = 0
+    large = undefined
+  }
+
+  /** Whole lines. */
+  function read(text: string): void {
+    const lines = text.split(/\r\n|\n|\r/)
+    // What follows the last line break is nothing.
+    lines.pop()
+    for (const line of lines) {
+      if (line === '') endEvent()
+      else if (large !== undefined) large.add(Buffer.from(line))
+      else if (line.startsWith('data:')) data.push(line.slice(line[5] === ' ' ? 6 : 5))
+    }
+  }
+
+  function add(piece: Uint8Array): void {
+    if (found !== undefined) return
+    pieces.push(piece)
+    bytes += piece.length
+    if (piece.includes(lineFeed) || piece.includes(carriageReturn)) {
+      const whole = pieces.length === 1 ? piece : Buffer.concat(pieces)
+      // A carriage return at the end may be half of a line break.
+      const last = whole.at(-1) === carriageReturn ? whole.length - 2 : whole.length - 1
+      const end = Math.max(whole.lastIndexOf(lineFeed, last), whole.lastIndexOf(carriageReturn, last)) + 1
+      read(Buffer.from(whole.buffer, whole.byteOffset, end).toString())
+      pieces = end < whole.length ? [whole.slice(end)] : []
+    }
+    if (bytes <= callOutcomeBytesMax) return
+    large ??= createSearch(data)
+    for (const one of pieces) large.add(one)
+    pieces = []
+    data = []
+  }
+
   return {
-    async add(bytes) {
-      if (found !== undefined || !isReadable) return
-      await read(bytes).catch(() => {
-        isReadable = false
-      })
+    async add(piece) {
+      for (let at = 0; at < piece.length && found === undefined; at += eventBytesAtOnce) {
+        // A piece may have hundreds of thousands of events.
+        if (at > 0) await new Promise((resolve) => setImmediate(resolve))
+        add(piece.subarray(at, at + eventBytesAtOnce))
+      }
     },
     stated: () => found,
   }
 }
+
+const lineFeed = 0x0a
+const carriageReturn = 0x0d
 
 function ofWhole(): OutcomeReader {
   let pieces: Uint8Array[] = []
@@ -57,18 +106,26 @@ function ofWhole(): OutcomeReader {
       for (const one of [...pieces, piece]) large.add(one)
       pieces = []
     },
-    stated: () => (bytes > callOutcomeBytesMax ? large.stated() : statedIn(Buffer.concat(pieces))),
+    stated: () => (bytes > callOutcomeBytesMax ? (large.stated() ?? unanswered) : statedIn(Buffer.concat(pieces))),
   }
 }
 
 /** What a JSON-RPC response states. It is parsed only if it may be an error: most answers are results. */
 export function statedIn(body: Uint8Array | string): Stated {
   const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  // A name may be written with escapes: of ASCII letters they all begin with `\u00`.
-  const mayBeError = text.includes('"error"') || text.includes('"isError"') || text.includes('\\u00')
+  const mayBeError = text.includes('"error"') || text.includes('"isError"') || text.includes(escaped)
   if (!mayBeError && text.includes('"result"')) return ok
-  if (text.length > callOutcomeBytesMax) return statedInLarge(Buffer.from(text))
-  return statedInMessage(text.toString()) ?? unanswered
+  if (text.length <= callOutcomeBytesMax) return statedInMessage(text.toString()) ?? unanswered
+  return createSearch([text.toString()]).stated() ?? unanswered
+}
+
+/** Names may be written with escapes: of ASCII letters they all begin so. */
+const escaped = '\\u00'
+
+/** Most events before the answer are notifications, and need not be parsed. */
+function statedInEvent(text: string, id: RpcId): Stated | undefined {
+  const mayBeAnswer = text.includes('"result"') || text.includes('"error"') || text.includes(escaped)
+  return mayBeAnswer ? statedInMessage(text, id) : undefined
 }
 
 /** Undefined for text that is not a JSON-RPC response, or not one to this request. */
@@ -89,36 +146,41 @@ function statedInMessage(text: string, id?: RpcId): Stated | undefined {
   return result?.isError === true ? { outcome: 'tool_error' } : ok
 }
 
-function statedInLarge(body: Buffer): Stated {
-  const search = createSearch()
-  search.add(body)
-  return search.stated()
+/** Undefined for what is not an answer. */
+interface Search {
+  add(bytes: Uint8Array): void
+  stated(): Stated | undefined
 }
 
 /**
  * Looks for the members of an answer that is too large to be parsed. Their names with these quotes are in no text,
  * where quotes are escaped. A member `isError` deep within the result is taken for the result's own.
  */
-function createSearch() {
+function createSearch(beginnings: readonly string[] = []): Search {
   let isError = false
   let hasResult = false
+  let hasError = false
   /** What a name may have begun in. */
   let rest = Buffer.alloc(0)
-  return {
-    add(bytes: Uint8Array): void {
+  const search: Search = {
+    add(bytes) {
       const both = Buffer.concat([rest, bytes])
       hasResult ||= both.includes('"result"')
+      hasError ||= both.includes('"error"')
       const name = '"isError"'
       for (let at = both.indexOf(name); at !== -1 && !isError; at = both.indexOf(name, at + name.length)) {
         isError = /^\s*:\s*true/.test(both.toString('latin1', at + name.length, at + restBytes))
       }
-      rest = both.subarray(-restBytes)
+      rest = Buffer.from(both.subarray(-restBytes))
     },
-    stated(): Stated {
+    stated() {
       if (isError) return { outcome: 'tool_error' }
-      return hasResult ? ok : { outcome: 'rpc_error' }
+      if (hasResult) return ok
+      return hasError ? { outcome: 'rpc_error' } : undefined
     },
   }
+  for (const text of beginnings) search.add(Buffer.from(text))
+  return search
 }
 
 /** A name, white space and a value: as much as is kept of one piece for the next. */

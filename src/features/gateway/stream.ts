@@ -188,15 +188,6 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
   }
 }
 
-/** Takes the bytes of an event stream as they come, and passes on the data of each event. Rejects as rewriters do. */
-export function createEventReader(take: (data: string) => void): (bytes: Uint8Array) => Promise<void> {
-  const read = createRewriter(async (data) => {
-    take(data)
-    return ''
-  })
-  return async (bytes) => void (await read(bytes))
-}
-
 /** The position after the line that contains `at`; `end` if that line is not complete. */
 function lineEndFrom(bytes: Uint8Array, at: number, end: number): number {
   let next = at

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.ts'
 import { chainVerifier } from '../../../src/ops/audit-chain.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
 import { canonicalJson } from '../../../src/schema/canonical-json.ts'
@@ -191,6 +192,30 @@ describe('the outcome of a call', () => {
       if (typeof given === 'string')
         expect({ text, bytesOut: line.bytesOut }).toEqual({ text: given, bytesOut: given.length })
     })
+
+  test('is found in a stream however it is cut, and whatever ends its lines', async () => {
+    const text = `: hello\nretry: 5\n\nevent: message\ndata: ${JSON.stringify(progress)}\n\nid: 7\ndata:{"jsonrpc":"2.0",\ndata: "id":1,"result":{"isError":true,"text":"é🏕"}}\n\n`
+    for (const lineEnd of ['\n', '\r\n', '\r']) {
+      // After a carriage return alone, only the next byte says whether the line was empty.
+      const bytes = Buffer.from(`${text.replaceAll('\n', lineEnd)}: bye${lineEnd}`)
+      for (let size = 1; size <= bytes.length; size += 1) {
+        const reader = createOutcomeReader(1, 'text/event-stream; charset=utf-8')
+        for (let at = 0; at < bytes.length; at += size) await reader.add(bytes.subarray(at, at + size))
+        expect({ lineEnd, size, stated: reader.stated() }).toEqual({ lineEnd, size, stated: { outcome: 'tool_error' } })
+      }
+    }
+  })
+
+  test('is found in an answer that is too large to be parsed, in pieces', async () => {
+    const bytes = Buffer.from(`data: ${large({ isError: true })}\n\n`)
+    for (const size of [7, 1000, 65_536]) {
+      const events = createOutcomeReader(1, 'text/event-stream')
+      const whole = createOutcomeReader(1, 'application/json')
+      for (let at = 0; at < bytes.length; at += size) await events.add(bytes.subarray(at, at + size))
+      for (let at = 6; at < bytes.length; at += size) await whole.add(bytes.subarray(at, at + size))
+      expect([events.stated(), whole.stated()]).toEqual([{ outcome: 'tool_error' }, { outcome: 'tool_error' }])
+    }
+  })
 
   test('of one that the policy refuses, which never reaches the server', async () => {
     const token = await mintToken(platform.fetch, sampleKeys.ada, {
