@@ -27,7 +27,7 @@ export function logout(given: string | undefined, environment: Environment, { st
   const url = given === undefined ? current : cleanUrl(given)
   if (url === undefined || keys[url] === undefined) throw new CommandError('not logged in')
   const { [url]: _, ...rest } = keys
-  const next = current === url ? Object.keys(rest)[0] : current
+  const next = current === url ? undefined : current
   writeHosts(environment, { keys: rest, ...(next !== undefined && { current: next }) })
   stdout(`logged out of ${url}; the key itself still works, until it is revoked\n`)
 }

@@ -92,6 +92,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const load = fixtureLoader(folder, config, log)
   // Remove what an interrupted load left. No other load is running: we hold the lock, of the folder or of the database.
   await (database === undefined ? removeAhead(store) : database.exclusively(() => removeAhead(store)))
+  // Before fixtures: one may bring a namespace whose deletion was not finished.
+  await removeAllDeleted(store)
   if (config.fixtures.length > 0) {
     await load(fixtures.map(sourceFile)).catch((error: unknown) => {
       if (!(error instanceof OwnerConflict)) throw error

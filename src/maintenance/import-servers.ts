@@ -6,17 +6,18 @@
 
 import { serverJsonBytesMax } from '../limits.ts'
 import { urlProblem } from '../model/connection.ts'
-import { isSlug } from '../model/names.ts'
+import { isSlug, namespaceOf } from '../model/names.ts'
 import type { Namespace } from '../model/registry.ts'
-import { type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
+import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
 import { officialMeta, ServerJson } from '../model/server-json.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
-import { listingKey, namespaceKey, placeKey, serverKey } from '../storage/keys.ts'
+import { deletingKey, listingKey, namespaceKey, placeKey, serverKey } from '../storage/keys.ts'
 import {
   listingEntry,
   namespaceEntry,
   newListingVersions,
   readListing,
+  readServer,
   serverEntry,
   withIndex,
 } from '../storage/registry-records.ts'
@@ -66,6 +67,7 @@ export async function importServers(
   return changeRegistry(store, async () => {
     const puts: Entry[] = []
     const names: string[] = []
+    const taken = new Set<string>()
     const namespaces = new Set<string>()
     const problems = [...leftOut]
     for (const { json, publishedAt } of chosen.values()) {
@@ -73,14 +75,22 @@ export async function importServers(
       const fixture = await store.get(placeKey(serverKey(qualifiedName)))
       if (!isQualified(qualifiedName)) problems.push(`${json.name}: ${qualifiedName} is too long for a name`)
       else if (fixture !== undefined) problems.push(`${json.name}: a fixture brings it (${Buffer.from(fixture)})`)
+      else if (taken.has(qualifiedName))
+        problems.push(`${json.name}: ${qualifiedName} is the name of another server in the file`)
+      else if ((await store.get(deletingKey(namespaceOf(qualifiedName)))) !== undefined)
+        problems.push(`${json.name}: the namespace ${namespaceOf(qualifiedName)} is being deleted`)
       else {
-        const [first = ''] = qualifiedName.split('/')
+        const first = namespaceOf(qualifiedName)
         if ((await store.get(namespaceKey(first))) === undefined) namespaces.add(first)
-        const stored = await store.get(listingKey(qualifiedName))
-        const extras = extrasOfImport(json, publishedAt, now, stored && readListing(stored).verified)
         const detail = detailOf(qualifiedName, json)
+        const [server, listing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
+        const before = listing === undefined ? noExtras : extrasOf(readListing(listing))
+        const isMoved = server !== undefined && readServer(server).deploymentUrl !== detail.deploymentUrl
+        const kept = { ...before, verified: before.verified && !isMoved }
+        const extras = { ...kept, ...extrasOfImport(json, publishedAt, now) }
         puts.push(serverEntry(detail), listingEntry(listingOf(detail, extras)))
         names.push(qualifiedName)
+        taken.add(qualifiedName)
       }
     }
     for (const name of namespaces) {
@@ -166,12 +176,11 @@ function isPlainUrl(url: string): boolean {
   return /^https?:\/\/[^\s{}]+$/.test(url) && urlProblem(url) === undefined
 }
 
-function extrasOfImport(json: ServerJson, publishedAt: string | undefined, now: Date, verified = false): ListingExtras {
+/** What an import says itself; the rest stays as it was. */
+function extrasOfImport(json: ServerJson, publishedAt: string | undefined, now: Date): Partial<ListingExtras> {
   const isUrl = (text: string | undefined) => text !== undefined && /^https?:\/\/\S+$/.test(text)
   const { websiteUrl, repository } = json
   return {
-    ...noExtras,
-    verified,
     createdAt: publishedAt ?? now.toISOString(),
     updatedAt: now.toISOString(),
     homepage: isUrl(websiteUrl) ? (websiteUrl as string) : null,

@@ -7,7 +7,7 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, writeSync } from 'node:fs'
 import { callLogCheckMs, callRefusalsPerSecond } from '../limits.ts'
 import { StoreError } from '../storage/store.ts'
-import { formatLine } from './audit-chain.ts'
+import { type ChainEnd, firstHash, formatLine } from './audit-chain.ts'
 import { endOf } from './audit-file.ts'
 
 /** How a call ended. `refused`: it never reached the server. */
@@ -69,7 +69,8 @@ const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (c
 
 export function openCallLog(path: string, { now, monotonic, replica, onFailure }: CallLogOptions): CallLog {
   let file = openSync(path, appending, 0o600)
-  let { isWhole, ...end } = endOf(file, fstatSync(file).size)
+  let { isWhole, end } = endIn(file, { seq: 0, hash: firstHash })
+  let isEndUnknown = false
   let checkedAt = monotonic()
   let waiting: Waiting[] = []
   let second = 0
@@ -94,6 +95,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
   }
 
   function append(entries: readonly Line[]): void {
+    if (isEndUnknown) ({ isWhole, end } = endIn(file, end))
     const time = now().toISOString()
     let { seq, hash } = end
     // A line truncated by a crash stays as it is; `audit verify` reports it.
@@ -105,8 +107,10 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
       text += `${line.text}\n`
     }
     const bytes = Buffer.from(text)
-    isWhole = false
+    // On a full disk, some lines may be written and others not.
+    isEndUnknown = true
     if (writeSync(file, bytes) !== bytes.length) throw new Error('the record of calls was not written whole')
+    isEndUnknown = false
     isWhole = true
     end = { seq, hash }
   }
@@ -157,4 +161,10 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
       closeSync(file)
     },
   }
+}
+
+/** Where the chain goes on: after the last whole line of the file, or after `before` if there is none. */
+function endIn(file: number, before: ChainEnd): { readonly isWhole: boolean; readonly end: ChainEnd } {
+  const { isWhole, seq, hash } = endOf(file, fstatSync(file).size)
+  return { isWhole, end: seq > 0 ? { seq, hash } : before }
 }

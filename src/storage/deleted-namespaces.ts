@@ -4,30 +4,45 @@
  */
 
 import { deletedAtOnceMax } from '../limits.ts'
+import { equalBytes } from './bytes.ts'
 import { connectionChange, findConnection } from './connections.ts'
 import { everyKey } from './every-entry.ts'
 import { connectionsOf, connectionsVersionKey, deleting, deletingKey, endedKey, idOfKey, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
 import { newVersion } from './versions.ts'
 
-/** Removes all connections of a namespace that is marked as being deleted, and then the mark. */
+/**
+ * Removes all connections of a namespace that is marked as being deleted, and then the mark. Another process may do the
+ * same, and when it is done, the name may be taken again. So whatever is removed is read first and the mark after it:
+ * what was there while the mark was, is of the namespace that is going, and each write needs it to be as it was read.
+ */
 export async function removeDeleted(store: Store, namespace: string): Promise<void> {
+  const markKey = deletingKey(namespace)
+  const mark = await store.get(markKey)
+  if (mark === undefined) return
+  const isGoing = async () => equalBytes(await store.get(markKey), mark)
   // From here on no connection is made that was authorized before.
   await store.commit({ puts: [newVersion(endedKey(namespace))], fromReserve: true })
   const prefix = connectionsOf(namespace)
+  const versionKey = connectionsVersionKey(namespace)
   for (;;) {
+    const version = (await store.get(versionKey)) ?? null
     const { keys } = await store.keys({ ...prefixRange(prefix), limit: deletedAtOnceMax })
-    if (keys.length === 0) break
+    const ids = keys.map((key) => idOfKey(prefix, key))
+    const found = await Promise.all(ids.map((id) => findConnection(store, namespace, id)))
+    if (!(await isGoing())) return
+    if (keys.length === 0) {
+      await store.commit({ checks: [{ key: versionKey, value: version }], deletes: [versionKey], fromReserve: true })
+      break
+    }
     await Promise.all(
-      keys.map(async (key) => {
-        const connectionId = idOfKey(prefix, key)
-        const found = await findConnection(store, namespace, connectionId)
-        if (found !== undefined) await store.commit(connectionChange(namespace, connectionId, found, undefined))
+      ids.map(async (id, index) => {
+        const one = found[index]
+        if (one !== undefined) await store.commit(connectionChange(namespace, id, one, undefined))
       }),
     )
   }
-  await store.commit({ deletes: [connectionsVersionKey(namespace)], fromReserve: true })
-  await store.commit({ deletes: [deletingKey(namespace)], fromReserve: true })
+  await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: true })
 }
 
 /** Continues what processes before this one began. */

@@ -12,7 +12,7 @@ import { asPlatformError } from '../../http/error-response.ts'
 import type { RateLimit } from '../../http/rate-limit.ts'
 import type { Holder, Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
-import { authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
+import { auditNameCharsMax, authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
@@ -100,11 +100,14 @@ export async function forward(
 ): Promise<Response> {
   if (deps.tracing === undefined || message.method === undefined) return forwardRecorded(deps, call, message, headers)
   const { params } = message.body as { params?: { name?: unknown; _meta?: Record<string, unknown> } }
-  const tool = message.method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined
+  // Spans wait for a collector, and a name may have a megabyte.
+  const method = message.method.slice(0, auditNameCharsMax)
+  const isCall = method === 'tools/call' && typeof params?.name === 'string'
+  const tool = isCall ? String(params.name).slice(0, auditNameCharsMax) : undefined
   const options = {
-    name: tool === undefined ? message.method : `${message.method} ${tool}`,
+    name: tool === undefined ? method : `${method} ${tool}`,
     kind: 'internal',
-    attributes: { 'mcp.method.name': message.method, ...(tool !== undefined && { 'gen_ai.tool.name': tool }) },
+    attributes: { 'mcp.method.name': method, ...(tool !== undefined && { 'gen_ai.tool.name': tool }) },
     // MCP has the trace of a request in `_meta`: its sender knows it better than what sent the HTTP request.
     ...(params?._meta !== undefined && { given: params._meta }),
   } as const

@@ -14,6 +14,7 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '../../storage/keys.ts'
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
+import { newVersion } from '../../storage/versions.ts'
 import { matchingNamespaces, readNamespaceQuery } from './namespace-list.ts'
 import { createdAtOf, type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
 
@@ -49,8 +50,8 @@ export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
     },
 
     async changeNamespace(request) {
-      const [name] = namesInPath(request.url) // 404
       const first = await authenticateToWrite(request) // 401, 429
+      const [name] = namesInPath(request.url) // 404
       await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing) // 404, 403
       refuseQuery(request.url) // 400
       const wanted = await readOptionalBody(request, changeShape) // 400
@@ -68,6 +69,7 @@ export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
     async deleteNamespace(request) {
       const first = await authenticateToWrite(request) // 401, 429
       const [name] = namesInPath(request.url) // 404
+      await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing) // 404, 403
       refuseQuery(request.url) // 400
       const deleted = await change(request, async (context) => {
         // 404, 403
@@ -79,7 +81,8 @@ export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
         if (await hasServers(store, namespace))
           throw conflict(`The namespace ${namespace} has servers: delete them first`) // 409
         const deletes = [key, ...indexKeysOf({ key, value })]
-        const mark = { key: deletingKey(namespace), value: nothing }
+        // Random: a deletion under way must not take a later one for itself.
+        const mark = newVersion(deletingKey(namespace))
         return { write: { deletes, puts: [mark], fromReserve: true }, result: namespace }
       })
       await audit.record('namespace.deleted', { ...whoWrote(first), namespace: deleted })
@@ -89,8 +92,6 @@ export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
     },
   }
 }
-
-const nothing = new Uint8Array(0)
 
 async function hasServers(store: Pick<Store, 'get' | 'keys'>, namespace: string): Promise<boolean> {
   if ((await store.get(serverKey(namespace))) !== undefined) return true

@@ -43,6 +43,8 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   const groupVersions = listingGroups.map(() => '')
   const words = createWordIndex(weights)
   let version = ''
+  /** Whether `sorted` is older than `byName`; true after an update that failed, too. */
+  let isUnsorted = false
   let sorted: readonly Listed[] = []
   let underWay: Promise<void> | undefined
   let next: Promise<void> | undefined
@@ -59,28 +61,28 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     return texts.reduce((sum, { length }) => sum + length, 0)
   }
 
-  /** Takes in what has changed of a group. Returns whether anything has. */
-  async function readGroup(group: number, takeTurn: TakeTurn): Promise<boolean> {
+  /** Takes in what has changed of a group. What was taken in before a failure is noted as such. */
+  async function readGroup(group: number, takeTurn: TakeTurn): Promise<void> {
     const before = hashes[group] as Map<string, bigint>
-    const after = new Map<string, bigint>()
-    let isChanged = false
+    const after = new Set<string>()
     for await (const { value } of everyEntry(store, listingsIn(listingGroups[group] as string), listingsPerRead)) {
       const hash = Bun.hash.xxHash3(value)
       const listing = readListing(value)
       const name = listing.qualifiedName
-      after.set(name, hash)
+      after.add(name)
       if (before.get(name) === hash) continue
-      isChanged = true
-      await takeTurn(put(listing))
+      const characters = put(listing)
+      before.set(name, hash)
+      isUnsorted = true
+      await takeTurn(characters)
     }
     for (const name of before.keys()) {
       if (after.has(name)) continue
       words.remove(name)
       byName.delete(name)
-      isChanged = true
+      before.delete(name)
+      isUnsorted = true
     }
-    hashes[group] = after
-    return isChanged
   }
 
   async function update(): Promise<void> {
@@ -88,14 +90,14 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     if (now === version) return
     const versions = (await store.getMany(listingGroups.map(listingGroupVersionKey))).map(versionText)
     const takeTurn = turnTaker()
-    let isChanged = false
     for (const [group, groupVersion] of versions.entries()) {
       if (groupVersion === groupVersions[group] && groupVersion !== '') continue
-      isChanged = (await readGroup(group, takeTurn)) || isChanged
+      await readGroup(group, takeTurn)
       groupVersions[group] = groupVersion
     }
     // By the order of bytes, because names are ASCII.
-    if (isChanged) sorted = [...byName.keys()].sort().map((name) => byName.get(name) as Listed)
+    if (isUnsorted) sorted = [...byName.keys()].sort().map((name) => byName.get(name) as Listed)
+    isUnsorted = false
     // Last: what was read may be newer than this version, and then it is read again.
     version = now
   }

@@ -2,9 +2,11 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
-import { memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
+import { removeDeleted } from '../../../src/storage/deleted-namespaces.ts'
+import { deletingKey, memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
 import { indexKeysOf, memberEntry } from '../../../src/storage/registry-records.ts'
 import { changeRegistry } from '../../../src/storage/registry-write.ts'
+import type { Store } from '../../../src/storage/store.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { type Answer, type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
@@ -112,4 +114,33 @@ test('a key that is revoked while its request waits writes nothing', async () =>
   const revoke = () => revokeApiKey(platform.store, id, new Date(0))
   expect((await whileWaiting(request, revoke)).status).toBe(401)
   expect((await operator('GET /namespaces?q=acme')).body.namespaces).toEqual([])
+})
+
+test('a deletion that goes on elsewhere takes nothing of a namespace that is made again under the name', async () => {
+  const { store } = platform
+  const connect = (id: string) =>
+    ada(`PUT /connect/lab-one/${id}`, { server: 'northwind/weather', mock: { enabled: true } })
+  await ada('PUT /namespaces/lab-one')
+  await connect('old')
+  // Another process reads the connections, and does not go on before all is over.
+  const found = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  const slow = {
+    ...store,
+    async keys(range: Parameters<Store['keys']>[0]) {
+      const keys = await store.keys(range)
+      found.resolve()
+      await goOn.promise
+      return keys
+    },
+  } as Store
+  await store.commit({ puts: [newVersion(deletingKey('lab-one'))] })
+  const elsewhere = removeDeleted(slow, 'lab-one')
+  await found.promise
+  await removeDeleted(store, 'lab-one')
+  expect((await connect('old')).status).toBe(201)
+  goOn.resolve()
+  await elsewhere
+  expect((await ada('GET /connect/lab-one/old')).status).toBe(200)
+  expect(await problemsOf(platform)).toEqual([])
 })

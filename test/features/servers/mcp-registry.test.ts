@@ -214,6 +214,23 @@ describe('an import', () => {
     expect(await load(documents, 'mirror')).toMatchObject({ servers: 1, namespaces: 0 })
   })
 
+  test('again keeps what was said here: unlisted, its license, and verified where it is', async () => {
+    await load([weather], 'lab-one')
+    const operator = ada.as(sampleKeys.operator)
+    const name = (await ada('GET /servers?namespace=lab-one&q=weather')).body.servers[0].qualifiedName
+    await operator(`PATCH /servers/${name}`, { unlisted: true, license: 'MIT', verified: true })
+    const said = async () => (await ada('GET /servers?namespace=lab-one&q=weather')).body.servers[0]
+    const before = await said()
+    await load([weather], 'lab-one')
+    expect(await said()).toEqual(before)
+    expect((await ada.as(sampleKeys.jonas)('GET /servers?namespace=lab-one&q=weather')).body.servers).toEqual([])
+    await load(
+      [{ ...weather, remotes: [{ type: 'streamable-http', url: 'https://other.example.com/mcp' }] }],
+      'lab-one',
+    )
+    expect(await said()).toEqual({ ...before, verified: false })
+  })
+
   test('leaves what a fixture brings', async () => {
     expect(await load([{ ...weather, name: 'northwind/crm' }])).toMatchObject({ servers: 0, namespaces: 0 })
   })
