@@ -36,7 +36,7 @@ export const namespacesPageMax = 50
 export const meNamespacesMax = 100
 /** Contract (door 3.2): characters of a namespace that is made over HTTP. Past it: 400. */
 export const madeNamespaceCharsMax = 39
-/** Contract (door 3.3): namespaces that a user owns and may still make another. Past it: 403. */
+/** Contract (door 3.3): namespaces that a user may own before making another is refused. Past it: 403. */
 export const namespacesPerUserDefault = 3
 /** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
 export const organizationApiKeysMax = 100

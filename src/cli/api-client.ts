@@ -33,7 +33,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Throws CommandError if it is not known where the platform is, or who asks. */
 export function openClient({ url: given, namespace, json }: ClientFlags, environment: Environment): ApiClient {
   const hosts = readHosts(environment)
-  const named = given ?? (environment['POSTERN_URL'] || hosts.current)
+  // An empty variable is as none.
+  const named = given || environment['POSTERN_URL'] || hosts.current
   if (named === undefined)
     throw new CommandError('which platform? Run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN')
   const url = cleanUrl(named)

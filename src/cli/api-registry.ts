@@ -27,7 +27,7 @@ export async function searchServers(words: readonly string[], { flags, environme
   const { namespace, ...rest } = flags
   const query = new URLSearchParams({
     ...(words.length > 0 && { q: words.join(' ') }),
-    ...(namespace !== undefined && { namespace }),
+    ...(namespace && { namespace }),
   })
   const found = await allPages(openClient(rest, environment), `/servers?${query}`, 'servers', 100)
   const rows = found.servers.map((server: Answer) => [
@@ -63,7 +63,7 @@ export async function addNamespace(
 ): Promise<void> {
   const body = organizationId === undefined ? undefined : { organizationId }
   const made = await openClient(flags, environment).request('PUT', `/namespaces/${at(name)}`, body)
-  tell(made, flags, `the namespace ${name} is there, and you lead it`, terminal)
+  tell(made, flags, `you lead the namespace ${name}`, terminal)
 }
 
 export async function listNamespaces({ flags, environment, terminal }: Asked): Promise<void> {
@@ -157,7 +157,7 @@ export async function revokeOrganizationKey(
 /** Asks on a terminal; elsewhere `--yes` must have been given. Throws CommandError. */
 async function confirm(question: string, { flags }: Asked): Promise<void> {
   if (flags.yes === true) return
-  if (!process.stdin.isTTY) throw new CommandError('this deletes for good: say so with --yes', 2)
+  if (!process.stdin.isTTY) throw new CommandError('this cannot be undone: confirm it with --yes', 2)
   const reader = createInterface({ input: process.stdin, output: process.stderr })
   const answer = await reader.question(`${question} [y/N] `)
   reader.close()

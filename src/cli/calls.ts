@@ -117,7 +117,10 @@ function millisecondsOf(duration: string): number {
 function hashOfFile(data: string, file: string): string {
   const read = readJsonBytes(readFileSync(file === '-' ? '/dev/stdin' : file), { depthMax: 64 })
   if ('problem' in read) throw new CommandError(`${file}: ${problemText(read.problem)}`)
-  const { callKey } = openSecrets(join(data, 'instance-secret'))
+  const secret = join(data, 'instance-secret')
+  if (!existsSync(secret))
+    throw new CommandError(`${secret}: no such file: --args needs the secret of the instance that recorded the calls`)
+  const { callKey } = openSecrets(secret)
   return createHmac('sha256', callKey).update(canonicalJson(read.value)).digest('base64url')
 }
 

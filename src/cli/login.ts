@@ -63,7 +63,7 @@ async function readHidden(prompt: string, { stderr }: Terminal): Promise<string>
     for await (const chunk of stdin) {
       for (const character of String(chunk)) {
         if (character === '\r' || character === '\n') return text
-        if (character === '\u0003' || character === '\u0004') throw new CommandError('nothing was changed')
+        if (character === '\u0003' || character === '\u0004') throw new CommandError('cancelled: no key was saved')
         text = character === '\u007f' ? text.slice(0, -1) : text + character
       }
     }

@@ -80,7 +80,7 @@ const bounds = () => [
   ),
   setting(
     '--namespaces-per-user <number>',
-    'namespaces that a user may own and still make one; 0 for no limit',
+    'namespaces that a user may own before making another is refused; 0 for no limit',
   ).default(String(namespacesPerUserDefault)),
   setting(
     '--open-registry',

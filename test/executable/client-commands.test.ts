@@ -162,7 +162,7 @@ test('from an empty folder to who called what', async () => {
   expect((await as('x', ['whoami'], holder)).stderr).toContain('postern login')
   expect(await as('ada', ['namespace', 'rm', 'acme-test'])).toMatchObject({
     code: 2,
-    stderr: 'this deletes for good: say so with --yes\n',
+    stderr: 'this cannot be undone: confirm it with --yes\n',
   })
   await works('ada', 'namespace rm acme-test --yes')
   expect((await as('ada', ['namespace', 'rm', 'acme-prod', '--yes'])).stderr).toContain('has servers')

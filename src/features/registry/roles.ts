@@ -65,7 +65,7 @@ export async function requireAnotherOwner(
 ): Promise<void> {
   const members = await readMembers(store, organizationId)
   if (!members.some((one) => one.role === 'owner' && one.userId !== userId))
-    throw conflict('The last owner stays: make another one first')
+    throw conflict('An organization must have an owner: make another member an owner first')
 }
 
 /** Throws 403 if the organization has as many members as it may. */

@@ -40,8 +40,7 @@ export function cliLoginPage({
 </dl>
 ${
   begunAt !== address &&
-  html`<p class="warning">That is another address than yours (${address}). Deny, unless your command line runs on another
-machine.</p>`
+  html`<p class="warning">That is not your address (${address}). Deny, unless you ran the command on another machine.</p>`
 }
 <p class="warning">Allow this only if you have just run a login command yourself. If somebody sent you to this page, deny:
 they would act as you.</p>

@@ -69,9 +69,9 @@ export function createCliLogins({ records, store, signInKey }: CliLoginsOptions)
 }
 
 function over() {
-  return invalidRequest('This login is over: run the login command again')
+  return invalidRequest('This login has expired, or was decided on already: run the login command again')
 }
 
 function missing() {
-  return notFound('There is no such login, or it is over')
+  return notFound('There is no such login: it has expired, or its token was fetched already')
 }

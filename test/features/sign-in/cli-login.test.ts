@@ -131,7 +131,7 @@ describe('the page', () => {
     const page = await pageOf(login, await signIn())
     for (const text of ['<dd>ada</dd>', '24 hours', '<dd>192.0.2.1</dd>', 'just run a login command yourself'])
       expect(page).toContain(text)
-    expect(page).not.toContain('another address')
+    expect(page).not.toContain('not your address')
     const operators = await pageOf(login, await signIn(sampleKeys.operator))
     expect(operators).toContain('operator, an operator')
   })
@@ -139,6 +139,6 @@ describe('the page', () => {
   test('warns where the login was begun at another address', async () => {
     const login = await begin()
     address = '198.51.100.7'
-    expect(await pageOf(login, await signIn())).toContain('That is another address than yours (198.51.100.7)')
+    expect(await pageOf(login, await signIn())).toContain('That is not your address (198.51.100.7)')
   })
 })
