@@ -6,7 +6,7 @@ import type { ApiKey } from '../model/registry.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { apiKeyKey, apiKeys, registryVersionKey } from '../storage/keys.ts'
 import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/registry-records.ts'
-import type { Entry, Store } from '../storage/store.ts'
+import type { Entry, Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
 /** A new random key, with the prefix `pst_`. */
@@ -76,6 +76,14 @@ export async function listApiKeys(store: Store): Promise<ApiKey[]> {
   return records.sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 
+/** The write that revokes a key. Its record stays, without its place in the list of its organization. */
+export function revocationOf(record: ApiKey, now: Date): { readonly puts: Entry[]; readonly deletes: Key[] } {
+  return {
+    puts: [apiKeyEntry({ ...record, revokedAt: now.toISOString() })],
+    deletes: indexKeysOf(apiKeyEntry(record)),
+  }
+}
+
 /** Revokes a key, and thereby all tokens minted with it. Resolves with false if there is no such key. */
 export async function revokeApiKey(store: Store, keyId: string, now: Date): Promise<boolean> {
   for (;;) {
@@ -83,11 +91,11 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
     if (stored === undefined) return false
     const record = readApiKey(stored)
     if (record.revokedAt !== null) return true
-    const revoked: ApiKey = { ...record, revokedAt: now.toISOString() }
+    const { puts, deletes } = revocationOf(record, now)
     const committed = await store.commit({
       checks: [{ key: apiKeyKey(keyId), value: stored }],
-      deletes: indexKeysOf({ key: apiKeyKey(keyId), value: stored }),
-      puts: [apiKeyEntry(revoked), newVersion(registryVersionKey)],
+      deletes,
+      puts: [...puts, newVersion(registryVersionKey)],
       fromReserve: true,
     })
     if (committed.ok) return true

@@ -6,7 +6,7 @@ import { pathOf } from './path.ts'
 import { operationOf } from './route.ts'
 import type { Handler } from './router.ts'
 
-/** The handler itself, if there is no tracing. A span has the template of the path, never its names or its query. */
+/** Without tracing, the handler itself. A span has the template of the path, never its names or its query. */
 export function traced(fetch: Handler, tracing: Tracing | undefined): Handler {
   if (tracing === undefined) return fetch
   return (request) => {

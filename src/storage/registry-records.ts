@@ -132,18 +132,18 @@ export function withIndex(entry: Entry): Entry[] {
 
 const nothing = new Uint8Array(0)
 
-/** The kinds of records that stores of before were without index entries and listings for. */
+/** Kinds of records for which older stores have no index entries or listings. */
 export const indexedKinds: readonly Key[] = [apiKeys, members, namespaces, servers]
 
 /**
- * What a store of before lacks for one of these records: its index entries, the listing of a server, the time of a
- * namespace. `started`: when the store was first used, as the nearest to that time.
+ * The entries that an older store lacks for one of these records: its index entries, the listing of a server, the time
+ * of a namespace. `started`: when the store was first used, as the nearest to that time.
  */
 export function entriesMissingOf(entry: Entry, started: Uint8Array | undefined): Entry[] {
   try {
     return missingOf(entry, started)
   } catch {
-    // It is no record: `verify` tells, and an upgrade does not stop at it.
+    // Not a valid record: `verify` reports it, and the upgrade goes on.
     return []
   }
 }

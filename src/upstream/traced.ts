@@ -1,9 +1,9 @@
-/** Requests to upstreams as spans of the trace that they belong to, which the upstream is told. */
+/** Makes a span of each request to an upstream, and passes the trace on to it in `traceparent`. */
 
 import type { Tracing } from '../ops/tracing.ts'
 import type { Upstream } from './upstream.ts'
 
-/** The upstream itself, if there is no tracing. Paths are left out of spans: they may hold secrets. */
+/** Without tracing, the upstream itself. Paths are left out of spans: they may hold secrets. */
 export function traced(upstream: Upstream, tracing: Tracing | undefined): Upstream {
   if (tracing === undefined) return upstream
   return {

@@ -52,7 +52,7 @@ function ofEvents(id: RpcId): OutcomeReader {
   /** Whole lines. */
   function read(text: string): void {
     const lines = text.split(/\r\n|\n|\r/)
-    // What follows the last line break is nothing.
+    // The text ends with a line break, so the last part is empty.
     lines.pop()
     for (const line of lines) {
       if (line === '') endEvent()
@@ -75,9 +75,11 @@ function ofEvents(id: RpcId): OutcomeReader {
     }
     if (bytes <= callOutcomeBytesMax) return
     large ??= createSearch(data)
-    for (const one of pieces) large.add(one)
-    pieces = []
     data = []
+    // A byte stays: a line break that follows ends this line, and is no empty line.
+    const rest = Buffer.concat(pieces)
+    large.add(rest.subarray(0, -1))
+    pieces = rest.length === 0 ? [] : [rest.subarray(-1)]
   }
 
   return {

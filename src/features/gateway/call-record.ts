@@ -6,7 +6,6 @@
 import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorize.ts'
-import { PlatformError } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { knownBody } from '../../http/known-body.ts'
 import { callHashesKeptMax } from '../../limits.ts'
@@ -65,7 +64,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
   return {
     async record(call, message, send) {
       const started = monotonic()
-      // Which nobody answers.
+      // A notification has no answer.
       const isNotification = message.body['id'] === undefined
       const { caller, request } = call.context
       const { name, arguments: args = {} } = (message.body['params'] ?? {}) as { name?: unknown; arguments?: unknown }
@@ -121,8 +120,7 @@ function endingOf(thrown: unknown, request: Request): Ending {
   if (request.signal.aborted) return { outcome: 'cancelled', code, bytesOut: 0 }
   if (code === 'upstream_timeout') return { outcome: 'timeout', code, bytesOut: 0 }
   const isUpstreams = code.startsWith('upstream_') || code === 'session_not_found' || code === 'internal'
-  const isOurs = !isUpstreams || !(thrown instanceof PlatformError)
-  return { outcome: isOurs && code !== 'internal' ? 'refused' : 'upstream_error', code, bytesOut: 0 }
+  return { outcome: isUpstreams ? 'upstream_error' : 'refused', code, bytesOut: 0 }
 }
 
 /**

@@ -2,7 +2,7 @@
  * API keys of organizations (door contract, 3.7 and 3.8). Such a key acts for the organization, and outlives its maker.
  */
 
-import { makeApiKey } from '../../auth/api-key.ts'
+import { makeApiKey, revocationOf } from '../../auth/api-key.ts'
 import { isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { namesUnder } from '../../auth/reach.ts'
@@ -16,8 +16,8 @@ import { organizationApiKeysMax } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
 import { type ApiKey, type ApiKeyList, type ApiKeyMade, ApiKeyWrite } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { apiKeyKey, organizationApiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
-import { apiKeyEntry, readApiKey } from '../../storage/registry-records.ts'
+import { apiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
+import { readApiKey } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { type RegistryDeps, readOptionalBody, requireApiKey, whoWrote } from './shared.ts'
 
@@ -67,7 +67,7 @@ export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey
         await requireAdmin(context) // 403
         const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
         if (record === undefined) throw notFound('API key not found')
-        return { write: { ...revoked(organizationId, record, new Date(now())), fromReserve: true }, result: undefined }
+        return { write: { ...revocationOf(record, new Date(now())), fromReserve: true }, result: undefined }
       })
       await audit.record('key.revoked', { ...whoWrote(first), organizationId, revoked: keyId })
       return new Response('{"success":true}', { headers: privateJson })
@@ -94,14 +94,6 @@ async function liveKeys(store: Pick<Store, 'keys' | 'getMany'>, organizationId: 
 
 /** The write that revokes all keys of an organization. */
 export async function revocationsOfKeys(store: Store, organizationId: string, now: Date) {
-  const writes = (await liveKeys(store, organizationId)).map((record) => revoked(organizationId, record, now))
+  const writes = (await liveKeys(store, organizationId)).map((record) => revocationOf(record, now))
   return { puts: writes.flatMap(({ puts }) => puts), deletes: writes.flatMap(({ deletes }) => deletes) }
-}
-
-/** A revoked key stays as a record, without its place in the organization's list. */
-function revoked(organizationId: string, record: ApiKey, now: Date) {
-  return {
-    puts: [apiKeyEntry({ ...record, revokedAt: now.toISOString() })],
-    deletes: [organizationApiKeyKey(organizationId, record.keyId)],
-  }
 }

@@ -217,6 +217,13 @@ describe('the outcome of a call', () => {
     }
   })
 
+  test('is found in a large event of several lines, cut at their ends', async () => {
+    const [first, second] = [large({}).slice(0, -2), ',"isError":true}}']
+    const reader = createOutcomeReader(1, 'text/event-stream')
+    for (const piece of [`data: ${first}`, '\n', `data: ${second}`, '\n', '\n']) await reader.add(Buffer.from(piece))
+    expect(reader.stated()).toEqual({ outcome: 'tool_error' })
+  })
+
   test('of one that the policy refuses, which never reaches the server', async () => {
     const token = await mintToken(platform.fetch, sampleKeys.ada, {
       policy: [{ rpcReqMatch: { 'params.name': '^get' } }],
