@@ -100,10 +100,10 @@ const manners: Record<string, (request: Request, text: string) => Response | Pro
           id,
           result: { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: { name: 's', version: '1' } },
         },
-        { headers: { 'mcp-session-id': `s-${sessions}` } },
+        { headers: { 'mcp-session-id': `upstream-${sessions}` } },
       )
     }
-    if (session !== `s-${sessions}`) return new Response(null, { status: 404 })
+    if (session !== `upstream-${sessions}`) return new Response(null, { status: 404 })
     if (id === undefined) return new Response(null, { status: 202 })
     if (method === 'tools/call') calls.push(session)
     return Response.json({ jsonrpc: '2.0', id, result: { session } })
@@ -721,14 +721,14 @@ describe('sessions', () => {
     const first = (await send('one', ping)).body.result.session
     expect((await send('one', ping)).body.result.session).toBe(first)
     sessions += 1
-    expect((await send('one', ping)).body.result.session).toBe(`s-${sessions}`)
+    expect((await send('one', ping)).body.result.session).toBe(`upstream-${sessions}`)
     sessions += 1
     const before = seen.length
     const lost = await send('one', call('issues.get'))
     expect([lost.status, lost.body.error.message]).toEqual([502, expect.stringContaining('call again')])
     expect(seen.slice(before).filter(({ text }) => text.includes('tools/call')).length).toBe(1)
     expect((await send('one', call('issues.get'))).status).toBe(200)
-    expect(calls).toEqual([`s-${sessions}`])
+    expect(calls).toEqual([`upstream-${sessions}`])
   })
 
   test('let a reply pass where a policy is about tools alone, which a reply without a session does not', async () => {
@@ -754,8 +754,8 @@ describe('sessions', () => {
     ) as string
     const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
     const mine = await send('one', ping, sampleKeys.ada, { 'mcp-session-id': given })
-    expect([mine.body.result.session, mine.headers.get('mcp-session-id')]).toEqual([`s-${sessions}`, given])
-    expect(given).not.toContain(`s-${sessions}`)
+    expect([mine.body.result.session, mine.headers.get('mcp-session-id')]).toEqual([`upstream-${sessions}`, given])
+    expect(given).not.toContain(`upstream-${sessions}`)
     const other = await mintToken(platform.fetch, sampleKeys.ada)
     const before = seen.length
     const theirs = await send('one', ping, other, { 'mcp-session-id': given })
@@ -771,7 +771,7 @@ describe('sessions', () => {
     await connect('one', '/sessions')
     const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} }
     const given = (await send('one', initialize)).headers.get('mcp-session-id') as string
-    const upstreams = `s-${sessions}`
+    const upstreams = `upstream-${sessions}`
     for (let i = 0; i < 3; i += 1) await send('one', initialize, sampleKeys.operator)
     platform = await createTestPlatform({
       store: platform.store,
