@@ -10,7 +10,10 @@ import { StoreError } from '../storage/store.ts'
 import { type ChainEnd, firstHash, formatLine } from './audit-chain.ts'
 import { endOf } from './audit-file.ts'
 
-/** How a call ended. `refused`: it never reached the server. */
+/**
+ * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
+ * disconnected, or lost the right to it meanwhile.
+ */
 export type CallOutcome = 'ok' | 'tool_error' | 'rpc_error' | 'refused' | 'upstream_error' | 'timeout' | 'cancelled'
 
 /** A line, without time, number and hashes. Times in milliseconds, sizes in bytes. */
@@ -38,8 +41,11 @@ export interface CallRecord {
 export interface CallLog {
   /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
   record(call: CallRecord): Promise<void>
-  /** Records a refused call. Past `callRefusalsPerSecond` only their number is written. Nobody waits for it. */
-  refused(call: CallRecord): void
+  /**
+   * Records a refused call. Past `callRefusalsPerSecond` only their number is written, and `call` is not called. Nobody
+   * waits for it.
+   */
+  refused(call: () => CallRecord): void
   /** Opens the file of this name, if another one was moved there or the file was moved away. */
   reopen(): void
   close(): void
@@ -146,7 +152,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
       }
       written += 1
       if (written > callRefusalsPerSecond) unwritten += 1
-      else add('call', call).catch(onFailure)
+      else add('call', call()).catch(onFailure)
     },
     reopen() {
       try {

@@ -11,12 +11,16 @@ import { knownBody } from '../../http/known-body.ts'
 import { callHashesKeptMax } from '../../limits.ts'
 import type { CallLog, CallOutcome, CallRecord } from '../../ops/call-log.ts'
 import { canonicalJson } from '../../schema/canonical-json.ts'
+import { StoreError } from '../../storage/store.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
 
 export interface CallRecorder {
-  /** Runs a call, and records how it ended before its answer ends. Throws what `send` throws. */
-  record(call: RecordedCall, message: Message, send: () => Promise<Response>): Promise<Response>
+  /**
+   * Runs a call, and records how it ended before its answer ends. `send` calls `onAnswer` when the server has answered.
+   * Throws what `send` throws.
+   */
+  record(call: RecordedCall, message: Message, send: (onAnswer: () => void) => Promise<Response>): Promise<Response>
 }
 
 export interface CallRecorderOptions {
@@ -89,13 +93,16 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         return log.record(line(ending))
       }
       let response: Response
+      let isAnswered = false
       try {
-        response = await send()
+        response = await send(() => {
+          isAnswered = true
+        })
       } catch (thrown) {
-        const ending = endingOf(thrown, request)
+        const ending = endingOf(thrown, isAnswered || request.signal.aborted)
         if (ending.outcome === 'refused') {
           observe?.('refused', call.connection.namespace, call.connection.connectionId)
-          log.refused(line(ending))
+          log.refused(() => line(ending))
         } else await end(ending)
         throw thrown
       }
@@ -114,10 +121,10 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
 
 const cancelled: Stated = { outcome: 'cancelled' }
 
-/** How a call ended that was answered with an error. */
-function endingOf(thrown: unknown, request: Request): Ending {
-  const { code } = asPlatformError(thrown)
-  if (request.signal.aborted) return { outcome: 'cancelled', code, bytesOut: 0 }
+/** How a call ended that was answered with an error. `isCancelled`: the server's answer reached nobody. */
+function endingOf(thrown: unknown, isCancelled: boolean): Ending {
+  const { code } = thrown instanceof StoreError ? { code: 'unavailable' } : asPlatformError(thrown)
+  if (isCancelled) return { outcome: 'cancelled', code, bytesOut: 0 }
   if (code === 'upstream_timeout') return { outcome: 'timeout', code, bytesOut: 0 }
   const isUpstreams = code.startsWith('upstream_') || code === 'session_not_found' || code === 'internal'
   return { outcome: isUpstreams ? 'upstream_error' : 'refused', code, bytesOut: 0 }

@@ -122,12 +122,12 @@ async function forwardRecorded(
   headers: Headers,
 ): Promise<Response> {
   if (message.method !== 'tools/call') return forwardAllowed(deps, call, message, headers)
-  const send = () => {
+  const send = async (onAnswer?: () => void) => {
     const wait = deps.calls.take(call.context.caller.keyId)
     if (wait > 0) throw callsTooFast(message, wait)
-    return forwardAllowed(deps, call, message, headers)
+    return forwardAllowed(deps, call, message, headers, onAnswer)
   }
-  return deps.recorder === undefined ? send() : deps.recorder.record(call, message, async () => send())
+  return deps.recorder === undefined ? send() : deps.recorder.record(call, message, send)
 }
 
 function callsTooFast({ id }: Message, retryAfter: number): PlatformError {
@@ -135,15 +135,18 @@ function callsTooFast({ id }: Message, retryAfter: number): PlatformError {
   return new PlatformError('call_rate', text, { id, retryAfter })
 }
 
+/** `onAnswer` is called when the server has answered, whether or not the caller may still have the answer. */
 async function forwardAllowed(
   deps: GatewayDeps,
   call: AuthorizedCall,
   message: Message,
   headers: Headers,
+  onAnswer?: () => void,
 ): Promise<Response> {
   const allowed = await authorizeMessage(deps, call, message, headers)
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
   const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, message, headers)
+  onAnswer?.()
   try {
     // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
     // nothing of the result.

@@ -8,6 +8,7 @@ import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.
 import { chainVerifier } from '../../../src/ops/audit-chain.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
 import { canonicalJson } from '../../../src/schema/canonical-json.ts'
+import { type Store, StoreError } from '../../../src/storage/store.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
@@ -40,12 +41,12 @@ function problemsOf(...paths: string[]): readonly string[] {
 }
 
 /** What the server answers to `tools/call`; a text of events is a stream. */
-let answer: string | (() => never) = ''
+let answer: string | (() => string) = ''
 const upstream: Upstream = {
   async send() {
-    if (typeof answer !== 'string') return answer()
-    const bytes = new TextEncoder().encode(answer)
-    if (answer.startsWith('{')) return { status: 200, headers: { 'content-type': 'application/json' }, body: bytes }
+    const text = typeof answer === 'string' ? answer : answer()
+    const bytes = new TextEncoder().encode(text)
+    if (text.startsWith('{')) return { status: 200, headers: { 'content-type': 'application/json' }, body: bytes }
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
         // In small pieces.
@@ -234,6 +235,32 @@ describe('the outcome of a call', () => {
       { tool: 'drop', outcome: 'refused', code: 'forbidden' },
       { tool: 'get', outcome: 'ok' },
     ])
+  })
+
+  test('of one whose answer its caller may not have any more, or perhaps not', async () => {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
+    expect((await call('ada/up', 'do', {}, token)).status).toBe(200)
+    answer = () => {
+      platform.now += 11_000
+      return JSON.stringify(result({ secret: 1 }))
+    }
+    expect((await call('ada/up', 'do', {}, token)).status).toBe(401)
+    expect(lines().at(-1)).toMatchObject({ outcome: 'cancelled', code: 'unauthorized', bytesOut: 0 })
+    let isAway = false
+    const get: Store['get'] = async (key) => {
+      if (isAway) throw new StoreError('unavailable', 'it is away')
+      return platform.store.get(key)
+    }
+    const store = { ...platform.store, get }
+    const later = await createTestPlatform({ callLog: log, upstream, store, fastLane: false })
+    answer = () => {
+      later.now += 11_000
+      isAway = true
+      return JSON.stringify(result({ secret: 1 }))
+    }
+    const path = 'POST /connect/ada/up/.tools/do'
+    expect(await apiOf(later.fetch, sampleKeys.ada)(path, {})).toMatchObject({ status: 503 })
+    expect(lines().at(-1)).toMatchObject({ outcome: 'cancelled', code: 'unavailable', bytesOut: 0 })
   })
 
   test('of a client that goes away', async () => {
