@@ -104,6 +104,8 @@ export const callBurstSeconds = 20
 export const serverJsonBytesMax = 64 * kB
 /** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
 export const introspectionItemsMax = 5000
+/** Ours: characters of an error by which a server refuses to say what it has. Past it: cut. */
+export const serverErrorCharsMax = 200
 /** Ours: pages of a server's list that are read. Past it: a warning, or 502. */
 export const introspectionPagesMax = 64
 

@@ -211,6 +211,16 @@ export function serverUrlProblem({
   return undefined
 }
 
+/** The second of two tools with the same name, or undefined. */
+export function sameNameProblem(tools: readonly { readonly name: string }[] | null): Problem | undefined {
+  const names = new Set<string>()
+  for (const [index, { name }] of (tools ?? []).entries()) {
+    if (names.has(name)) return { place: `tools[${index}].name`, message: 'is given twice' }
+    names.add(name)
+  }
+  return undefined
+}
+
 const displayName = Type.String({ minLength: 1, maxLength: serverNameCharsMax })
 const description = Type.String({ maxLength: serverDescriptionCharsMax })
 const link = nullable(Url)

@@ -1,18 +1,24 @@
 /** Asks an MCP server what it has: tools, resources and prompts, all pages of each (door contract, 2.6). */
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
+import { type Static, Type } from '@sinclair/typebox'
 import {
   introspectionBytesMax,
   introspectionItemsMax,
   introspectionPagesMax,
   introspectionTimeoutMs,
+  jsonDepthMax,
 } from '../limits.ts'
-import type { ServerDetail } from '../model/server.ts'
+import { ServerDetail, sameNameProblem } from '../model/server.ts'
+import { problemText, validatorOf } from '../schema/check.ts'
+import { readJson } from '../schema/json.ts'
 import { type Greeting, greetServer, UnlearntError } from './probe.ts'
 import type { Upstream } from './upstream.ts'
 
+const Introspection = Type.Pick(ServerDetail, ['tools', 'resources', 'prompts'])
 /** Null for what the server does not have. */
-export type Introspection = Pick<ServerDetail, 'tools' | 'resources' | 'prompts'>
+export type Introspection = Static<typeof Introspection>
+const shape = validatorOf(Introspection)
 
 /** What was learnt, or why nothing was, for people. Rejects only with UpstreamError `refused`. */
 export async function introspectServer(
@@ -43,7 +49,7 @@ async function learn(client: Client, options: RequestOptions): Promise<Introspec
   const resources = has.resources && atMost('resources', (await client.listResources(undefined, options)).resources)
   const prompts = has.prompts && atMost('prompts', (await client.listPrompts(undefined, options)).prompts)
   // Without what the registry does not show (specification 2.9 to 2.11).
-  return {
+  return checked({
     tools:
       tools?.map(({ name, description, inputSchema, outputSchema }) => ({
         name,
@@ -70,7 +76,22 @@ async function learn(client: Client, options: RequestOptions): Promise<Introspec
           })),
         }),
       })) ?? null,
+  })
+}
+
+/** What a write of a server would refuse (`features/servers/write.ts`) is not learnt either. */
+function checked(found: Introspection): Introspection {
+  let text: string
+  try {
+    text = JSON.stringify(found)
+  } catch {
+    throw new UnlearntError(`The server's definitions are nested deeper than ${jsonDepthMax}`)
   }
+  const read = readJson(text, { depthMax: jsonDepthMax })
+  const [problem] = 'problem' in read ? [read.problem] : shape.problems(found, 1)
+  const wrong = problem ?? sameNameProblem(found.tools)
+  if (wrong !== undefined) throw new UnlearntError(`The server's definitions are wrong: ${problemText(wrong)}`)
+  return found
 }
 
 function atMost<T>(what: string, items: readonly T[]): readonly T[] {

@@ -10,6 +10,7 @@ import {
   probeRequestsMax,
   probeResponseBytesMax,
   probeTimeoutMs,
+  serverErrorCharsMax,
 } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
@@ -74,38 +75,47 @@ type Greeted<T> =
  * `refused`. If both fail, the problem is that of the first.
  */
 export async function greetServer<T>(upstream: Upstream, greeting: Greeting<T>): Promise<Greeted<T>> {
-  const deadline = AbortSignal.timeout(greeting.bounds.timeoutMs)
-  const first = await connectClient(upstream, greeting, deadline, 'legacy')
+  const { timeoutMs, requests, bytes } = greeting.bounds
+  const left = { deadline: AbortSignal.timeout(timeoutMs), requests, bytes }
+  const first = await connectClient(upstream, greeting, left, 'legacy')
   if ('learnt' in first || !first.isRefusal || first.wantsAuthorization) return first
-  const second = await connectClient(upstream, greeting, deadline, { pin: statelessRevision })
+  const second = await connectClient(upstream, greeting, left, { pin: statelessRevision })
   return 'learnt' in second || second.wantsAuthorization ? second : first
+}
+
+/** What is left of a greeting's bounds. */
+interface Left {
+  readonly deadline: AbortSignal
+  requests: number
+  bytes: number
 }
 
 /** One attempt, by the official client package. */
 async function connectClient<T>(
   upstream: Upstream,
   { url, headers, asking: { holder, via }, bounds, learn }: Greeting<T>,
-  deadline: AbortSignal,
+  left: Left,
   mode: 'legacy' | { readonly pin: string },
 ): Promise<Greeted<T>> {
   const { Client, ProtocolError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
   let refused: UpstreamError | undefined
   let wantsAuthorization = false
   let isRefusal = false
-  let problem = 'The server does not speak MCP'
-  let requests = 0
-  const left = { bytes: bounds.bytes }
+  let isGreeted = false
+  let problem: string | undefined
   const enough = new AbortController()
-  const signal = AbortSignal.any([deadline, enough.signal])
+  const signal = AbortSignal.any([left.deadline, enough.signal])
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
     fetch: async (input, init) => {
-      requests += 1
-      if (requests > bounds.requests) {
+      left.requests -= 1
+      if (left.requests < 0) {
         problem = 'The server does not speak MCP: it asks too much for a greeting'
         enough.abort()
         throw new Error(problem)
       }
+      // Many servers have no stream of their own (GET), and no sessions to end (DELETE).
+      const isMessage = init?.method === 'POST'
       try {
         const answer = await upstream.send({
           url: String(input),
@@ -119,8 +129,9 @@ async function connectClient<T>(
         })
         const { status } = answer
         if (status === 401) wantsAuthorization = true
-        isRefusal ||= status >= 400 && status < 500
-        if (status < 200 || status > 299) problem = `The server does not speak MCP: it answered ${status}`
+        if (isMessage && status >= 400 && status < 500) isRefusal = true
+        if (isMessage && (status < 200 || status > 299))
+          problem = `The server does not speak MCP: it answered ${status}`
         return limitFetch(toResponse(answer), left, () => {
           problem = `The server sent too much: at most ${bounds.bytes} bytes are read`
           enough.abort()
@@ -128,7 +139,7 @@ async function connectClient<T>(
       } catch (error) {
         if (error instanceof UpstreamError) {
           if (error.kind === 'refused') refused = error
-          problem = `The server could not be reached: ${error.message}`
+          if (isMessage) problem = `The server could not be reached: ${error.message}`
         }
         throw error
       }
@@ -141,12 +152,17 @@ async function connectClient<T>(
   try {
     const options = { timeout: bounds.timeoutMs, signal }
     await client.connect(transport, options)
-    problem = 'The server did not answer in time'
+    isGreeted = true
     return { learnt: await learn(client, options) }
   } catch (error) {
     if (refused !== undefined) throw refused
+    const isError = error instanceof ProtocolError
     if (error instanceof UnlearntError) problem = error.message
-    return { problem, isRefusal: isRefusal || error instanceof ProtocolError, wantsAuthorization }
+    else if (isError && isGreeted) problem = `The server answered with an error: ${shortened(error.message)}`
+    else if (left.deadline.aborted) problem ??= 'The server did not answer in time'
+    problem ??= isGreeted ? "The server's lists cannot be read" : 'The server does not speak MCP'
+    // One that was greeted speaks this revision.
+    return { problem, isRefusal: !isGreeted && (isRefusal || isError), wantsAuthorization }
   } finally {
     // Ends the session that the probe opened, in the background.
     void transport
@@ -155,6 +171,10 @@ async function connectClient<T>(
       .then(() => client.close())
       .catch(() => {})
   }
+}
+
+function shortened(text: string): string {
+  return text.length <= serverErrorCharsMax ? text : `${text.slice(0, serverErrorCharsMax)}…`
 }
 
 /** What a server answered is not what was asked for. The message is for people. */

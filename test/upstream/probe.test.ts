@@ -82,6 +82,17 @@ test('one that asks and asks is heard out for so many requests', async () => {
   expect(sent[0]?.signal?.().aborted).toBe(true)
 })
 
+test('both revisions together have the bounds of one', async () => {
+  const sentFor = async (first: number) => {
+    const { sent } = await probed(({ method }) =>
+      method === 'initialize' ? answer(400, ' '.repeat(first)) : answer(200, ' '.repeat(200)),
+    )
+    return sent.filter(({ method }) => method === 'POST').map(({ signal }) => signal?.().aborted)
+  }
+  expect(await sentFor(probeResponseBytesMax - 200)).toEqual([false, false])
+  expect(await sentFor(probeResponseBytesMax - 199)).toEqual([false, true])
+})
+
 /** A server of the handshake, whose greeting is followed by `pad` and which answers notifications without a body. */
 const greets = (more: object = {}, pad = '', headers: Record<string, string> = json) =>
   probed(({ method, id }) => {

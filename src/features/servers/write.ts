@@ -17,6 +17,7 @@ import {
   type ServerDetail,
   type ServerMade,
   ServerWrite,
+  sameNameProblem,
   serverUrlProblem,
 } from '../../model/server.ts'
 import type { Audit } from '../../ops/audit-log.ts'
@@ -218,11 +219,8 @@ async function readWrite(request: Request): Promise<ServerWrite> {
   if (wrongUrl !== undefined) throw invalidRequest(problemText(wrongUrl))
   const wrongMcpUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)
   if (wrongMcpUrl !== undefined) throw invalidRequest(`mcpUrl: ${wrongMcpUrl}`)
-  const names = new Set<string>()
-  for (const [index, { name }] of (tools ?? []).entries()) {
-    if (names.has(name)) throw invalidRequest(`tools[${index}].name: is given twice`)
-    names.add(name)
-  }
+  const sameName = sameNameProblem(tools ?? null)
+  if (sameName !== undefined) throw invalidRequest(problemText(sameName))
   return body
 }
 

@@ -1,0 +1,85 @@
+/** What a server has, as it is asked: what is learnt, and what is said where nothing is. */
+
+import { expect, test } from 'bun:test'
+import { jsonDepthMax, serverErrorCharsMax } from '../../src/limits.ts'
+import { introspectServer } from '../../src/upstream/introspect.ts'
+import type { UpstreamResponse } from '../../src/upstream/upstream.ts'
+
+const json = { 'content-type': 'application/json' }
+const holder = { keyId: 'key', family: 'key' }
+const tool = (name: unknown, inputSchema = '{"type":"object"}') =>
+  `{"name":${JSON.stringify(name)},"inputSchema":${inputSchema}}`
+const nested = (depth: number) => `{"type":"object","a":${'['.repeat(depth)}${']'.repeat(depth)}}`
+
+/** What is learnt of a server that answers `tools/list` so. A text is its tools. */
+async function learnt(list: string | { status: number } | { error: object }) {
+  const sent: string[] = []
+  const found = await introspectServer(
+    {
+      async send({ body, method }): Promise<UpstreamResponse> {
+        const none = { status: 405, headers: {}, body: undefined }
+        if (method !== 'POST') return none
+        const message = JSON.parse(String(body))
+        sent.push(message.method)
+        const answer = (text: string) => ({ status: 200, headers: json, body: new Uint8Array(Buffer.from(text)) })
+        const reply = (part: string) => answer(`{"jsonrpc":"2.0","id":${message.id},${part}}`)
+        if (message.id === undefined) return { status: 202, headers: {}, body: undefined }
+        if (message.method === 'initialize') {
+          const result = {
+            protocolVersion: '2025-06-18',
+            capabilities: { tools: {} },
+            serverInfo: { name: 's', version: '1' },
+          }
+          return reply(`"result":${JSON.stringify(result)}`)
+        }
+        if (typeof list === 'string') return reply(`"result":{"tools":[${list}]}`)
+        return 'status' in list ? { ...none, ...list } : reply(`"error":${JSON.stringify(list.error)}`)
+      },
+    },
+    'https://a.example.com/mcp',
+    { holder, via: undefined },
+  )
+  return { found, sent }
+}
+const problemOf = async (list: Parameters<typeof learnt>[0]) => {
+  const { found } = await learnt(list)
+  return 'problem' in found ? found.problem : found
+}
+
+test('the definitions of a server are kept as a write would have them', async () => {
+  const deepest = nested(jsonDepthMax - 4)
+  expect((await learnt(tool('a', deepest))).found).toEqual({
+    tools: [{ name: 'a', description: null, inputSchema: JSON.parse(deepest) }],
+    resources: null,
+    prompts: null,
+  })
+})
+
+test('definitions that a write would refuse are not kept, and what is wrong is said', async () => {
+  for (const [tools, problem] of [
+    [tool('a', nested(jsonDepthMax - 3)), /^The server's definitions are wrong: .*nested/],
+    [tool('a', nested(20_000)), /nested/],
+    [tool(''), /^The server's definitions are wrong: tools\[0\]\.name: is empty$/],
+    [`${tool('a')},${tool('a')}`, /^The server's definitions are wrong: tools\[1\]\.name: is given twice$/],
+    [tool('a', '{"type":"object","x":"\\ud800"}'), /surrogate/],
+    [tool(7), /^The server's lists cannot be read$/],
+  ] as const)
+    expect({ tools: tools.slice(0, 50), problem: await problemOf(tools) }).toEqual({
+      tools: tools.slice(0, 50),
+      problem: expect.stringMatching(problem),
+    })
+})
+
+test('what a server does instead of a list is told', async () => {
+  expect(await problemOf({ error: { code: -32_603, message: 'not today' } })).toBe(
+    'The server answered with an error: not today',
+  )
+  const long = await problemOf({ error: { code: -32_603, message: 'x'.repeat(1000) } })
+  expect(long).toBe(`The server answered with an error: ${'x'.repeat(serverErrorCharsMax)}…`)
+  expect(await problemOf({ status: 500 })).toBe('The server does not speak MCP: it answered 500')
+})
+
+test('a server that was greeted is not greeted again in another revision', async () => {
+  for (const list of [{ status: 404 }, { error: { code: -32_601, message: 'no' } }])
+    expect((await learnt(list)).sent).toEqual(['initialize', 'notifications/initialized', 'tools/list'])
+})
