@@ -273,7 +273,7 @@ export function createApp(deps: AppDeps): App {
       }),
       ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, deps.authorization) }),
       ...toolHandlers(gateway),
-      ...registryReadHandlers({ authorizer, store, catalogue, isOpen: deps.isRegistryOpen }),
+      ...registryReadHandlers({ authorizer, store, catalogue, turns, isOpen: deps.isRegistryOpen }),
       ...serverListHandlers({
         authorizer,
         store,
@@ -286,7 +286,7 @@ export function createApp(deps: AppDeps): App {
       ...releaseHandlers({ ...ofRegistry, upstream }),
       ...serverHandlers({ authorizer, denials, onDetails: fastLane?.rememberDetails ?? noop }),
       ...meHandlers(ofRegistry),
-      ...namespaceHandlers(ofRegistry),
+      ...namespaceHandlers({ ...ofRegistry, catalogue }),
       ...newNamespaceHandlers(ofRegistry),
       ...memberHandlers(ofRegistry),
       ...organizationHandlers(ofRegistry),

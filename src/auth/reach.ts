@@ -31,6 +31,19 @@ export async function reachedNamespaces(store: Pick<Store, 'keys'>, caller: Call
   return names.sort(inByteOrder)
 }
 
+/** The names of all namespaces of a user or an organization: an id does not tell which. */
+export async function namespacesOf(store: Pick<Store, 'keys'>, id: string): Promise<Set<string>> {
+  const lists = [ownedBy({ userId: id }), ownedBy({ organizationId: id })].map((prefix) => namesUnder(store, prefix))
+  return new Set((await Promise.all(lists)).flat())
+}
+
+/** Whether the caller reaches a namespace of a registered server. Made once, and asked for many. */
+export async function reachOf(store: Pick<Store, 'keys'>, caller: Caller): Promise<(namespace: string) => boolean> {
+  if (caller.operator && caller.organizationId === undefined) return () => true
+  const reached = new Set(await reachedNamespaces(store, caller))
+  return (namespace) => reached.has(namespace)
+}
+
 /** The ids of the organizations that a user is a member of, in order. */
 export function organizationsOf(store: Pick<Store, 'keys'>, userId: string): Promise<string[]> {
   return namesUnder(store, membershipsOf(userId))

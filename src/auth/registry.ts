@@ -6,20 +6,16 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { namespacesPerRead, recordedAnswersMax, registryCacheBytesMax } from '../limits.ts'
+import { recordedAnswersMax, registryCacheBytesMax } from '../limits.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Role } from '../model/registry.ts'
-import { everyEntry } from '../storage/every-entry.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
-  idOfKey,
   memberKey,
   mocksOf,
   namespaceKey,
-  type Owner,
   organizationKey,
-  ownedBy,
   prefixRange,
   registryVersionKey,
   revocationKey,
@@ -44,8 +40,6 @@ export interface RegistrySnapshot {
   hasOrganization(organizationId: string): Promise<boolean>
   role(organizationId: string, userId: string): Promise<Role | undefined>
   namespace(namespace: string): Promise<Namespace | undefined>
-  /** The names of all namespaces of an owner. Not cached. */
-  namespacesOwnedBy(owner: Owner): Promise<string[]>
   /** The sealed record of the signing keys. */
   signingKeys(): Promise<Uint8Array | undefined>
   /** Whether the token with this id was revoked. */
@@ -106,12 +100,6 @@ function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): R
     signingKeys: () => read('signing keys', () => signingKeysKey, itself),
     isRevoked: async (jti) => (await read(`revoked\0${jti}`, () => revocationKey(jti), present)) === true,
     namespace: (namespace) => read(`namespace\0${namespace}`, () => namespaceKey(namespace), readNamespace),
-    async namespacesOwnedBy(owner) {
-      const prefix = ownedBy(owner)
-      const names: string[] = []
-      for await (const { key } of everyEntry(store, prefix, namespacesPerRead)) names.push(idOfKey(prefix, key))
-      return names
-    },
     serverJson: (qualifiedName) => read(`server\0${qualifiedName}`, () => serverKey(qualifiedName), itself),
     async recordedAnswers(qualifiedName) {
       const { entries } = await store.range({ ...prefixRange(mocksOf(qualifiedName)), limit: recordedAnswersMax })

@@ -7,6 +7,11 @@ import { OrganizationId, OrganizationUserId, Slug, UserId } from './names.ts'
 
 const closed = { additionalProperties: false } as const
 
+/** Records that were written before postern kept their time have none. */
+export function createdAtOf({ createdAt }: { readonly createdAt?: string }): string {
+  return createdAt ?? '1970-01-01T00:00:00.000Z'
+}
+
 export const Role = Type.Union([Type.Literal('owner'), Type.Literal('admin'), Type.Literal('member')])
 export type Role = Static<typeof Role>
 

@@ -49,14 +49,15 @@ export function decide(blocks: readonly Block[], access: Access): Decision {
   return drained(decideInSteps(blocks, access, fieldsInOrder, hiding))
 }
 
-/** Decides on a list that is narrowed to the namespaces which `allowsNamespace` allows. */
+/** Decides on a list that is narrowed by `namespaceFilter`. */
 export function decideOnList(blocks: readonly Block[], access: Omit<Access, 'namespace'>): Decision {
   return drained(decideInSteps(blocks, { ...access, namespace: '' }, fieldsInOrder.slice(1), hiding))
 }
 
-/** Whether the `namespaces` of all blocks name it. */
-export function allowsNamespace(blocks: readonly Block[], namespace: string): boolean {
-  return blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
+/** Whether the `namespaces` of all blocks name a namespace. Made once, and asked for many. */
+export function namespaceFilter(blocks: readonly Block[]): (namespace: string) => boolean {
+  const lists = blocks.flatMap(({ namespaces }) => (namespaces === undefined ? [] : [new Set(namespaces)]))
+  return (namespace) => lists.every((names) => names.has(namespace))
 }
 
 /** Both orders omit `rpcReqMatch`: it is expensive and always comes last. */

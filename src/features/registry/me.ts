@@ -7,7 +7,7 @@ import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { meNamespacesMax } from '../../limits.ts'
 import type { Me, Role } from '../../model/registry.ts'
-import { type Access, allowsNamespace, decide } from '../../policy/decide.ts'
+import { type Access, decide, namespaceFilter } from '../../policy/decide.ts'
 import { version } from '../../version.ts'
 import type { RegistryDeps } from './shared.ts'
 
@@ -17,7 +17,7 @@ export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<H
       const context = await authorizer.authenticate(request) // 401, 429
       refuseQuery(request.url) // 400
       const { caller, registry } = context
-      const reached = (await reachedNamespaces(store, caller)).filter((name) => allowsNamespace(caller.blocks, name))
+      const reached = (await reachedNamespaces(store, caller)).filter(namespaceFilter(caller.blocks))
       const { token } = caller
       const me: Me = {
         userId: caller.userId,

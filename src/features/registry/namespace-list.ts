@@ -1,13 +1,11 @@
 /** The namespaces that a list shows (door contract, 3.1). */
 
 import type { RequestContext } from '../../auth/authorize.ts'
-import { namesUnder, reachedNamespaces } from '../../auth/reach.ts'
+import { namespacesOf, reachedNamespaces } from '../../auth/reach.ts'
 import { type PageNumber, readFlag, readPageNumber } from '../../http/numbered-pages.ts'
 import { readQuery, unknownParameter } from '../../http/query.ts'
 import { namespacesPageMax } from '../../limits.ts'
-import { namespaceOf } from '../../model/names.ts'
-import { allowsNamespace } from '../../policy/decide.ts'
-import { ownedBy, servers } from '../../storage/keys.ts'
+import { namespaceFilter } from '../../policy/decide.ts'
 import type { Store } from '../../storage/store.ts'
 
 export interface NamespaceQuery {
@@ -17,6 +15,13 @@ export interface NamespaceQuery {
   readonly hasServers: boolean | undefined
   readonly hasSkills: boolean | undefined
   readonly fields: string | undefined
+}
+
+/** Which namespaces have servers. */
+export interface RegisteredServers {
+  /** Resolves when what was committed before the call is known. */
+  refresh(): Promise<void>
+  hasServers(namespace: string): boolean
 }
 
 const parameters = ['page', 'pageSize', 'q', 'ownerId', 'hasServers', 'hasSkills', 'fields']
@@ -39,26 +44,20 @@ export function readNamespaceQuery(url: string): NamespaceQuery {
 
 /** The names that match, of those that the caller reaches and its policy allows, in order. */
 export async function matchingNamespaces(
-  store: Pick<Store, 'keys'>,
+  { store, catalogue }: { readonly store: Pick<Store, 'keys'>; readonly catalogue: RegisteredServers },
   { caller }: RequestContext,
   { beginning, ownerId, hasServers, hasSkills }: NamespaceQuery,
 ): Promise<string[]> {
   // There are no skills here.
   if (hasSkills === true) return []
-  const owned = ownerId === undefined ? undefined : await namesOwnedBy(store, ownerId)
-  const withServers =
-    hasServers === undefined ? undefined : new Set((await namesUnder(store, servers)).map(namespaceOf))
+  const owned = ownerId === undefined ? undefined : await namespacesOf(store, ownerId)
+  if (hasServers !== undefined) await catalogue.refresh()
+  const isAllowed = namespaceFilter(caller.blocks)
   return (await reachedNamespaces(store, caller)).filter(
     (name) =>
-      allowsNamespace(caller.blocks, name) &&
+      isAllowed(name) &&
       name.startsWith(beginning) &&
       owned?.has(name) !== false &&
-      (withServers === undefined || withServers.has(name) === hasServers),
+      (hasServers === undefined || catalogue.hasServers(name) === hasServers),
   )
-}
-
-/** Of a user or an organization: an id does not tell which. */
-async function namesOwnedBy(store: Pick<Store, 'keys'>, id: string): Promise<Set<string>> {
-  const lists = [ownedBy({ userId: id }), ownedBy({ organizationId: id })].map((prefix) => namesUnder(store, prefix))
-  return new Set((await Promise.all(lists)).flat())
 }

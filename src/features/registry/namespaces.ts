@@ -7,7 +7,7 @@ import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { type Namespace, NamespaceChange, type NamespaceDetail } from '../../model/registry.ts'
+import { createdAtOf, type Namespace, NamespaceChange, type NamespaceDetail } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { removeDeleted } from '../../storage/deleted-namespaces.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
@@ -15,8 +15,8 @@ import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '..
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
-import { matchingNamespaces, readNamespaceQuery } from './namespace-list.ts'
-import { createdAtOf, type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
+import { matchingNamespaces, type RegisteredServers, readNamespaceQuery } from './namespace-list.ts'
+import { type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
 
 const changeShape = validatorOf(NamespaceChange)
 
@@ -25,7 +25,11 @@ const resource = 'namespaces'
 
 type NamespaceHandlers = Pick<Handlers, 'listNamespaces' | 'getNamespace' | 'changeNamespace' | 'deleteNamespace'>
 
-export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
+export interface NamespaceDeps extends RegistryDeps {
+  readonly catalogue: RegisteredServers
+}
+
+export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
   const { authorizer, store, audit } = deps
   const authenticateToWrite = writeAuthentication(deps)
   const change = authorizedChange(authorizer, store)
@@ -35,7 +39,7 @@ export function namespaceHandlers(deps: RegistryDeps): NamespaceHandlers {
       const context = await authorizer.authenticate(request) // 401, 429
       authorizer.requireList(context, { resource, operation: 'read' }) // 403
       const query = readNamespaceQuery(request.url) // 400
-      const names = await matchingNamespaces(store, context, query)
+      const names = await matchingNamespaces(deps, context, query)
       const namespaces = pageOf(names, query.page).map((name) => withFields({ name }, query.fields))
       const body = JSON.stringify({ namespaces, pagination: paginationOf(query.page, names.length) })
       return new Response(body, { headers: privateJson })

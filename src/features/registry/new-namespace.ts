@@ -13,7 +13,7 @@ import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { madeNamespaceCharsMax } from '../../limits.ts'
 import { newNamespaceName } from '../../model/made-names.ts'
-import { type Namespace, type NamespaceMade, NamespaceWrite } from '../../model/registry.ts'
+import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite } from '../../model/registry.ts'
 import { decide } from '../../policy/decide.ts'
 import { validatorOf } from '../../schema/check.ts'
 import {
@@ -27,7 +27,7 @@ import {
 import { namespaceEntry, readNamespace, withIndex } from '../../storage/registry-records.ts'
 import type { RegistryChange } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
-import { createdAtOf, type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
+import { type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
 
 const writeShape = validatorOf(NamespaceWrite)
 const missing = 'Namespace not found'

@@ -43,11 +43,6 @@ export async function readOptionalBody<T>(request: Request, shape: Validator<T>)
   throw invalidRequest(bodyProblemText(problem))
 }
 
-/** Records that were written before postern kept their time have none. */
-export function createdAtOf({ createdAt }: { readonly createdAt?: string }): string {
-  return createdAt ?? '1970-01-01T00:00:00.000Z'
-}
-
 export function doneResponse(): Response {
   return new Response('{"success":true}', { headers: privateJson })
 }

@@ -12,7 +12,7 @@ import type { ServerListing } from '../../model/server.ts'
 import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import { listingGroups, listingGroupVersionKey, listingsIn, listingsVersionKey } from '../../storage/keys.ts'
+import { idOfKey, listingGroups, listingGroupVersionKey, listingsIn, listingsVersionKey } from '../../storage/keys.ts'
 import { readListing } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
@@ -30,8 +30,13 @@ export interface Catalogue {
   /** All servers, in the order of their qualifiedNames' bytes. */
   all(): readonly Listed[]
   find(qualifiedName: string): Listed | undefined
+  hasServers(namespace: string): boolean
   readonly words: Pick<WordIndex, 'search'>
 }
+
+/** Servers are compared so many at once: less than half a millisecond, in the unit of `sliceCost`. */
+export const serversPerStep = 1000
+export const serversStepCost = 10_000
 
 /** How much a word says in each field (door contract, 2.4): qualifiedName, displayName, names of tools, description. */
 const weights = [4, 3, 2, 1]
@@ -65,13 +70,13 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   async function readGroup(group: number, takeTurn: TakeTurn): Promise<void> {
     const before = hashes[group] as Map<string, bigint>
     const after = new Set<string>()
-    for await (const { value } of everyEntry(store, listingsIn(listingGroups[group] as string), listingsPerRead)) {
+    const prefix = listingsIn(listingGroups[group] as string)
+    for await (const { key, value } of everyEntry(store, prefix, listingsPerRead)) {
       const hash = Bun.hash.xxHash3(value)
-      const listing = readListing(value)
-      const name = listing.qualifiedName
+      const name = idOfKey(prefix, key)
       after.add(name)
       if (before.get(name) === hash) continue
-      const characters = put(listing)
+      const characters = put(readListing(value))
       before.set(name, hash)
       isUnsorted = true
       await takeTurn(characters)
@@ -121,8 +126,21 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     },
     all: () => sorted,
     find: (qualifiedName) => byName.get(qualifiedName),
+    hasServers: (namespace) =>
+      byName.has(namespace) || sorted[placeAfter(sorted, `${namespace}/`)]?.namespace === namespace,
     words,
   }
+}
+
+/** The place of the first server that comes after a name, among servers in order. */
+export function placeAfter(servers: readonly Listed[], qualifiedName: string): number {
+  let [from, to] = [0, servers.length]
+  while (from < to) {
+    const middle = (from + to) >>> 1
+    if ((servers[middle] as Listed).listing.qualifiedName <= qualifiedName) from = middle + 1
+    else to = middle
+  }
+  return from
 }
 
 /** What is searched of a server, field by field as in `weights`. */

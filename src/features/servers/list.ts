@@ -1,7 +1,7 @@
 /** `GET /servers`: the servers that a caller may see, filtered, or found by words (door contract, 2.1 to 2.4). */
 
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
-import { reachedNamespaces } from '../../auth/reach.ts'
+import { namespacesOf, reachOf } from '../../auth/reach.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import {
   type PageNumber,
@@ -26,11 +26,12 @@ import {
   serversPageDefault,
   serversPageMax,
 } from '../../limits.ts'
+import { createdAtOf } from '../../model/registry.ts'
 import type { ServerItem } from '../../model/server.ts'
-import { allowsNamespace } from '../../policy/decide.ts'
+import { namespaceFilter } from '../../policy/decide.ts'
 import { wordsOf } from '../../search/words.ts'
 import type { Store } from '../../storage/store.ts'
-import type { Catalogue, Listed } from './catalogue.ts'
+import { type Catalogue, type Listed, serversPerStep, serversStepCost } from './catalogue.ts'
 
 export interface ServerListDeps {
   readonly authorizer: Authorizer
@@ -68,12 +69,12 @@ export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listSe
       if (pathOf(request.url).endsWith('/')) throw notFound('Server not found') // 404
       const query = readServerQuery(request.url) // 400
       await catalogue.refresh()
-      const reaches = await reachOf(store, context)
-      const owners = await ownersOf(context, query.ownerId, reaches)
-      const { blocks } = context.caller
+      const reaches = await reachOf(store, context.caller)
+      const owners = await ownersOf(store, query.ownerId, reaches)
+      const isAllowed = namespaceFilter(context.caller.blocks)
       const isWanted = (server: Listed) =>
         query.matches(server) &&
-        allowsNamespace(blocks, server.namespace) &&
+        isAllowed(server.namespace) &&
         (!server.listing.unlisted || reaches(server.namespace)) &&
         owners(server.namespace)
       const work = query.q === undefined ? matching(catalogue, isWanted) : searching(catalogue, query, isWanted)
@@ -91,14 +92,10 @@ export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listSe
   }
 }
 
-/** Servers are compared so many at once: about a tenth of a millisecond, in the unit of `sliceCost`. */
-const perStep = 1000
-const stepCost = 2500
-
 function* matching(catalogue: Catalogue, isWanted: (server: Listed) => boolean): Generator<number, Match[]> {
   const matches: Match[] = []
   for (const [index, server] of catalogue.all().entries()) {
-    if (index % perStep === 0) yield stepCost
+    if (index % serversPerStep === 0) yield serversStepCost
     if (isWanted(server)) matches.push({ server, score: null })
   }
   return matches
@@ -123,28 +120,14 @@ function* searching(
   })
 }
 
-/** Whether the caller reaches a namespace. */
-async function reachOf(
-  store: Pick<Store, 'keys'>,
-  { caller }: RequestContext,
-): Promise<(namespace: string) => boolean> {
-  if (caller.operator && caller.organizationId === undefined) return () => true
-  const reached = new Set(await reachedNamespaces(store, caller))
-  return (namespace) => reached.has(namespace)
-}
-
 /** Whether a namespace belongs to the wanted owner, as far as the caller may know. */
 async function ownersOf(
-  { registry }: RequestContext,
+  store: Pick<Store, 'keys'>,
   ownerId: string | undefined,
   reaches: (namespace: string) => boolean,
 ): Promise<(namespace: string) => boolean> {
   if (ownerId === undefined) return () => true
-  const [users, organizations] = await Promise.all([
-    registry.namespacesOwnedBy({ userId: ownerId }),
-    registry.namespacesOwnedBy({ organizationId: ownerId }),
-  ])
-  const owned = new Set([...users, ...organizations])
+  const owned = await namespacesOf(store, ownerId)
   return (namespace) => reaches(namespace) && owned.has(namespace)
 }
 
@@ -154,8 +137,7 @@ async function itemOf(
   { server: { listing, namespace, id }, score }: Match,
   reaches: (namespace: string) => boolean,
 ): Promise<ServerItem> {
-  const { qualifiedName, displayName, description, iconUrl, verified, remote, isDeployed, createdAt, homepage } =
-    listing
+  const { qualifiedName, displayName, description, iconUrl, verified, remote, isDeployed, homepage } = listing
   const slash = qualifiedName.indexOf('/')
   const owner = reaches(namespace) ? await registry.namespace(namespace) : undefined
   return {
@@ -170,7 +152,7 @@ async function itemOf(
     useCount: 0,
     remote,
     isDeployed,
-    createdAt: createdAt ?? '1970-01-01T00:00:00.000Z',
+    createdAt: createdAtOf(listing),
     homepage: homepage ?? `${baseUrl}/servers/${qualifiedName}`,
     bySmithery: false,
     owner: owner === undefined ? null : 'userId' in owner ? owner.userId : owner.organizationId,

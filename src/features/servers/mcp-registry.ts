@@ -4,26 +4,29 @@
  */
 
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
-import { inByteOrder, reachedNamespaces } from '../../auth/reach.ts'
+import { reachOf } from '../../auth/reach.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { readFlag, readInteger } from '../../http/numbered-pages.ts'
 import { pathOf } from '../../http/path.ts'
 import { readQuery, unknownParameter } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
+import type { Holder } from '../../http/shares.ts'
+import type { Turns } from '../../http/turns.ts'
 import { registryPageDefault, registryPageMax } from '../../limits.ts'
 import type { RegistryEntry, RegistryPage } from '../../model/server-json.ts'
-import { allowsNamespace } from '../../policy/decide.ts'
+import { namespaceFilter } from '../../policy/decide.ts'
 import { serverKey } from '../../storage/keys.ts'
 import { readServer } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
-import type { Catalogue, Listed } from './catalogue.ts'
+import { type Catalogue, type Listed, placeAfter, serversPerStep, serversStepCost } from './catalogue.ts'
 import { registryEntry, registryNameOf, updatedAtOf, versionOf } from './server-json.ts'
 
 export interface RegistryReadDeps {
   readonly authorizer: Authorizer
   readonly store: Store
   readonly catalogue: Catalogue
+  readonly turns: Turns
   /** Whether readers without a credential see what is listed for all (`--open-registry`). */
   readonly isOpen: boolean
 }
@@ -42,25 +45,27 @@ interface Named {
 }
 
 export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandlers {
-  const { store, catalogue } = deps
+  const { store, catalogue, turns } = deps
 
   return {
     async listRegistryServers(request) {
-      const isVisible = await visibility(deps, request) // 401, 429, 403
+      const { reader, isVisible } = await readerOf(deps, request) // 401, 429, 403
       const { limit, after, search, version, since } = readPageQuery(request.url) // 400
       await catalogue.refresh()
-      const wanted = namedServers(catalogue, isVisible).filter(
-        ({ name, server: { listing } }) =>
-          (after === undefined || name > after) &&
-          (search === undefined || name.toLowerCase().includes(search)) &&
-          (version === undefined || version === 'latest' || versionOf(listing) === version) &&
-          (since === undefined || Date.parse(updatedAtOf(listing)) >= since),
-      )
+      const isWanted = ({ name, server: { listing } }: Named) =>
+        (search === undefined || name.toLowerCase().includes(search)) &&
+        (version === undefined || version === 'latest' || versionOf(listing) === version) &&
+        (since === undefined || Date.parse(updatedAtOf(listing)) >= since)
+      const work = firstNamed(catalogue, { after, most: limit + 1, isVisible, isWanted })
+      const wanted = await turns.run(reader, work) // 429
       const servers = await entriesOf(wanted.slice(0, limit))
       const last = wanted.length > limit ? wanted[limit - 1] : undefined
       const page: RegistryPage = {
         servers,
-        metadata: { count: servers.length, ...(last !== undefined && { nextCursor: cursorOf(last.name) }) },
+        metadata: {
+          count: servers.length,
+          ...(last !== undefined && { nextCursor: cursorOf(last.server.listing.qualifiedName) }),
+        },
       }
       return new Response(JSON.stringify(page), { headers: privateJson })
     },
@@ -80,7 +85,7 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
 
   /** The server in the path, and the version after it. */
   async function findNamed(request: Request): Promise<[RegistryEntry, string | undefined]> {
-    const isVisible = await visibility(deps, request)
+    const { reader, isVisible } = await readerOf(deps, request)
     const [, path = '', version] =
       /^\/v0\.1\/servers\/(.+?)\/versions(?:\/([^/]+))?\/?$/.exec(pathOf(request.url)) ?? []
     const query = readQuery(request.url)
@@ -88,8 +93,7 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
     readFlag(query, 'include_deleted')
     await catalogue.refresh()
     const name = decoded(path)
-    const named = namedServers(catalogue, isVisible).find((one) => one.name === name)
-    const [entry] = await entriesOf(named === undefined ? [] : [named])
+    const [entry] = await entriesOf(await turns.run(reader, named(catalogue, name, isVisible)))
     if (entry === undefined) throw notFound()
     return [entry, version === undefined ? undefined : decoded(version)]
   }
@@ -104,44 +108,94 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
   }
 }
 
-/** Which servers the reader may see. Throws 401 for one without a credential, unless the registry is open. */
-async function visibility(
+/** A reader without a credential, where the registry is open: all of them have one share of the work. */
+const anyone: Holder = { keyId: '', family: '' }
+
+/** Who reads, and which servers they may see. Throws 401 for one without a credential, unless the registry is open. */
+async function readerOf(
   { authorizer, store, isOpen }: RegistryReadDeps,
   request: Request,
-): Promise<(server: Listed) => boolean> {
-  if (isOpen && !request.headers.has('authorization')) return ({ listing }) => !listing.unlisted
+): Promise<{ readonly reader: Holder; readonly isVisible: (server: Listed) => boolean }> {
+  if (isOpen && !request.headers.has('authorization'))
+    return { reader: anyone, isVisible: ({ listing }) => !listing.unlisted }
   const context: RequestContext = await authorizer.authenticate(request)
   authorizer.requireList(context, { resource: 'servers', operation: 'read' })
   const { caller } = context
-  const isOperator = caller.operator && caller.organizationId === undefined
-  const reached = isOperator ? undefined : new Set(await reachedNamespaces(store, caller))
-  return ({ listing, namespace }) =>
-    allowsNamespace(caller.blocks, namespace) && (!listing.unlisted || reached?.has(namespace) !== false)
-}
-
-/** In the order of their names. Of several with one name, the first by qualifiedName that is visible has it. */
-function namedServers(catalogue: Catalogue, isVisible: (server: Listed) => boolean): Named[] {
-  const named: Named[] = []
-  for (const one of sortedByName(catalogue.all())) {
-    if (named.at(-1)?.name !== one.name && isVisible(one.server)) named.push(one)
+  const isAllowed = namespaceFilter(caller.blocks)
+  const reaches = await reachOf(store, caller)
+  return {
+    reader: caller,
+    isVisible: ({ listing, namespace }) => isAllowed(namespace) && (!listing.unlisted || reaches(namespace)),
   }
-  return named
 }
 
-/** Sorted once for each state of the catalogue. */
-const sortedLists = new WeakMap<readonly Listed[], readonly Named[]>()
+/** The names of all servers there. */
+interface Names {
+  /** The name of each server, in the catalogue's order; undefined if it has none. */
+  readonly each: readonly (string | undefined)[]
+  /** Of several servers with one name, the first that the reader sees has it. */
+  readonly holderOf: (name: string, isVisible: (server: Listed) => boolean) => Listed | undefined
+}
 
-function sortedByName(all: readonly Listed[]): readonly Named[] {
-  const kept = sortedLists.get(all)
+/** Made once for each state of the catalogue. */
+const namesKept = new WeakMap<readonly Listed[], Names>()
+
+/** As work in steps. */
+function* namesOf(all: readonly Listed[]): Generator<number, Names> {
+  const kept = namesKept.get(all)
   if (kept !== undefined) return kept
-  const named = all.flatMap((server) => {
+  const each: (string | undefined)[] = []
+  const byName = new Map<string, Listed[]>()
+  for (const [index, server] of all.entries()) {
+    if (index % serversPerStep === 0) yield serversStepCost
     const name = registryNameOf(server.listing)
-    return name === undefined ? [] : [{ name, server }]
-  })
-  // The sort is stable, so those of one name stay in the order of their qualifiedNames.
-  named.sort((a, b) => inByteOrder(a.name, b.name))
-  sortedLists.set(all, named)
-  return named
+    each.push(name)
+    if (name === undefined) continue
+    const others = byName.get(name)
+    if (others === undefined) byName.set(name, [server])
+    else others.push(server)
+  }
+  const names: Names = { each, holderOf: (name, isVisible) => byName.get(name)?.find(isVisible) }
+  namesKept.set(all, names)
+  return names
+}
+
+interface Wanted {
+  /** The qualifiedName that they come after. */
+  readonly after: string | undefined
+  readonly most: number
+  readonly isVisible: (server: Listed) => boolean
+  readonly isWanted: (named: Named) => boolean
+}
+
+/** The first servers that are wanted, in the order of their qualifiedNames. */
+function* firstNamed(catalogue: Catalogue, { after, most, isVisible, isWanted }: Wanted): Generator<number, Named[]> {
+  const all = catalogue.all()
+  const { each, holderOf } = yield* namesOf(all)
+  // Of each name once: many servers may have the same.
+  const holders = new Map<string, Listed | undefined>()
+  const found: Named[] = []
+  const start = after === undefined ? 0 : placeAfter(all, after)
+  for (let at = start; at < all.length && found.length < most; at += 1) {
+    if ((at - start) % serversPerStep === 0) yield serversStepCost
+    const server = all[at] as Listed
+    const name = each[at]
+    if (name === undefined || !isWanted({ name, server }) || !isVisible(server)) continue
+    if (!holders.has(name)) holders.set(name, holderOf(name, isVisible))
+    if (holders.get(name) === server) found.push({ name, server })
+  }
+  return found
+}
+
+/** The server that has a name, or none. */
+function* named(
+  catalogue: Catalogue,
+  name: string,
+  isVisible: (server: Listed) => boolean,
+): Generator<number, Named[]> {
+  const { holderOf } = yield* namesOf(catalogue.all())
+  const server = holderOf(name, isVisible)
+  return server === undefined ? [] : [{ name, server }]
 }
 
 const parameters = ['cursor', 'limit', 'search', 'updated_since', 'version', 'include_deleted']
@@ -168,13 +222,13 @@ function readPageQuery(url: string) {
   }
 }
 
-function cursorOf(name: string): string {
-  return Buffer.from(name).toString('base64url')
+function cursorOf(qualifiedName: string): string {
+  return Buffer.from(qualifiedName).toString('base64url')
 }
 
 function nameIn(cursor: string): string {
   const name = Buffer.from(cursor, 'base64url').toString()
-  if (cursorOf(name) === cursor && /^[\w.-]+\/[\w.-]+$/.test(name)) return name
+  if (cursorOf(name) === cursor && /^[\w.-]+(?:\/[\w.-]+)?$/.test(name)) return name
   throw invalidRequest('cursor: not valid; start again without it')
 }
 

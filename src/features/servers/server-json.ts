@@ -1,5 +1,6 @@
 /** Registered servers as the official MCP Registry describes servers. */
 
+import { createdAtOf } from '../../model/registry.ts'
 import type { ServerDetail, ServerListing } from '../../model/server.ts'
 import { officialMeta, type RegistryEntry, type ServerJson } from '../../model/server-json.ts'
 
@@ -22,19 +23,18 @@ export function versionOf({ serverJson }: ServerListing): string {
   return serverJson?.version ?? onlyVersion
 }
 
-export function updatedAtOf({ updatedAt, createdAt }: ServerListing): string {
-  return updatedAt ?? createdAt ?? '1970-01-01T00:00:00.000Z'
+export function updatedAtOf(listing: ServerListing): string {
+  return listing.updatedAt ?? createdAtOf(listing)
 }
 
 /** `name`: from `registryNameOf`. An imported server is shown as it was imported. */
 export function registryEntry(name: string, listing: ServerListing, detail: ServerDetail): RegistryEntry {
-  const { createdAt = '1970-01-01T00:00:00.000Z', serverJson } = listing
   return {
-    server: serverJson ?? made(name, listing, detail),
+    server: listing.serverJson ?? made(name, listing, detail),
     _meta: {
       [officialMeta]: {
         status: 'active',
-        publishedAt: createdAt,
+        publishedAt: createdAtOf(listing),
         updatedAt: updatedAtOf(listing),
         isLatest: true,
       },

@@ -11,6 +11,7 @@ import type { Handlers } from '../../http/router.ts'
 import { jsonDepthMax, serverBodyBytesMax } from '../../limits.ts'
 import { urlProblem } from '../../model/connection.ts'
 import { namespaceOf } from '../../model/names.ts'
+import { createdAtOf } from '../../model/registry.ts'
 import {
   ServerChange,
   type ServerChanged,
@@ -236,8 +237,7 @@ function namesOf(qualifiedName: string): { readonly namespace: string; readonly 
 
 function madeOf({ detail, extras }: StoredServer): ServerMade {
   const { qualifiedName, displayName, description } = detail
-  const createdAt = extras.createdAt ?? '1970-01-01T00:00:00.000Z'
-  return { ...namesOf(qualifiedName), displayName, description, createdAt }
+  return { ...namesOf(qualifiedName), displayName, description, createdAt: createdAtOf(extras) }
 }
 
 function changedResponse(qualifiedName: string): Response {

@@ -68,6 +68,13 @@ describe('a list of namespaces', () => {
       'northwind-support',
     ])
     expect(await names(operator, '?hasServers=0')).toEqual(['ada', 'priya'])
+    // Names that begin alike are not taken for each other.
+    for (const name of ['lab', 'lab-one']) await ada(`PUT /namespaces/${name}`)
+    await ada('PUT /servers/lab-one/thing')
+    expect(await names(ada, '?hasServers=1&q=lab')).toEqual(['lab-one'])
+    await ada('DELETE /servers/lab-one/thing')
+    await ada('PUT /servers/lab')
+    expect(await names(ada, '?hasServers=1&q=lab')).toEqual(['lab'])
     expect(await names(operator, '?hasSkills=1')).toEqual([])
     expect(await names(operator, '?hasSkills=false&q=pri')).toEqual(['priya'])
     expect((await operator('GET /namespaces?fields=x&pageSize=1')).body.namespaces).toEqual([{}])

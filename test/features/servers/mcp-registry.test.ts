@@ -99,6 +99,33 @@ describe('the list', () => {
     expect(new Set(seen).size).toBe(seen.length)
   })
 
+  test('has one server of a name: the first that its reader sees', async () => {
+    await ada('PUT /namespaces/lab-one')
+    await ada('PUT /namespaces/lab-two')
+    for (const namespace of ['lab-two', 'lab-one']) await load([weather], namespace)
+    const shown = async (api: Api) => {
+      const found: string[] = []
+      for (let cursor = ''; ; ) {
+        const { body } = await api(`GET /v0.1/servers?limit=1&search=someone&cursor=${cursor}`)
+        found.push(...body.servers.map(({ server }: Entry) => server.name))
+        cursor = body.metadata.nextCursor ?? ''
+        if (cursor === '') return found
+      }
+    }
+    const { name } = weather
+    expect(await shown(ada)).toEqual([name])
+    const shownAs = async (api: Api) =>
+      (await api(`GET /v0.1/servers/${encodeURIComponent(name)}/versions/latest`)).body.server?.description
+    const inTwo = ada.as(await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ namespaces: 'lab-two' }] }))
+    await load([{ ...weather, description: 'Two' }], 'lab-two')
+    expect([await shownAs(ada), await shownAs(inTwo)]).toEqual([weather.description, 'Two'])
+    expect(await shown(inTwo)).toEqual([name])
+    // Who does not see the first sees the second, wherever their page begins.
+    await ada('PATCH /servers/lab-one/io.github.someone.weather', { unlisted: true })
+    expect([await shownAs(ada), await shownAs(ada.as(sampleKeys.jonas))]).toEqual([weather.description, 'Two'])
+    expect(await shown(ada.as(sampleKeys.jonas))).toEqual([name])
+  })
+
   test('is filtered by name, version and time', async () => {
     expect(await names('?search=WIND-')).toEqual(['northwind-ops/feature-flags', 'northwind-support/tickets'])
     expect(await names('?version=latest&search=crm')).toEqual(['northwind/crm'])
