@@ -28,7 +28,7 @@ import { type DataFolder, lockForServing, openBesideDatabase, openDataFolder } f
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
-import { OwnerConflict } from '../maintenance/seed/wanted.ts'
+import { FixtureConflict } from '../maintenance/seed/wanted.ts'
 import { openAuditLog } from '../ops/audit-log.ts'
 import { openCallLog } from '../ops/call-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
@@ -96,7 +96,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   await removeAllDeleted(store)
   if (config.fixtures.length > 0) {
     await load(fixtures.map(sourceFile)).catch((error: unknown) => {
-      if (!(error instanceof OwnerConflict)) throw error
+      if (!(error instanceof FixtureConflict)) throw error
       // Somebody's things over HTTP must not keep the server from starting (door contract, 4.2).
       log.warn('the fixtures were not loaded, and the server goes on with what it has', { problems: error.message })
     })

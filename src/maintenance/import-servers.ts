@@ -11,7 +11,16 @@ import type { Namespace } from '../model/registry.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
 import { officialMeta, ServerJson } from '../model/server-json.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
-import { deletingKey, listingKey, namespaceKey, placeKey, serverKey } from '../storage/keys.ts'
+import {
+  deletingKey,
+  foldedLike,
+  idOfKey,
+  listingKey,
+  namespaceKey,
+  placeKey,
+  prefixRange,
+  serverKey,
+} from '../storage/keys.ts'
 import {
   listingEntry,
   namespaceEntry,
@@ -57,9 +66,15 @@ export async function importServers(
 ): Promise<ServersImported> {
   const leftOut: string[] = []
   const chosen = new Map<string, { readonly json: ServerJson; readonly publishedAt: string | undefined }>()
-  for (const { server, isLatest, isActive, publishedAt } of documents.flatMap(givenIn)) {
-    const name = nameOf(server)
-    const reason = isActive ? whyNot(server) : 'it was deleted'
+  const given = documents.flatMap(givenIn)
+  const deleted = new Set(given.filter(({ isLatest, isActive }) => isLatest && !isActive).map(nameOf))
+  for (const name of deleted) leftOut.push(`${name}: it was deleted`)
+  for (const one of given) {
+    const name = nameOf(one)
+    // An older version does not stand for a server whose latest is deleted.
+    if (deleted.has(name) || !one.isActive) continue
+    const { server, isLatest, publishedAt } = one
+    const reason = whyNot(server)
     if (reason !== undefined) leftOut.push(`${name}: ${reason}`)
     // Of several versions the latest; where none is said to be, the last one given.
     else if (isLatest || !chosen.has(name)) chosen.set(name, { json: server as ServerJson, publishedAt })
@@ -68,20 +83,25 @@ export async function importServers(
     const puts: Entry[] = []
     const names: string[] = []
     const taken = new Set<string>()
-    const namespaces = new Set<string>()
+    /** New namespaces, by their names in small letters. */
+    const namespaces = new Map<string, string>()
     const problems = [...leftOut]
     for (const { json, publishedAt } of chosen.values()) {
       const qualifiedName = qualifiedNameOf(json.name, namespace)
+      const first = namespaceOf(qualifiedName)
+      const isNew = (await store.get(namespaceKey(first))) === undefined
+      const like = isNew ? await nameLike(store, first, namespaces) : undefined
       const fixture = await store.get(placeKey(serverKey(qualifiedName)))
       if (!isQualified(qualifiedName)) problems.push(`${json.name}: ${qualifiedName} is too long for a name`)
       else if (fixture !== undefined) problems.push(`${json.name}: a fixture brings it (${Buffer.from(fixture)})`)
       else if (taken.has(qualifiedName))
         problems.push(`${json.name}: ${qualifiedName} is the name of another server in the file`)
-      else if ((await store.get(deletingKey(namespaceOf(qualifiedName)))) !== undefined)
-        problems.push(`${json.name}: the namespace ${namespaceOf(qualifiedName)} is being deleted`)
+      else if ((await store.get(deletingKey(first))) !== undefined)
+        problems.push(`${json.name}: the namespace ${first} is being deleted`)
+      else if (like !== undefined)
+        problems.push(`${json.name}: the namespace ${first} would be too like ${like}: choose one with --namespace`)
       else {
-        const first = namespaceOf(qualifiedName)
-        if ((await store.get(namespaceKey(first))) === undefined) namespaces.add(first)
+        if (isNew) namespaces.set(first.toLowerCase(), first)
         const detail = detailOf(qualifiedName, json)
         const [server, listing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
         const before = listing === undefined ? noExtras : extrasOf(readListing(listing))
@@ -93,7 +113,7 @@ export async function importServers(
         taken.add(qualifiedName)
       }
     }
-    for (const name of namespaces) {
+    for (const name of namespaces.values()) {
       const made: Namespace = { namespace: name, userId, createdAt: now.toISOString() }
       puts.push(...withIndex(namespaceEntry(made)))
     }
@@ -119,7 +139,7 @@ function givenIn(document: unknown): Given[] {
   ]
 }
 
-function nameOf(server: unknown): string {
+function nameOf({ server }: Given): string {
   const name = (server as { name?: unknown } | null)?.name
   return typeof name === 'string' ? name.slice(0, 200) : 'a server without a name'
 }
@@ -131,6 +151,17 @@ function whyNot(server: unknown): string | undefined {
   }
   const bytes = Buffer.byteLength(JSON.stringify(server))
   return bytes > serverJsonBytesMax ? `has ${bytes} bytes; at most ${serverJsonBytesMax} are kept` : undefined
+}
+
+/** Another namespace whose name differs in small and capital letters alone. */
+async function nameLike(store: Store, name: string, others: ReadonlyMap<string, string>): Promise<string | undefined> {
+  const other = others.get(name.toLowerCase())
+  if (other !== undefined) return other === name ? undefined : other
+  const small = name.toLowerCase()
+  if (small !== name && (await store.get(namespaceKey(small))) !== undefined) return small
+  const prefix = foldedLike(name)
+  const { keys } = await store.keys({ ...prefixRange(prefix), limit: 1 })
+  return keys[0] === undefined ? undefined : idOfKey(prefix, keys[0])
 }
 
 function qualifiedNameOf(name: string, namespace: string | undefined): string {

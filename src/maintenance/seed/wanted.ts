@@ -10,6 +10,7 @@ import { everyEntry } from '../../storage/every-entry.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
+  deletingKey,
   latin1Key,
   listingKey,
   membersOf,
@@ -49,12 +50,12 @@ export interface WantedOptions {
   readonly isFromFixture: (name: string) => boolean
 }
 
-/** The fixtures bring a namespace or an organization that was made over HTTP and is somebody else's. */
-export class OwnerConflict extends CommandError {}
+/** The fixtures bring what was made over HTTP and is somebody else's, or what is being deleted over HTTP. */
+export class FixtureConflict extends CommandError {}
 
 /**
  * All entries, whether or not they have changed. Throws CommandError for an API key that was created at run time, and
- * OwnerConflict (door contract, 4.2).
+ * FixtureConflict (door contract, 4.2).
  */
 export async function wantedEntries(store: Store, fixtures: Fixtures, options: WantedOptions): Promise<Wanted[]> {
   const { now, pepper, isFromFixture } = options
@@ -87,6 +88,7 @@ export async function wantedEntries(store: Store, fixtures: Fixtures, options: W
   for (const namespace of fixtures.namespaces) {
     const stored = await store.get(namespaceKey(namespace.namespace))
     const before = stored === undefined ? undefined : readNamespace(stored)
+    if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
     const entry = namespaceEntry({ ...namespace, ...createdAt(namespace, before, now) })
     if (before !== undefined && !isFromFixture(latin1Key(entry.key))) {
       requireSameOwner(before, namespace, place(namespace))
@@ -122,12 +124,20 @@ async function wantedListing(store: Store, server: ServerDetail, now: Date): Pro
   return listingEntry(listingOf(server, { ...noExtras, ...kept }))
 }
 
+/** Its connections would go with those of the one that is being deleted. */
+async function requireGone(store: Store, namespace: string, place: string): Promise<void> {
+  if ((await store.get(deletingKey(namespace))) === undefined) return
+  throw new FixtureConflict(
+    `${place}: the namespace ${namespace} is being deleted: load the fixtures again when its connections are gone`,
+  )
+}
+
 function requireSameOwner(stored: Namespace, wanted: Namespace, place: string): void {
   const [is, will] = [stored, wanted].map((one) =>
     'userId' in one ? `user ${one.userId}` : `organization ${one.organizationId}`,
   )
   if (is === will) return
-  throw new OwnerConflict(
+  throw new FixtureConflict(
     `${place}: the namespace ${wanted.namespace} was made over HTTP and belongs to ${is}: ` +
       'give it that owner, or another name',
   )
@@ -148,7 +158,7 @@ async function requireSharedOwner(
     hasOwner = true
   }
   if (!hasOwner) return
-  throw new OwnerConflict(
+  throw new FixtureConflict(
     `${place}: the organization ${organizationId} was made over HTTP by others: ` +
       'name one of its owners, or choose another id',
   )

@@ -241,6 +241,39 @@ describe('an import', () => {
     expect(await load(documents, 'mirror')).toMatchObject({ servers: 1, namespaces: 0 })
   })
 
+  test('takes no older version of a server whose latest is deleted', async () => {
+    const versions = [
+      { server: { ...weather, version: '1.0.0' }, _meta: official({ isLatest: false }) },
+      { server: weather, _meta: official({ isLatest: true, status: 'deleted' }) },
+    ]
+    for (const servers of [versions, versions.toReversed()])
+      expect(await load([{ servers }])).toEqual({
+        servers: 0,
+        namespaces: 0,
+        leftOut: ['io.github.someone/weather: it was deleted'],
+      })
+    // A version that is deleted says nothing of the latest.
+    const servers = ['deleted', 'active'].map((status, index) => ({
+      server: weather,
+      _meta: official({ isLatest: index === 1, status }),
+    }))
+    expect(await load([{ servers }])).toMatchObject({ servers: 1 })
+  })
+
+  test('makes no namespace that differs from another in small and capital letters alone', async () => {
+    const named = (name: string) => ({ ...weather, name })
+    expect(await load([named('io.Some/one'), named('io.some/two'), named('io.Some/three')])).toEqual({
+      servers: 2,
+      namespaces: 1,
+      leftOut: ['io.some/two: the namespace io.some would be too like io.Some: choose one with --namespace'],
+    })
+    expect(await load([named('io.SOME/one'), named('Northwind/one'), named('io.Some/four')])).toMatchObject({
+      servers: 1,
+      namespaces: 0,
+      leftOut: [expect.stringContaining('too like io.Some'), expect.stringContaining('too like northwind')],
+    })
+  })
+
   test('again keeps what was said here: unlisted, its license, and verified where it is', async () => {
     await load([weather], 'lab-one')
     const operator = ada.as(sampleKeys.operator)
