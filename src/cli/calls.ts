@@ -2,14 +2,13 @@
 
 import { createHmac } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
-import { callsReadBytes } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
 import { problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
+import { linesOf } from './growing-file.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -53,31 +52,9 @@ export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal
     throw new CommandError(`${path}: no such file: no calls were recorded here`)
   const matches = filterOf(flags, now)
   const print = printerOf(flags, terminal)
-  let position = 0
-  let inode: number | undefined
-  let rest = ''
-  for (;;) {
-    if (existsSync(path)) {
-      const file = await open(path, 'r')
-      try {
-        const { ino, size } = await file.stat()
-        // Another file, or one that was emptied: from its beginning.
-        if (ino !== inode || size < position) [position, rest, inode] = [0, '', ino]
-        for (;;) {
-          const { bytesRead, buffer } = await file.read(Buffer.alloc(callsReadBytes), 0, callsReadBytes, position)
-          if (bytesRead === 0) break
-          position += bytesRead
-          // A line may be cut within a character.
-          const lines = (rest + buffer.toString('latin1', 0, bytesRead)).split('\n')
-          rest = lines.pop() ?? ''
-          print(lines.flatMap((line) => callIn(Buffer.from(line, 'latin1').toString())).filter(matches))
-        }
-      } finally {
-        await file.close()
-      }
-    }
-    if (flags.follow !== true) break
-    await new Promise((resolve) => setTimeout(resolve, 300))
+  const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 300))
+  for await (const lines of linesOf(path, flags.follow === true ? pause : undefined)) {
+    print(lines.flatMap(callIn).filter(matches))
   }
 }
 

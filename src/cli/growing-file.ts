@@ -1,0 +1,69 @@
+/** The lines of a file that another process appends to, and that may be moved away and continued in a new one. */
+
+import { type FileHandle, open } from 'node:fs/promises'
+import { callsReadBytes } from '../limits.ts'
+
+interface Opened {
+  readonly file: FileHandle
+  readonly inode: number
+  position: number
+  /** The beginning of a line whose end is not written yet. */
+  rest: string
+}
+
+/**
+ * Yields the whole lines so far, some at a time. With `pause`, those to come too, without end: it is awaited when there
+ * are none. A file that takes the name's place is read when it is not empty: from then on nothing is written to the old
+ * one, which is read to its end first.
+ */
+export async function* linesOf(path: string, pause?: () => Promise<void>): AsyncGenerator<string[]> {
+  let current = await openedAt(path)
+  try {
+    for (;;) {
+      if (current !== undefined) yield* newLines(current)
+      const next = await successorOf(current, path)
+      if (next !== undefined) {
+        if (current !== undefined) {
+          yield* newLines(current)
+          await current.file.close()
+        }
+        current = next
+      } else if (pause === undefined) return
+      else await pause()
+    }
+  } finally {
+    await current?.file.close()
+  }
+}
+
+async function openedAt(path: string): Promise<Opened | undefined> {
+  const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  return file && { file, inode: (await file.stat()).ino, position: 0, rest: '' }
+}
+
+async function* newLines(current: Opened): AsyncGenerator<string[]> {
+  const buffer = Buffer.alloc(callsReadBytes)
+  // It was emptied: from its beginning.
+  if ((await current.file.stat()).size < current.position) Object.assign(current, { position: 0, rest: '' })
+  for (;;) {
+    const { bytesRead } = await current.file.read(buffer, 0, callsReadBytes, current.position)
+    if (bytesRead === 0) return
+    current.position += bytesRead
+    // A line may be cut within a character.
+    const lines = (current.rest + buffer.toString('latin1', 0, bytesRead)).split('\n')
+    current.rest = lines.pop() ?? ''
+    yield lines.map((line) => Buffer.from(line, 'latin1').toString())
+  }
+}
+
+/** The file that has taken the place of another, once there is something in it. */
+async function successorOf(current: Opened | undefined, path: string): Promise<Opened | undefined> {
+  const next = await openedAt(path)
+  if (next === undefined) return undefined
+  if (current === undefined || (next.inode !== current.inode && (await next.file.stat()).size > 0)) return next
+  await next.file.close()
+  return undefined
+}
