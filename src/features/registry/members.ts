@@ -38,18 +38,18 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
       await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
       refuseQuery(request.url) // 400
       const { role } = await readOptionalBody(request, memberShape) // 400
-      await change(request, async (context) => {
+      const isChanged = await change(request, async (context) => {
         const before = await roleOf(store, organizationId, userId)
         await requireRole(store, context, organizationId, rolesThatMayChange(before, role)) // 404, 403
-        if (before === role) return { result: undefined }
+        if (before === role) return { result: false }
         // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
         const record = before === undefined ? organizationKey(organizationId) : memberKey(organizationId, userId)
         await refuseFixture(store, record) // 409
         if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
         if (before === undefined) await requireRoomForMember(store, organizationId) // 403
-        return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: undefined }
+        return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
       })
-      await audit.record('member.changed', { ...whoWrote(first), organizationId, member: userId, role })
+      if (isChanged) await audit.record('member.changed', { ...whoWrote(first), organizationId, member: userId, role })
       const member: Member = { userId, role }
       return new Response(JSON.stringify(member), { headers: privateJson })
     },

@@ -59,15 +59,16 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
       await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing) // 404, 403
       refuseQuery(request.url) // 400
       const wanted = await readOptionalBody(request, changeShape) // 400
-      const changed = await change(request, async (context) => {
+      const { namespace, isChanged } = await change(request, async (context) => {
         const namespace = await authorizer.requireLed(context, name, { resource, operation: 'write' }, missing)
-        if (namespace.pins === wanted.pins) return { result: namespace }
+        if (namespace.pins === wanted.pins) return { result: { namespace, isChanged: false } }
         await refuseFixture(store, namespaceKey(namespace.namespace)) // 409
-        const result: Namespace = { ...namespace, ...wanted }
-        return { write: { puts: withIndex(namespaceEntry(result)) }, result }
+        const changed: Namespace = { ...namespace, ...wanted }
+        const write = { puts: withIndex(namespaceEntry(changed)) }
+        return { write, result: { namespace: changed, isChanged: true } }
       })
-      await audit.record('namespace.changed', { ...whoWrote(first), namespace: changed.namespace })
-      return detailResponse(changed)
+      if (isChanged) await audit.record('namespace.changed', { ...whoWrote(first), namespace: namespace.namespace })
+      return detailResponse(namespace)
     },
 
     async deleteNamespace(request) {

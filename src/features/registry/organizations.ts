@@ -25,6 +25,9 @@ import { doneResponse, type RegistryDeps, readOptionalBody, requireApiKey, whoWr
 
 const organizationShape = validatorOf(OrganizationWrite)
 
+const created = 'organization.created'
+const changed = 'organization.changed'
+
 type OrganizationHandlers = Pick<Handlers, 'getOrganization' | 'putOrganization' | 'deleteOrganization'>
 
 export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
@@ -48,7 +51,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
       const organizationId = organizationIn(request) // 404
       refuseQuery(request.url) // 400
       const { name, owner } = await readOptionalBody(request, organizationShape) // 400
-      const isNew = await change(request, async (context) => {
+      const event = await change(request, async (context) => {
         requireOperator(context) // 403
         const key = organizationKey(organizationId)
         const stored = await store.get(key)
@@ -56,14 +59,13 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         const role = await store.get(memberKey(organizationId, owner))
         const after = { organizationId, name: name ?? before?.name ?? organizationId }
         const isOwner = role !== undefined && readRole(role) === 'owner'
-        if (before !== undefined && before.name === after.name && isOwner) return { result: false }
+        if (before !== undefined && before.name === after.name && isOwner) return { result: undefined }
         await refuseFixture(store, key) // 409
         const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
-        return { write: { puts }, result: before === undefined }
+        return { write: { puts }, result: before === undefined ? created : changed }
       })
-      const event = isNew ? 'organization.created' : 'organization.changed'
-      await audit.record(event, { ...whoWrote(first), organizationId, owner })
-      return detailResponse(await readDetail(store, organizationId), isNew ? 201 : 200)
+      if (event !== undefined) await audit.record(event, { ...whoWrote(first), organizationId, owner })
+      return detailResponse(await readDetail(store, organizationId), event === created ? 201 : 200)
     },
 
     async deleteOrganization(request) {

@@ -34,17 +34,20 @@ export interface ServerRecordsDeps {
   readonly now: () => number
 }
 
+interface Written {
+  readonly stored: StoredServer
+  readonly isNew: boolean
+  /** Whether it is another than before. */
+  readonly isChanged: boolean
+}
+
 export interface ServerRecords {
   read(qualifiedName: string): Promise<StoredServer | undefined>
   /**
    * Writes a server for the caller of the request. Resolves when it is durable. Throws 400 for a server that is too
    * large, 409 for a change of one that a fixture brought, 401, and what `merge` throws.
    */
-  write(
-    request: Request,
-    qualifiedName: string,
-    merge: Merge,
-  ): Promise<{ readonly stored: StoredServer; readonly isNew: boolean }>
+  write(request: Request, qualifiedName: string, merge: Merge): Promise<Written>
   /** Throws 404, 409 for a server that a fixture brought, 401, and what `authorize` throws. */
   remove(
     request: Request,
@@ -77,7 +80,7 @@ export function createServerRecords({ store, authorizer, now }: ServerRecordsDep
         const createdAt = before === undefined ? new Date(now()).toISOString() : before.extras.createdAt
         const same = { ...more, ...(createdAt !== undefined && { createdAt }) }
         const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: same }, before)
-        const result = { stored: { detail, extras: same }, isNew: before === undefined }
+        const result = { stored: { detail, extras: same }, isNew: before === undefined, isChanged: !isSame }
         if (isSame) return { result }
         const extras = { ...same, updatedAt: new Date(now()).toISOString() }
         const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]

@@ -67,9 +67,9 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
         await authorizer.requireLed(context, namespace, access, noNamespace) // 404, 403
         return trusted(context, before, merged(qualifiedName, before, body, known))
       }
-      const { stored, isNew } = await records.write(request, qualifiedName, merge) // 401, 400, 409
+      const { stored, isNew, isChanged } = await records.write(request, qualifiedName, merge) // 401, 400, 409
       const made = madeOf(stored)
-      await audit.record(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
+      if (isChanged) await audit.record(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
       const warnings = learnt !== undefined && 'problem' in learnt ? { warnings: [learnt.problem] } : {}
       return new Response(JSON.stringify({ ...made, ...warnings }), { status: 201, headers: privateJson })
     },
@@ -80,14 +80,14 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       refuseQuery(request.url) // 400
       const change = await readBody(request, changeShape) // 400, 413
       // 401, 409
-      await records.write(request, qualifiedName, async (context, before) => {
+      const { isChanged } = await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context) // 404, 403
         if (change.verified !== undefined && !isOperator(context))
           throw new PlatformError('forbidden', 'verified: only an operator sets it')
         if (before === undefined) throw notFound()
         return withChange(before, change)
       })
-      await audit.record('server.changed', about(first, qualifiedName))
+      if (isChanged) await audit.record('server.changed', about(first, qualifiedName))
       return changedResponse(qualifiedName)
     },
 
@@ -112,14 +112,14 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
       const learnt = await learn(deps.upstream, first, url, 'deploymentUrl') // 400
       if ('problem' in learnt) throw new PlatformError('upstream_error', learnt.problem)
-      const { stored } = await records.write(request, qualifiedName, async (context, before) => {
+      const { stored, isChanged } = await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context, path) // 404, 403
         if (before === undefined) throw notFound()
         // It points elsewhere by now, and what was learnt is not of it.
         if (before.detail.deploymentUrl !== url) throw invalidRequest('the server has another URL by now: try again')
         return { ...before, detail: { ...before.detail, ...learnt } }
       })
-      await audit.record('server.introspected', about(first, qualifiedName))
+      if (isChanged) await audit.record('server.introspected', about(first, qualifiedName))
       return new Response(JSON.stringify(stored.detail), { headers: privateJson })
     },
   }
