@@ -38,7 +38,7 @@ export interface NewApiKey {
   readonly now: Date
 }
 
-/** A new key with what the store keeps of it. The result is the only place where it is available in the clear. */
+/** A new key with what the store keeps of it, beside the registry's version. The result is the only place where it is available in the clear. */
 export function makeApiKey(
   pepper: Buffer,
   wanted: NewApiKey,
@@ -53,9 +53,7 @@ export function makeApiKey(
     createdAt: wanted.now.toISOString(),
     revokedAt: null,
   }
-  const entries = apiKeyEntries(record, apiKeyDigest(pepper, key)).flatMap(withIndex)
-  const puts = [...entries, newVersion(registryVersionKey)]
-  return { key, record, puts }
+  return { key, record, puts: apiKeyEntries(record, apiKeyDigest(pepper, key)).flatMap(withIndex) }
 }
 
 /** Creates a key, durably. */
@@ -65,7 +63,7 @@ export async function createApiKey(
   wanted: NewApiKey,
 ): Promise<{ readonly key: string; readonly record: ApiKey }> {
   const { key, record, puts } = makeApiKey(pepper, wanted)
-  await store.commit({ puts })
+  await store.commit({ puts: [...puts, newVersion(registryVersionKey)] })
   return { key, record }
 }
 

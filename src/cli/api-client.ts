@@ -74,9 +74,9 @@ export function openClient({ url: given, namespace, json }: ClientFlags, environ
       if (namespace !== undefined && namespace !== '') return namespace
       const { namespaces } = await request('GET', '/namespaces?pageSize=2')
       if (namespaces.length === 1) return namespaces[0].name
-      const what =
-        namespaces.length === 0 ? 'you reach none; make one with `postern namespace add NAME`' : 'name one with -n'
-      throw new CommandError(`which namespace? ${what[0]?.toUpperCase()}${what.slice(1)}`)
+      if (namespaces.length === 0)
+        throw new CommandError('you reach no namespace: make one with `postern namespace add NAME`')
+      throw new CommandError('you reach several namespaces: name one with -n')
     },
   }
 }

@@ -65,8 +65,9 @@ function addServerActions(server: Command, asked: Ask): void {
     .action(async (name: string, source: string, flags) =>
       (await import('./api-registry.ts')).addServer(name, source, asked(flags)),
     )
-  inNamespace(server.command('search'))
+  remote(server.command('search'))
     .argument('[words...]', 'what to search for; all servers without it')
+    .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
     .description('search the registered servers')
     .action(async (words: string[], flags) => (await import('./api-registry.ts')).searchServers(words, asked(flags)))
   for (const [name, description] of [

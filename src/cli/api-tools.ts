@@ -93,7 +93,6 @@ export async function searchTools(words: readonly string[], asked: Asked): Promi
   }
   const search = index.search(wordsOf(words.join(' ')), {
     most: 20,
-    beginningMin: 3,
     anyWord: true,
     isWanted: () => true,
   })

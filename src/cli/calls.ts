@@ -1,11 +1,10 @@
 /** `postern calls`: shows the record of calls, by who, where, what and how it ended. */
 
-import { createHmac } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
-import { canonicalJson } from '../schema/canonical-json.ts'
+import { argumentsHash } from '../ops/call-log.ts'
 import { problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { linesOf } from './growing-file.ts'
@@ -98,7 +97,7 @@ function hashOfFile(data: string, file: string): string {
   if (!existsSync(secret))
     throw new CommandError(`${secret}: no such file: --args needs the secret of the instance that recorded the calls`)
   const { callKey } = openSecrets(secret)
-  return createHmac('sha256', callKey).update(canonicalJson(read.value)).digest('base64url')
+  return argumentsHash(callKey, read.value)
 }
 
 function printerOf({ json }: CallsFlags, { stdout }: Terminal): (calls: readonly Call[]) => void {

@@ -5,8 +5,9 @@ import { CommandError } from '../errors.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import type { Log } from '../ops/log.ts'
 import { asBuffer } from '../storage/bytes.ts'
-import { apiKeyDigestKey, baseUrlKey, startedKey } from '../storage/keys.ts'
+import { apiKeyDigestKey, baseUrlKey, registryVersionKey, startedKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
+import { newVersion } from '../storage/versions.ts'
 
 /**
  * Creates one operator key at the first start of a data folder. Resolves with the key to show, or undefined at later
@@ -39,7 +40,7 @@ export async function firstStart(
   // One commit, so that of several starts at once, or after one that was killed, one alone makes a key.
   const committed = await store.commit({
     checks: [{ key: startedKey, value: null }],
-    puts: [...puts, { key: startedKey, value: Buffer.from(now.toISOString()) }],
+    puts: [...puts, newVersion(registryVersionKey), { key: startedKey, value: Buffer.from(now.toISOString()) }],
   })
   return committed.ok && operatorKey === undefined ? key : undefined
 }

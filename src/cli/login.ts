@@ -12,7 +12,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Keeps a key that works, from the terminal or stdin. Throws CommandError. */
 export async function login(given: string, flags: ClientFlags, environment: Environment, terminal: Terminal) {
   const url = cleanUrl(given)
-  const key = process.stdin.isTTY ? await readHidden('API key: ', terminal) : readFileSync(0, 'utf8').trim()
+  const key = (process.stdin.isTTY ? await readHidden('API key: ', terminal) : readFileSync(0, 'utf8')).trim()
   if (key === '') throw new CommandError('no key was given: type it, or send it to stdin')
   const client = openClient({ ...flags, url }, { ...environment, POSTERN_TOKEN: key })
   const me = await client.request('GET', '/me')

@@ -4,7 +4,7 @@
 
 import { invalidRequest } from '../errors.ts'
 import { jsonDepthMax, requestBodyBytesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
-import { bodyProblemText } from '../schema/check.ts'
+import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
 
 export interface BodyBounds {
@@ -41,6 +41,14 @@ export async function readJsonBody(
     throw invalidRequest(bodyProblemText(problem))
   }
   return read.value
+}
+
+/** The body of a request that needs none: no body and `null` are `{}`. Throws what `readJsonBody` throws. */
+export async function readOptionalBody<T>(request: Request, shape: Validator<T>, bounds?: BodyBounds): Promise<T> {
+  const body = (await readJsonBody(request, bounds)) ?? {}
+  if (shape.isValid(body)) return body
+  const [problem = { place: '', message: 'cannot be read' }] = shape.problems(body, 1)
+  throw invalidRequest(bodyProblemText(problem))
 }
 
 /**

@@ -4,8 +4,10 @@
  * a call that was answered is in the file, whatever kills the process after. The file may be moved away at any time.
  */
 
+import { createHmac } from 'node:crypto'
 import { closeSync, constants, fstatSync, lstatSync, openSync, writeSync } from 'node:fs'
 import { callLogCheckMs, callRefusalsPerSecond } from '../limits.ts'
+import { canonicalJson } from '../schema/canonical-json.ts'
 import { StoreError } from '../storage/store.ts'
 import { type ChainEnd, firstHash, formatLine } from './audit-chain.ts'
 import { endOf } from './audit-file.ts'
@@ -36,6 +38,11 @@ export interface CallRecord {
   readonly bytesOut: number
   /** A keyed hash of the arguments: the same for the same arguments. */
   readonly args: string
+}
+
+/** HMAC-SHA-256 of the arguments' canonical form (RFC 8785): the same for the same arguments in any order. */
+export function argumentsHash(key: Buffer, args: unknown): string {
+  return createHmac('sha256', key).update(canonicalJson(args)).digest('base64url')
 }
 
 export interface CallLog {

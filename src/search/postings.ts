@@ -3,6 +3,8 @@
  * numbers, which are used again, so that scores of a search fit in an array.
  */
 
+import { searchBeginningCharsMin } from '../limits.ts'
+
 /** The documents that have a word, by number, ascending, and how often, as `packed` counts. */
 export interface Occurrences {
   readonly documents: readonly number[]
@@ -19,7 +21,7 @@ export interface Postings {
   remove(id: string): void
   idOf(number: number): string | undefined
   of(word: string): Occurrences | undefined
-  /** The words that begin with this one, of `lettersOfGroup` at least, and are longer. */
+  /** The words that begin with this one and are longer. It must have `searchBeginningCharsMin` letters at least. */
   longer(word: string): string[]
   /** The number of words in a field of a document. */
   lengthOf(number: number, field: number): number
@@ -29,8 +31,6 @@ export interface Postings {
 /** A byte for each field. */
 const bitsPerCount = 8
 const greatestCount = 2 ** bitsPerCount - 1
-/** The letters by which words are grouped, to find those with the same beginning. */
-const lettersOfGroup = 3
 
 /** How often a word occurs in a field, of a packed count. */
 export function countIn(packed: number, field: number): number {
@@ -119,8 +119,9 @@ export function createPostings(fieldCount: number): Postings {
   }
 }
 
+/** The letters by which words are grouped, to find those that begin alike. */
 function beginningOf(word: string): string {
-  return word.slice(0, lettersOfGroup)
+  return word.slice(0, searchBeginningCharsMin)
 }
 
 /** Where a number is, or would be, among ascending ones. */

@@ -3,6 +3,7 @@
  * field by field. A search is a generator, so that it can be run in slices (`http/turns.ts`).
  */
 
+import { searchBeginningCharsMin } from '../limits.ts'
 import { countIn, createPostings, type Occurrences, type Postings, placeOf } from './postings.ts'
 
 /** BM25's parameters, as the literature recommends them. */
@@ -16,14 +17,13 @@ const documentsPerStep = 1000
 export interface WordIndex extends Pick<Postings, 'size' | 'add' | 'remove'> {
   /**
    * The best `most` documents that `isWanted` and that have every word; with `anyWord`, that have any. The last word
-   * counts as the beginning of others too, if it has `beginningMin` letters. Best first; equals by id.
+   * counts as the beginning of others too, if it has `searchBeginningCharsMin` letters. Best first; equals by id.
    */
   search(query: readonly string[], options: SearchOptions): Generator<number, Hit[]>
 }
 
 export interface SearchOptions {
   readonly most: number
-  readonly beginningMin: number
   readonly anyWord?: boolean
   readonly isWanted: (id: string) => boolean
 }
@@ -42,13 +42,13 @@ export function createWordIndex(weights: readonly number[]): WordIndex {
     },
     add: postings.add,
     remove: postings.remove,
-    *search(given, { most, beginningMin, anyWord, isWanted }) {
+    *search(given, { most, anyWord, isWanted }) {
       // The last word stays last where it is repeated.
       const query = [...new Set([...given].reverse())].reverse()
       const last = query.at(-1)
       if (last === undefined) return []
       const ranked = ranking(postings, weights)
-      const isLastBeginning = [...last].length >= beginningMin
+      const isLastBeginning = [...last].length >= searchBeginningCharsMin
       const scores = yield* anyWord === true
         ? ranked.withAny(query, isLastBeginning)
         : ranked.withEvery(query, isLastBeginning)

@@ -188,7 +188,9 @@ describe('says what to do', () => {
   test('where several namespaces are there', async () => {
     const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey }
     for (const name of ['one-of', 'two-of']) await works('op2', `namespace add ${name}`, { env })
-    expect((await as('op2', ['connection', 'list'], { env })).stderr).toBe('which namespace? Name one with -n\n')
+    expect((await as('op2', ['connection', 'list'], { env })).stderr).toBe(
+      'you reach several namespaces: name one with -n\n',
+    )
     expect((await as('op2', ['tool', 'call', 'nodot', '-n', 'one-of'], { env })).code).toBe(2)
   })
 })

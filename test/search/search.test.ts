@@ -20,7 +20,7 @@ describe('words', () => {
     test(`of ${text}`, () => expect(wordsOf(text).join(' ')).toBe(words))
 })
 
-const everything = { most: 500, beginningMin: 3, isWanted: () => true }
+const everything = { most: 500, isWanted: () => true }
 const find = (index: WordIndex, text: string, options: object = {}) =>
   drained(index.search(wordsOf(text), { ...everything, ...options })).map(({ id }) => id)
 

@@ -3,14 +3,12 @@
  * when its line is written; an event stream is ended when it is.
  */
 
-import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorize.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { knownBody } from '../../http/known-body.ts'
 import { callHashesKeptMax } from '../../limits.ts'
-import type { CallLog, CallOutcome, CallRecord } from '../../ops/call-log.ts'
-import { canonicalJson } from '../../schema/canonical-json.ts'
+import { argumentsHash, type CallLog, type CallOutcome, type CallRecord } from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
@@ -55,12 +53,11 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
     sizeCalculation: (_, text) => text.length + 1,
   })
 
-  /** HMAC-SHA-256 of the canonical form (RFC 8785): the same for the same arguments in any order. */
   function hashOf(args: unknown): string {
     const text = JSON.stringify(args) ?? 'null'
     const kept = hashes.get(text)
     if (kept !== undefined) return kept
-    const hash = createHmac('sha256', key).update(canonicalJson(args)).digest('base64url')
+    const hash = argumentsHash(key, args)
     hashes.set(text, hash)
     return hash
   }

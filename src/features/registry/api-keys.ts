@@ -8,6 +8,7 @@ import type { RequestContext } from '../../auth/authorize.ts'
 import { namesUnder } from '../../auth/reach.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound, PlatformError } from '../../errors.ts'
+import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, privateJson } from '../../http/respond.ts'
@@ -19,7 +20,7 @@ import { validatorOf } from '../../schema/check.ts'
 import { apiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
 import { readApiKey } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
-import { type RegistryDeps, readOptionalBody, requireApiKey, whoWrote } from './shared.ts'
+import { type RegistryDeps, requireApiKey, whoWrote } from './shared.ts'
 
 const writeShape = validatorOf(ApiKeyWrite)
 

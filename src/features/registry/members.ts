@@ -2,6 +2,7 @@
 
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound } from '../../errors.ts'
+import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
@@ -20,7 +21,7 @@ import {
   roleOf,
   rolesThatMayChange,
 } from './roles.ts'
-import { doneResponse, type RegistryDeps, readOptionalBody, requireApiKey, whoWrote } from './shared.ts'
+import { doneResponse, type RegistryDeps, requireApiKey, whoWrote } from './shared.ts'
 
 const memberShape = validatorOf(MemberWrite)
 const userShape = validatorOf(UserId)

@@ -2,6 +2,7 @@
 
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, notFound } from '../../errors.ts'
+import { readOptionalBody } from '../../http/body.ts'
 import { pageOf, paginationOf, withFields } from '../../http/numbered-pages.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -16,7 +17,7 @@ import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/registry-r
 import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { matchingNamespaces, type RegisteredServers, readNamespaceQuery } from './namespace-list.ts'
-import { type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
+import { type RegistryDeps, whoWrote } from './shared.ts'
 
 const changeShape = validatorOf(NamespaceChange)
 

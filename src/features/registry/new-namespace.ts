@@ -7,6 +7,7 @@ import type { RequestContext } from '../../auth/authorize.ts'
 import { leadsNamespace } from '../../auth/reach.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, forbidden, invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
@@ -27,7 +28,7 @@ import {
 import { namespaceEntry, readNamespace, withIndex } from '../../storage/registry-records.ts'
 import type { RegistryChange } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
-import { type RegistryDeps, readOptionalBody, whoWrote } from './shared.ts'
+import { type RegistryDeps, whoWrote } from './shared.ts'
 
 const writeShape = validatorOf(NamespaceWrite)
 const missing = 'Namespace not found'
@@ -190,7 +191,7 @@ async function requireRoom(
   if (most === Number.POSITIVE_INFINITY || caller.operator || 'organizationId' in owner) return
   const { keys } = await store.keys({ ...namespacesOwnedBy(owner), limit: most })
   if (keys.length >= most)
-    throw new PlatformError('forbidden', `A user may own ${most} namespaces here (--namespaces-per-user)`)
+    throw new PlatformError('forbidden', `A user may own at most ${most} namespaces here (--namespaces-per-user)`)
 }
 
 function taken(name: string): PlatformError {

@@ -3,6 +3,7 @@
 import type { RequestContext } from '../../auth/authorize.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
+import { readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
@@ -21,7 +22,7 @@ import {
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
 import { organizationIn, organizationMissing, readMembers, requireRole } from './roles.ts'
-import { doneResponse, type RegistryDeps, readOptionalBody, requireApiKey, whoWrote } from './shared.ts'
+import { doneResponse, type RegistryDeps, requireApiKey, whoWrote } from './shared.ts'
 
 const organizationShape = validatorOf(OrganizationWrite)
 

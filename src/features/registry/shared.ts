@@ -2,11 +2,9 @@
 
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts'
-import { invalidRequest, PlatformError } from '../../errors.ts'
-import { readJsonBody } from '../../http/body.ts'
+import { PlatformError } from '../../errors.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Audit } from '../../ops/audit-log.ts'
-import { bodyProblemText, type Validator } from '../../schema/check.ts'
 import type { Store } from '../../storage/store.ts'
 
 export interface RegistryDeps extends WriteAuthenticationDeps {
@@ -30,17 +28,9 @@ export function whoWrote({ caller: { userId, keyId, token } }: RequestContext) {
 /** Throws 403 for a token, and for an organization's key: neither may make what outlives it (door contract, 1.3). */
 export function requireApiKey({ caller }: RequestContext): void {
   if (caller.token !== undefined)
-    throw new PlatformError('forbidden', 'Organizations are managed with an API key of a person, not with a token')
+    throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not with a token')
   if (caller.organizationId !== undefined)
-    throw new PlatformError('forbidden', 'Organizations are managed with an API key of a person, not with their own')
-}
-
-/** The body of a request that needs none: no body and `null` are `{}`. Throws `invalid_request`. */
-export async function readOptionalBody<T>(request: Request, shape: Validator<T>): Promise<T> {
-  const body = (await readJsonBody(request)) ?? {}
-  if (shape.isValid(body)) return body
-  const [problem = { place: '', message: 'cannot be read' }] = shape.problems(body, 1)
-  throw invalidRequest(bodyProblemText(problem))
+    throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not of an organization')
 }
 
 export function doneResponse(): Response {

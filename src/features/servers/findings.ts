@@ -54,8 +54,6 @@ const encoded = /[A-Za-z0-9+/]{120}/
 
 /** Each finding once. */
 export function findings(tool: Tool): Finding[] {
-  const text = JSON.stringify(tool)
-  // In JSON, invisible characters stand as they are or escaped.
   const shown = textsOf(tool).join('\n')
   const plain = shown.toLowerCase().replaceAll(/\s+/g, ' ')
   const found: Finding[] = []
@@ -63,7 +61,7 @@ export function findings(tool: Tool): Finding[] {
   if (hasMixedWord(shown)) found.push('mixed-script')
   if (instructions.some((phrase) => plain.includes(phrase))) found.push('instruction-like')
   if (secretPaths.some((path) => plain.includes(path))) found.push('secret-path')
-  if (encoded.test(text)) found.push('encoded-text')
+  if (encoded.test(shown)) found.push('encoded-text')
   return found
 }
 

@@ -1,4 +1,4 @@
-/** What the server at a URL has, asked for the caller of a request. */
+/** Asks the server at a URL what it has, for the caller of a request. */
 
 import type { RequestContext } from '../../auth/authorize.ts'
 import { invalidRequest } from '../../errors.ts'

@@ -18,7 +18,6 @@ import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import type { Turns } from '../../http/turns.ts'
 import {
-  searchBeginningCharsMin,
   searchCharsMax,
   searchHitsMax,
   searchHitsMin,
@@ -108,7 +107,6 @@ function* searching(
 ): Generator<number, Match[]> {
   const hits = yield* words.search(wordsOf(q).slice(0, searchWordsMax), {
     most: topK,
-    beginningMin: searchBeginningCharsMin,
     isWanted(name) {
       const server = find(name)
       return server !== undefined && isWanted(server)

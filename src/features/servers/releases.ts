@@ -6,22 +6,21 @@
 import { randomBytes } from 'node:crypto'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { writeAuthentication } from '../../auth/write-authentication.ts'
-import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { invalidRequest, notFound } from '../../errors.ts'
 import { mediaType, readBytes } from '../../http/body.ts'
 import { pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { jsonDepthMax, serverBodyBytesMax } from '../../limits.ts'
+import { jsonDepthMax } from '../../limits.ts'
 import { urlProblem } from '../../model/connection.ts'
-import { namespaceOf } from '../../model/names.ts'
 import { type Release, type ReleaseMade, ReleasePayload } from '../../model/server.ts'
 import { bodyProblemText, problemText, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { learn } from './learn.ts'
 import { readQualifiedName } from './qualified-name.ts'
 import { createServerRecords, withUrl } from './records.ts'
-import { about, type ServerWriteDeps, trusted } from './write.ts'
+import { about, requireLedServer, type ServerWriteDeps, serverBody, trusted } from './write.ts'
 
 const payloadShape = validatorOf(ReleasePayload)
 
@@ -78,17 +77,9 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
     },
   }
 
-  async function requireServer(context: RequestContext, operation: 'read' | 'write'): Promise<string> {
-    const qualifiedName = readQualifiedName(context.request.url.replace(/\/releases(?:\/[^/?]*)?\/?(?:\?.*)?$/, ''))
-    if (qualifiedName === undefined || (await context.registry.serverJson(qualifiedName)) === undefined)
-      throw notFound()
-    await authorizer.requireLed(
-      context,
-      namespaceOf(qualifiedName),
-      { resource: 'servers', operation },
-      'Server not found',
-    )
-    return qualifiedName
+  function requireServer(context: RequestContext, operation: 'read' | 'write'): Promise<string> {
+    const path = context.request.url.replace(/\/releases(?:\/[^/?]*)?\/?(?:\?.*)?$/, '')
+    return requireLedServer(authorizer, context, readQualifiedName(path), operation)
   }
 }
 
@@ -96,8 +87,7 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
 async function readPayload(request: Request): Promise<ReleasePayload> {
   const type = request.headers.get('content-type')
   if (mediaType(type) !== 'multipart/form-data') throw invalidRequest('content-type: must be multipart/form-data')
-  const tooLarge = () => new PlatformError('too_large', `the body is too large: at most ${serverBodyBytesMax} bytes`)
-  const bytes = await readBytes(request, serverBodyBytesMax, tooLarge)
+  const bytes = await readBytes(request, serverBody.bytesMax, serverBody.tooLarge)
   const form = await new Response(bytes, { headers: { 'content-type': type as string } }).formData().catch(() => {
     throw invalidRequest('the body is not a form')
   })

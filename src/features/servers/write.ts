@@ -1,10 +1,10 @@
 /** Servers over HTTP: make or replace, change, delete, ask what they have (door contract, 2.5 to 2.8). */
 
 import { isDeepStrictEqual } from 'node:util'
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
 import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
-import { readJsonBody } from '../../http/body.ts'
+import { readJsonBody, readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
@@ -22,7 +22,7 @@ import {
   serverUrlProblem,
 } from '../../model/server.ts'
 import type { Audit } from '../../ops/audit-log.ts'
-import { bodyProblemText, problemText, type Validator, validatorOf } from '../../schema/check.ts'
+import { problemText, validatorOf } from '../../schema/check.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Introspection } from '../../upstream/introspect.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
@@ -78,7 +78,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const first = await authenticateToWrite(request) // 401, 429
       const qualifiedName = await requireServer(first) // 404, 403
       refuseQuery(request.url) // 400
-      const change = await readBody(request, changeShape) // 400, 413
+      const change = await readOptionalBody(request, changeShape, serverBody) // 400, 413
       // 401, 409
       const { isChanged } = await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context) // 404, 403
@@ -124,17 +124,23 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
     },
   }
 
-  /** The server in the path, which must be there. Throws 404 and 403 as for its namespace. */
-  async function requireServer(context: RequestContext, path = context.request.url): Promise<string> {
-    const qualifiedName = readQualifiedName(path)
-    if (qualifiedName === undefined) throw notFound()
-    if ((await context.registry.serverJson(qualifiedName)) === undefined) {
-      // As for one that is hidden: 404, whatever the policy says.
-      throw notFound()
-    }
-    await authorizer.requireLed(context, namespaceOf(qualifiedName), access, noNamespace)
-    return qualifiedName
+  function requireServer(context: RequestContext, path = context.request.url): Promise<string> {
+    return requireLedServer(authorizer, context, readQualifiedName(path), 'write')
   }
+}
+
+/** The server that the caller leads, which must be there. Throws 404 and 403 as for its namespace. */
+export async function requireLedServer(
+  authorizer: Authorizer,
+  context: RequestContext,
+  qualifiedName: string | undefined,
+  operation: 'read' | 'write',
+): Promise<string> {
+  // As for one that is hidden: 404, whatever the policy says.
+  if (qualifiedName === undefined || (await context.registry.serverJson(qualifiedName)) === undefined) throw notFound()
+  const namespace = namespaceOf(qualifiedName)
+  await authorizer.requireLed(context, namespace, { resource: 'servers', operation }, 'Server not found')
+  return qualifiedName
 }
 
 /** Whether the caller may say that a server is verified: an operator as such, not with a token for an organization. */
@@ -200,17 +206,15 @@ function withChange(
   }
 }
 
-/** Throws 400, 413. No body and `null` are `{}`. */
-async function readBody<T>(request: Request, shape: Validator<T>): Promise<T> {
-  const tooLarge = () => new PlatformError('too_large', `the body is too large: at most ${serverBodyBytesMax} bytes`)
-  const body = (await readJsonBody(request, { bytesMax: serverBodyBytesMax, depthMax: jsonDepthMax, tooLarge })) ?? {}
-  if (shape.isValid(body)) return body
-  const [problem = { place: '', message: 'cannot be read' }] = shape.problems(body, 1)
-  throw invalidRequest(bodyProblemText(problem))
+/** Bounds for the bodies of servers. */
+export const serverBody = {
+  bytesMax: serverBodyBytesMax,
+  depthMax: jsonDepthMax,
+  tooLarge: () => new PlatformError('too_large', `the body is too large: at most ${serverBodyBytesMax} bytes`),
 }
 
 async function readWrite(request: Request): Promise<ServerWrite> {
-  const body = await readBody(request, writeShape)
+  const body = await readOptionalBody(request, writeShape, serverBody)
   const { mcpUrl, tools, deploymentUrl = null, connections = [] } = body
   for (const field of ['remote', 'deploymentUrl', 'connections', 'tools', 'resources', 'prompts'] as const) {
     if (mcpUrl !== undefined && body[field] !== undefined)

@@ -179,7 +179,7 @@ describe('a namespace', () => {
     for (const name of ['ada-2', 'ada-3']) expect((await ada(`PUT /namespaces/${name}`)).status).toBe(201)
     expect(await ada('PUT /namespaces/ada-4')).toMatchObject({
       status: 403,
-      body: { error: 'A user may own 3 namespaces here (--namespaces-per-user)' },
+      body: { error: 'A user may own at most 3 namespaces here (--namespaces-per-user)' },
     })
     expect((await ada('PUT /namespaces/nw-9', { organizationId: 'org_northwind' })).status).toBe(201)
   })
