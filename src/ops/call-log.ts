@@ -92,6 +92,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
   /** Opens the file anew, and says at its beginning what it continues. */
   function reopen(): void {
     const next = openSync(path, appending, 0o600)
+    findEnd()
     closeSync(file)
     file = next
     isWhole = endOf(file, fstatSync(file).size).isWhole
@@ -107,8 +108,14 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
     return named?.ino !== ino || named.dev !== dev
   }
 
-  function append(entries: readonly Line[]): void {
+  /** After a write that failed: some of its lines may be in the file. */
+  function findEnd(): void {
     if (isEndUnknown) ({ isWhole, end } = endIn(file, end))
+    isEndUnknown = false
+  }
+
+  function append(entries: readonly Line[]): void {
+    findEnd()
     const time = now().toISOString()
     let { seq, hash } = end
     // A line truncated by a crash stays as it is; `audit verify` reports it.

@@ -1,0 +1,47 @@
+/** The record of calls on a disk that is full. */
+
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { chainVerifier } from '../../src/ops/audit-chain.ts'
+import { openCallLog } from '../../src/ops/call-log.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'postern-test-call-log-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n')
+
+/** Records two calls, and six of which some have no room: the file has 2,048 bytes. */
+function recordOnFullDisk(path: string, ...more: string[]): string[][] {
+  const script = join(import.meta.dir, 'full-disk.ts')
+  // Ignored, so that a write past the limit fails instead of ending the process.
+  const limited = ['bash', '-c', 'trap "" XFSZ; ulimit -f 2; exec "$@"', 'bash']
+  const child = Bun.spawnSync([...limited, process.execPath, script, path, ...more], { stderr: 'inherit' })
+  return JSON.parse(child.stdout.toString())
+}
+
+function problemsOf(...paths: string[]): readonly string[] {
+  const chain = chainVerifier()
+  for (const path of paths) for (const line of linesOf(path)) chain.push(line, path)
+  return chain.report().problems
+}
+
+test('calls that cannot be written whole are not said to be, and the next process goes on after those that are', () => {
+  const path = join(folder, 'calls.jsonl')
+  expect(recordOnFullDisk(path)).toEqual([Array(2).fill('fulfilled'), Array(6).fill('rejected')])
+  const before = linesOf(path)
+  expect(before).toHaveLength(6)
+  const log = openCallLog(path, { now: () => new Date(0), monotonic: () => 0, onFailure: () => {} })
+  log.reopen()
+  log.close()
+  expect(JSON.parse(linesOf(path).at(-1) ?? '')).toMatchObject({ event: 'log.continued', seq: 6 })
+  // The line that was cut off is none that was changed.
+  expect(problemsOf(path)).toEqual([])
+})
+
+test('a file that is moved away then is continued after the calls that are in it', () => {
+  const path = join(folder, 'moved.jsonl')
+  expect(recordOnFullDisk(path, 'moved').at(-1)).toEqual(['fulfilled'])
+  expect(linesOf(path).map((line) => JSON.parse(line).seq)).toEqual([6, 7])
+  expect(problemsOf(`${path}.1`, path)).toEqual([])
+})
