@@ -5,12 +5,10 @@
  */
 
 import { createHmac } from 'node:crypto'
-import { closeSync, constants, fstatSync, lstatSync, openSync, writeSync } from 'node:fs'
-import { callLogCheckMs, callRefusalsPerSecond } from '../limits.ts'
+import { callRefusalsPerSecond } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
 import { StoreError } from '../storage/store.ts'
-import { type ChainEnd, firstHash, formatLine } from './audit-chain.ts'
-import { endOf } from './audit-file.ts'
+import { type Line, openCallFile } from './call-file.ts'
 
 /**
  * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
@@ -67,81 +65,23 @@ export interface CallLogOptions {
   readonly onFailure: (error: unknown) => void
 }
 
-/** A line to be written, without what links it to the others. */
-interface Line {
-  readonly event: string
-  readonly fields: object
-}
 interface Waiting extends Line {
   readonly done: () => void
   readonly failed: (error: StoreError) => void
 }
 
-/** Like 'a+', but does not follow a symbolic link. */
-const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
-
 export function openCallLog(path: string, { now, monotonic, replica, onFailure }: CallLogOptions): CallLog {
-  let file = openSync(path, appending, 0o600)
-  let { isWhole, end } = endIn(file, { seq: 0, hash: firstHash })
-  let isEndUnknown = false
-  let checkedAt = monotonic()
+  const file = openCallFile(path, { now, monotonic, ...(replica !== undefined && { replica }) })
   let waiting: Waiting[] = []
   let second = 0
   let [written, unwritten] = [0, 0]
-
-  /** Opens the file anew, and says at its beginning what it continues. */
-  function reopen(): void {
-    const next = openSync(path, appending, 0o600)
-    findEnd()
-    closeSync(file)
-    file = next
-    isWhole = endOf(file, fstatSync(file).size).isWhole
-    checkedAt = monotonic()
-    append([{ event: 'log.continued', fields: {} }])
-  }
-
-  function isMoved(): boolean {
-    if (monotonic() - checkedAt < callLogCheckMs) return false
-    checkedAt = monotonic()
-    const named = lstatSync(path, { throwIfNoEntry: false })
-    const { ino, dev } = fstatSync(file)
-    return named?.ino !== ino || named.dev !== dev
-  }
-
-  /** After a write that failed: some of its lines may be in the file. */
-  function findEnd(): void {
-    if (isEndUnknown) ({ isWhole, end } = endIn(file, end))
-    isEndUnknown = false
-  }
-
-  function append(entries: readonly Line[]): void {
-    findEnd()
-    const time = now().toISOString()
-    let { seq, hash } = end
-    // A line truncated by a crash stays as it is; `audit verify` reports it.
-    let text = isWhole ? '' : '\n'
-    for (const { event, fields } of entries) {
-      seq += 1
-      const line = formatLine({ seq, time, event, ...fields, ...(replica && { replica }), prev: hash })
-      hash = line.hash
-      text += `${line.text}\n`
-    }
-    const bytes = Buffer.from(text)
-    // On a full disk, some lines may be written and others not.
-    isEndUnknown = true
-    if (writeSync(file, bytes) !== bytes.length) throw new Error('the record of calls was not written whole')
-    isEndUnknown = false
-    isWhole = true
-    end = { seq, hash }
-  }
 
   function flush(): void {
     const batch = waiting
     waiting = []
     if (batch.length === 0) return
     try {
-      if (isMoved()) reopen()
-      append(batch)
+      file.append(batch)
       for (const { done } of batch) done()
     } catch (error) {
       const message = `the record of calls cannot be written: ${(error as Error).message}`
@@ -170,7 +110,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
     },
     reopen() {
       try {
-        reopen()
+        file.reopen()
       } catch (error) {
         onFailure(error)
       }
@@ -178,13 +118,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
     close() {
       if (unwritten > 0) add('refusals.unwritten', { count: unwritten }).catch(onFailure)
       flush()
-      closeSync(file)
+      file.close()
     },
   }
-}
-
-/** Where the chain goes on: after the last whole line of the file, or after `before` if there is none. */
-function endIn(file: number, before: ChainEnd): { readonly isWhole: boolean; readonly end: ChainEnd } {
-  const { isWhole, seq, hash } = endOf(file, fstatSync(file).size)
-  return { isWhole, end: seq > 0 ? { seq, hash } : before }
 }
