@@ -26,6 +26,7 @@ export interface CallFileOptions {
   readonly now: () => Date
   /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
+  /** Added to each line, if the store is shared with others that have logs of their own. */
   readonly replica?: string
 }
 

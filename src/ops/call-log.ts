@@ -8,7 +8,7 @@ import { createHmac } from 'node:crypto'
 import { callRefusalsPerSecond } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
 import { StoreError } from '../storage/store.ts'
-import { type Line, openCallFile } from './call-file.ts'
+import { type CallFileOptions, type Line, openCallFile } from './call-file.ts'
 
 /**
  * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
@@ -56,12 +56,7 @@ export interface CallLog {
   close(): void
 }
 
-export interface CallLogOptions {
-  readonly now: () => Date
-  /** A monotonic clock, in milliseconds. */
-  readonly monotonic: () => number
-  /** Added to each line, if the store is shared with others that have logs of their own. */
-  readonly replica?: string
+export interface CallLogOptions extends CallFileOptions {
   readonly onFailure: (error: unknown) => void
 }
 
@@ -70,8 +65,8 @@ interface Waiting extends Line {
   readonly failed: (error: StoreError) => void
 }
 
-export function openCallLog(path: string, { now, monotonic, replica, onFailure }: CallLogOptions): CallLog {
-  const file = openCallFile(path, { now, monotonic, ...(replica !== undefined && { replica }) })
+export function openCallLog(path: string, { onFailure, ...options }: CallLogOptions): CallLog {
+  const file = openCallFile(path, options)
   let waiting: Waiting[] = []
   let second = 0
   let [written, unwritten] = [0, 0]
@@ -99,7 +94,7 @@ export function openCallLog(path: string, { now, monotonic, replica, onFailure }
   return {
     record: (call) => add('call', call),
     refused(call) {
-      const current = Math.floor(monotonic() / 1000)
+      const current = Math.floor(options.monotonic() / 1000)
       if (current !== second) {
         if (unwritten > 0) add('refusals.unwritten', { count: unwritten }).catch(onFailure)
         ;[second, written, unwritten] = [current, 0, 0]
