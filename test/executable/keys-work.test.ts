@@ -4,7 +4,16 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
-import { executable, run, sampleFolder, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
+import {
+  endOf,
+  executable,
+  run,
+  sampleFolder,
+  sendTo,
+  startServer,
+  type Workplace,
+  workplace,
+} from '../support/executable.ts'
 import { sampleKeys } from '../support/sample.ts'
 
 /** Beyond that it started. */
@@ -58,8 +67,7 @@ async function refusedStart(place: Workplace, args: string[], env = {}) {
     stdout: 'pipe',
     stderr: 'pipe',
   })
-  const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-  return { code: await child.exited, stdout, stderr }
+  return endOf(child)
 }
 
 describe('the sample keys, on an address that is not loopback', () => {
@@ -157,8 +165,7 @@ describe('the log and token explain say why a credential is not accepted', () =>
         stdout: 'pipe',
         stderr: 'pipe',
       })
-      const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
-      return { code: await child.exited, stdout, stderr }
+      return endOf(child)
     }
     expect(await piped('explain', '-')).toMatchObject({ code: 0, stdout: expect.stringContaining('acts for ada') })
     expect(await piped('explain', '-', '--rpc', '-')).toMatchObject({ code: 2, stdout: '' })

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { browser } from '../clients/browser.ts'
-import { type Server, sampleFolder, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { endOf, type Server, sampleFolder, startServer, type Workplace, workplace } from '../support/executable.ts'
 import { fieldsOf } from '../support/pages.ts'
 import { sampleKeys } from '../support/sample.ts'
 
@@ -95,11 +95,7 @@ console.log(JSON.stringify(await (async () => { ${script} })()))`,
       stdout: 'pipe',
       stderr: 'pipe',
     })
-    const [stdout, stderr, code] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
-    ])
+    const { stdout, stderr, code } = await endOf(child)
     expect({ command, code, stderr: code === 0 ? '' : stderr + stdout }).toEqual({ command, code: 0, stderr: '' })
     return stdout
   }

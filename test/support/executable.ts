@@ -37,6 +37,11 @@ export async function run(
     stdout: 'pipe',
     stderr: 'pipe',
   })
+  return endOf(child)
+}
+
+/** What a child process printed until its end. */
+export async function endOf(child: Bun.ReadableSubprocess): Promise<Ran> {
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
