@@ -48,8 +48,8 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   const groupVersions = listingGroups.map(() => '')
   const words = createWordIndex(weights)
   let version = ''
-  /** Whether `sorted` is older than `byName`; true after an update that failed, too. */
-  let isUnsorted = false
+  /** The servers that `sorted` does not have as they are; after an update that failed, too. */
+  const unsorted = new Set<string>()
   let sorted: readonly Listed[] = []
   let underWay: Promise<void> | undefined
   let next: Promise<void> | undefined
@@ -78,7 +78,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
       if (before.get(name) === hash) continue
       const characters = put(readListing(value))
       before.set(name, hash)
-      isUnsorted = true
+      unsorted.add(name)
       await takeTurn(characters)
     }
     for (const name of before.keys()) {
@@ -86,7 +86,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
       words.remove(name)
       byName.delete(name)
       before.delete(name)
-      isUnsorted = true
+      unsorted.add(name)
     }
   }
 
@@ -100,9 +100,8 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
       await readGroup(group, takeTurn)
       groupVersions[group] = groupVersion
     }
-    // By the order of bytes, because names are ASCII.
-    if (isUnsorted) sorted = [...byName.keys()].sort().map((name) => byName.get(name) as Listed)
-    isUnsorted = false
+    if (unsorted.size > 0) sorted = inOrder(sorted, unsorted, byName)
+    unsorted.clear()
     // Last: what was read may be newer than this version, and then it is read again.
     version = now
   }
@@ -131,6 +130,26 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     words,
   }
 }
+
+/** All servers in the order of their names' bytes: names are ASCII. `changed`: came, went, or are others than before. */
+function inOrder(
+  before: readonly Listed[],
+  changed: ReadonlySet<string>,
+  byName: ReadonlyMap<string, Listed>,
+): readonly Listed[] {
+  if (changed.size > placedAtMost) return [...byName.keys()].sort().map((name) => byName.get(name) as Listed)
+  const after = [...before]
+  for (const name of changed) {
+    const next = placeAfter(after, name)
+    const wasThere = after[next - 1]?.listing.qualifiedName === name ? 1 : 0
+    const server = byName.get(name)
+    after.splice(next - wasThere, wasThere, ...(server === undefined ? [] : [server]))
+  }
+  return after
+}
+
+/** Servers that are put in their places one by one: to sort 100,000 takes 50 ms, to place one a twentieth. */
+const placedAtMost = 20
 
 /** The place of the first server that comes after a name, among servers in order. */
 export function placeAfter(servers: readonly Listed[], qualifiedName: string): number {
