@@ -572,6 +572,10 @@ export const leftoverBatchMax = 500
 export const leftoverMarksMax = 1_000_000
 /** Ours: keys and values in one commit of a large load; with what LMDB and the segments add, they are in memory twice. Past it: the next commit. */
 export const aheadCommitBytesMax = 8 * MB
+/** Ours: milliseconds that the opening of a store waits for commits, and a commit for openings. Past it: an error, 503. */
+export const storeOpeningWaitMs = 30_000
+/** Ours: milliseconds for which commits that overlap keep out whoever opens the store. Past it: the next wait until it is open. */
+export const commitsTogetherMs = 100
 /** Ours: unit in which a load is kept in memory, and read back from the spool. Past it: the next chunk. */
 export const spoolChunkBytes = 256 * kB
 /** Ours: a load up to this size never touches the disk. Past it: spooled to the data folder. */

@@ -11,6 +11,7 @@ import { changeSigningKeys, newSigningKeys } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
 import { storeCommandMs } from '../limits.ts'
 import type { Upgrading } from '../storage/lmdb/migrations.ts'
+import { openingLockFile } from '../storage/lmdb/opening-lock.ts'
 import { openLmdbStore } from '../storage/lmdb/store.ts'
 import type { PostgresStore } from '../storage/postgres/store.ts'
 import { requireOwn, requirePrivate } from '../storage/private-file.ts'
@@ -260,6 +261,7 @@ const files = [
   ...locks.flatMap((name) => ['-journal', '-wal', '-shm'].map((end) => name + end)),
   join('store', 'data.mdb'),
   join('store', 'lock.mdb'),
+  ...['', '-journal'].map((end) => join('store', openingLockFile + end)),
 ]
 
 /**

@@ -22,6 +22,8 @@ interface Acknowledged {
   imported: number
   /** By connection: the last number whose write was acknowledged, and the last that was sent. */
   readonly written: Map<string, { acknowledged: number; sent: number }>
+  /** Connections that are written once: what is written again hides that it was lost before. */
+  readonly kept: string[]
   writes: number
 }
 
@@ -34,7 +36,7 @@ export const kill: Trial = {
     const { broken, expect } = collector()
     const chance = random(seed)
     using place = workplace()
-    const acknowledged: Acknowledged = { keys: [], revoked: [], imported: 0, written: new Map(), writes: 0 }
+    const acknowledged: Acknowledged = { keys: [], revoked: [], imported: 0, written: new Map(), kept: [], writes: 0 }
     let imports = 0
     let inode: number | undefined
     const flags = ['--fixtures', sampleFolder, '--failure-rate', '0', '--write-rate', '0']
@@ -54,12 +56,20 @@ export const kill: Trial = {
         ...all.slice(-lookedAtAgain),
         ...(all.length > 0 ? [chance.pick(all)] : []),
       ]
+      if (cycle === 0)
+        await send('/namespaces/kept', { method: 'PUT', headers: { authorization: `Bearer ${sampleKeys.priya}` } })
       for (const [at, key] of some(acknowledged.keys).entries()) {
         const { status, text } = await answer(key)
         expect(
           status === 200,
           () => `cycle ${cycle}: an acknowledged key (${at} of those looked at) got ${status} ${text}`,
         )
+      }
+      for (const id of some(acknowledged.kept)) {
+        const { status } = await send(`/connect/kept/${id}`, {
+          headers: { authorization: `Bearer ${sampleKeys.priya}` },
+        })
+        expect(status === 200, () => `cycle ${cycle}: acknowledged connection ${id} got ${status}`)
       }
       for (const token of some(acknowledged.revoked)) {
         const { status, text } = await answer(token)
@@ -123,8 +133,19 @@ export const kill: Trial = {
         else if (state.sent === 0 && status === 404) state.acknowledged = 0
         else throw new Error(`a write got ${status}`)
       }
+      const keep = async () => {
+        acknowledged.writes += 1
+        const id = `w-${acknowledged.writes}`
+        const { status } = await send(`/connect/kept/${id}`, {
+          method: 'PUT',
+          headers: { authorization: `Bearer ${sampleKeys.priya}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ server: 'lumen', mock: { enabled: true } }),
+        })
+        if (status < 300) acknowledged.kept.push(id)
+      }
       const writers = [
         ...['one', 'two', 'three'].map((id) => repeat(() => put(`k-${id}`))),
+        repeat(keep),
         repeat(() => command(['keys', 'create', '--user', 'ada'], (stdout) => acknowledged.keys.push(stdout.trim()))),
         repeat(async () => {
           const token = await mintToken(send, sampleKeys.ada, { policy: [{ ttl: '24h' }] })

@@ -21,6 +21,7 @@ import { heldConnections } from './held-connections.ts'
 import { hostileSignIns } from './hostile-sign-ins.ts'
 import { kill } from './kill.ts'
 import { oneAnswer } from './one-answer.ts'
+import { opened } from './opened.ts'
 import { oracle } from './oracle.ts'
 import { powerCuts } from './power-cuts.ts'
 import { registryKill } from './registry-kill.ts'
@@ -40,6 +41,7 @@ const trials: readonly Trial[] = [
   failover,
   anyReplica,
   powerCuts,
+  opened,
   reopened,
   damage,
   fuzz,

@@ -4,6 +4,7 @@ import type { Database, RootDatabase } from 'lmdb'
 import { copyBytes } from '../bytes.ts'
 import type { Key } from '../store.ts'
 import { unpackAddonIn } from './addon.ts'
+import { whileNobodyCommits } from './opening-lock.ts'
 
 /** Keys are raw bytes. lmdb-js reads beyond the end of a key when it compares, so eight zero bytes follow each. */
 export const keyEncoder = {
@@ -23,18 +24,21 @@ export type Bytes = Database<Uint8Array, Key>
 /** Opens the environment in `folder`. The caller must close it. */
 export function openRoot(folder: string, { readOnly = false } = {}): Root {
   unpackAddonIn(folder)
-  return library().open({
-    path: folder,
-    readOnly,
-    // With overlapping syncs, killing one of two writing processes lost acknowledged commits of the other.
-    overlappingSync: false,
-    // One sparse mapping that never has to grow. It costs address space only.
-    mapSize: 64 * 2 ** 30,
-    maxReaders: 512,
-    // Do not clear unused bytes of a page: they can only hold older data of this same file.
-    noMemInit: true,
-    maxDbs: 4,
-  })
+  const { open } = library()
+  return whileNobodyCommits(folder, () =>
+    open({
+      path: folder,
+      readOnly,
+      // With overlapping syncs, killing one of two writing processes lost acknowledged commits of the other.
+      overlappingSync: false,
+      // One sparse mapping that never has to grow. It costs address space only.
+      mapSize: 64 * 2 ** 30,
+      maxReaders: 512,
+      // Do not clear unused bytes of a page: they can only hold older data of this same file.
+      noMemInit: true,
+      maxDbs: 4,
+    }),
+  )
 }
 
 /** Opens a named database with raw keys and values, creating it if it is missing. */

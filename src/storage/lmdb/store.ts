@@ -25,6 +25,7 @@ import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
 import { freeBytes, requireFreeSpace } from './free-space.ts'
 import { openRecords, type Upgrading } from './migrations.ts'
+import { type Commits, openCommits, whileNobodyOpens } from './opening-lock.ts'
 import { createRecords } from './records.ts'
 import { abort, type Bytes, openRoot, type Root } from './root.ts'
 import { openSegmentReader, type SegmentReader } from './segment-reader.ts'
@@ -47,11 +48,13 @@ export function openLmdbStore(
   let segments: Bytes
   let packed: SegmentReader
   let commitCount: LocalReads['commitCount']
+  let commits: Commits
   try {
     mkdirSync(folder, { recursive: true })
     commitCount = openCommitCount(folder)
     root = openRoot(folder)
-    ;({ data, segments } = openRecords(root, upgrading))
+    ;({ data, segments } = whileNobodyOpens(folder, () => openRecords(root, upgrading)))
+    commits = openCommits(folder)
     packed = openSegmentReader(root)
   } catch (error) {
     if (error instanceof CommandError) throw error
@@ -102,14 +105,16 @@ export function openLmdbStore(
     },
     async commit(batch) {
       try {
-        return (await commitIn(target, (work) => root.childTransaction(work as never), batch)) as Committed
+        const commit = async () => commitIn(target, (work) => root.childTransaction(work as never), batch)
+        return (await commits.run(commit)) as Committed
       } catch (error) {
         throw await asStoreError(error)
       }
     },
     async load(batch) {
       try {
-        return commitIn(target, (work) => root.transactionSync(work as never), batch) as Committed
+        const commit = () => commitIn(target, (work) => root.transactionSync(work as never), batch)
+        return whileNobodyOpens(folder, commit) as Committed
       } catch (error) {
         throw await asStoreError(error)
       }
@@ -122,6 +127,7 @@ export function openLmdbStore(
     },
     async close() {
       await root.close()
+      commits.close()
     },
   }
 }
