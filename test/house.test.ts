@@ -120,6 +120,7 @@ test('clocks and chance come in from the root', () => {
     'storage/postgres/store.ts',
     'upstream/addresses.ts',
     'upstream/deadline-clock.ts',
+    'storage/lmdb/opening-lock.ts',
     'upstream/connection-pool.ts',
     'upstream/names.ts',
     'upstream/upstream.ts',

@@ -4,8 +4,8 @@
  * ITS#9496). A commit in that moment is lost: the next one takes its number and its pages, and who reads meanwhile may
  * crash.
  *
- * The lock is that of an SQLite file, which the runtime brings. Commits share it. Whoever waits to open lets no new ones
- * begin, so that it does not wait for ever.
+ * The lock is that of an SQLite file, which the runtime brings. Commits share it. Whoever waits to open the store lets
+ * no new ones begin, so that it does not wait for ever.
  */
 
 import { Database } from 'bun:sqlite'
