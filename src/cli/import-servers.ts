@@ -5,9 +5,9 @@ import { CommandError } from '../errors.ts'
 import { fixtureDepthMax } from '../limits.ts'
 import { type NamedFolder, openNamedDataFolder } from '../maintenance/data-folder.ts'
 import { importServers } from '../maintenance/import-servers.ts'
-import { isSlug } from '../model/names.ts'
+import { isSlug, UserId } from '../model/names.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
-import { problemText } from '../schema/check.ts'
+import { problemText, validatorOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { auditCommand } from './audit.ts'
 import type { Terminal } from './terminal.ts'
@@ -18,17 +18,21 @@ export interface ImportServersFlags extends NamedFolder {
   readonly owner: string
 }
 
+const ownerShape = validatorOf(UserId)
+
 /** `file`: JSON, or one JSON document a line. Throws CommandError. */
 export async function importServersCommand(file: string, flags: ImportServersFlags, terminal: Terminal): Promise<void> {
   const { namespace, owner } = flags
   if (namespace !== undefined && !isSlug(namespace)) throw new CommandError('--namespace: is not a namespace', 2)
+  const [wrongOwner] = ownerShape.problems(owner, 1)
+  if (wrongOwner !== undefined) throw new CommandError(`--owner: ${problemText(wrongOwner)}`, 2)
   const documents = readDocuments(file)
   const { store } = await openNamedDataFolder(flags, terminal.stderr)
   try {
     const options = { userId: owner, now: new Date(), ...(namespace !== undefined && { namespace }) }
     const { servers, namespaces, leftOut } = await importServers(store, documents, options)
     await auditCommand(flags.data, 'servers.imported', { servers, namespaces })
-    terminal.stdout(`${servers} servers are imported, and ${namespaces} namespaces made\n`)
+    terminal.stdout(`imported ${counted(servers, 'server')}, and made ${counted(namespaces, 'namespace')}\n`)
     for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${escapeControlCharacters(line)}\n`)
     if (leftOut.length > shownAtMost) terminal.stderr(`and ${leftOut.length - shownAtMost} more\n`)
     if (servers === 0) throw new CommandError('no server was imported')
@@ -58,4 +62,8 @@ function readDocuments(file: string): unknown[] {
     }
     return [read.value]
   })
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
 }

@@ -13,13 +13,14 @@ import {
   openNamedDataFolder,
   type Place,
 } from '../maintenance/data-folder.ts'
+import { UserId } from '../model/names.ts'
 import { ApiKey } from '../model/registry.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
-const userShape = validatorOf(ApiKey.properties.userId)
+const userShape = validatorOf(UserId)
 const nameShape = validatorOf(ApiKey.properties.name)
 
 /** `user`: the id of the user that the key acts for. `name`: a note for people. */

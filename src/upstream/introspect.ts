@@ -12,20 +12,26 @@ import {
 import { ServerDetail, sameNameProblem } from '../model/server.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJson } from '../schema/json.ts'
-import { type Greeting, greetServer, UnlearntError } from './probe.ts'
+import { type Greeting, greetServer, shortened, UnlearntError } from './probe.ts'
 import type { Upstream } from './upstream.ts'
 
-const Introspection = Type.Pick(ServerDetail, ['tools', 'resources', 'prompts'])
-/** Null for what the server does not have. */
-export type Introspection = Static<typeof Introspection>
-const shape = validatorOf(Introspection)
+const Definitions = Type.Pick(ServerDetail, ['tools', 'resources', 'prompts'])
+type Definitions = Static<typeof Definitions>
+const shape = validatorOf(Type.Partial(Definitions))
 
-/** What was learnt, or why nothing was, for people. Rejects only with UpstreamError `refused`. */
+export interface Introspection {
+  /** Null for what the server does not have; left out is what could not be learnt. */
+  readonly learnt: Partial<Definitions>
+  /** Why something could not be learnt, for people. */
+  readonly problems: readonly string[]
+}
+
+/** Rejects only with UpstreamError `refused`. */
 export async function introspectServer(
   upstream: Upstream,
   url: string,
   asking: Greeting<unknown>['asking'],
-): Promise<Introspection | { readonly problem: string }> {
+): Promise<Introspection> {
   const greeted = await greetServer(upstream, {
     url,
     headers: {},
@@ -39,62 +45,75 @@ export async function introspectServer(
     learn,
   })
   if ('learnt' in greeted) return greeted.learnt
-  return { problem: greeted.wantsAuthorization ? 'The server requires authorization' : greeted.problem }
+  return { learnt: {}, problems: [greeted.wantsAuthorization ? 'The server requires authorization' : greeted.problem] }
 }
 
+/** Each walks all pages, and throws past `introspectionPagesMax`. Without what the registry does not show (spec 2.9 to 2.11). */
+const lists: {
+  readonly [K in keyof Definitions]: (client: Client, options: RequestOptions) => Promise<Definitions[K]>
+} = {
+  tools: async (client, options) =>
+    (await client.listTools(undefined, options)).tools.map(({ name, description, inputSchema, outputSchema }) => ({
+      name,
+      description: description ?? null,
+      inputSchema: inputSchema as { type: 'object' },
+      ...(outputSchema && { outputSchema: outputSchema as { type: 'object' } }),
+    })),
+  resources: async (client, options) =>
+    (await client.listResources(undefined, options)).resources.map(({ name, uri, description, mimeType }) => ({
+      name,
+      uri,
+      ...(description !== undefined && { description }),
+      ...(mimeType !== undefined && { mimeType }),
+    })),
+  prompts: async (client, options) =>
+    (await client.listPrompts(undefined, options)).prompts.map(({ name, description, arguments: given }) => ({
+      name,
+      ...(description !== undefined && { description }),
+      ...(given && {
+        arguments: given.map((one) => ({
+          name: one.name,
+          ...(one.description !== undefined && { description: one.description }),
+          ...(one.required !== undefined && { required: one.required }),
+        })),
+      }),
+    })),
+}
+
+/** A list that the server does not give leaves the others. Throws where it cannot be asked any more. */
 async function learn(client: Client, options: RequestOptions): Promise<Introspection> {
+  const { ProtocolError } = await import('@modelcontextprotocol/client')
   const has = client.getServerCapabilities() ?? {}
-  // Each walks all pages, and throws past `introspectionPagesMax`.
-  const tools = has.tools && atMost('tools', (await client.listTools(undefined, options)).tools)
-  const resources = has.resources && atMost('resources', (await client.listResources(undefined, options)).resources)
-  const prompts = has.prompts && atMost('prompts', (await client.listPrompts(undefined, options)).prompts)
-  // Without what the registry does not show (specification 2.9 to 2.11).
-  return checked({
-    tools:
-      tools?.map(({ name, description, inputSchema, outputSchema }) => ({
-        name,
-        description: description ?? null,
-        inputSchema: inputSchema as { type: 'object' },
-        ...(outputSchema && { outputSchema: outputSchema as { type: 'object' } }),
-      })) ?? null,
-    resources:
-      resources?.map(({ name, uri, description, mimeType }) => ({
-        name,
-        uri,
-        ...(description !== undefined && { description }),
-        ...(mimeType !== undefined && { mimeType }),
-      })) ?? null,
-    prompts:
-      prompts?.map(({ name, description, arguments: given }) => ({
-        name,
-        ...(description !== undefined && { description }),
-        ...(given && {
-          arguments: given.map((one) => ({
-            name: one.name,
-            ...(one.description !== undefined && { description: one.description }),
-            ...(one.required !== undefined && { required: one.required }),
-          })),
-        }),
-      })) ?? null,
-  })
+  const learnt: Partial<Definitions> = {}
+  const problems: string[] = []
+  for (const what of ['tools', 'resources', 'prompts'] as const) {
+    try {
+      const list = has[what] === undefined ? null : await lists[what](client, options)
+      Object.assign(learnt, checked(what, list))
+    } catch (error) {
+      if (error instanceof UnlearntError) problems.push(error.message)
+      else if (error instanceof ProtocolError)
+        problems.push(`The server does not list its ${what}, but answers: ${shortened(error.message)}`)
+      else throw error
+    }
+  }
+  return { learnt, problems }
 }
 
-/** What a write of a server would refuse (`features/servers/write.ts`) is not learnt either. */
-function checked(found: Introspection): Introspection {
+/** What a write of a server would refuse (`features/servers/write.ts`) is not learnt either. Throws UnlearntError. */
+function checked(what: keyof Definitions, list: Definitions[keyof Definitions]): Partial<Definitions> {
+  if (list !== null && list.length > introspectionItemsMax)
+    throw new UnlearntError(`The server has ${list.length} ${what}; at most ${introspectionItemsMax} are kept`)
+  const found = { [what]: list } as Partial<Definitions>
   let text: string
   try {
     text = JSON.stringify(found)
   } catch {
-    throw new UnlearntError(`The server's definitions are nested deeper than ${jsonDepthMax}`)
+    throw new UnlearntError(`The server's ${what} are nested deeper than ${jsonDepthMax}`)
   }
   const read = readJson(text, { depthMax: jsonDepthMax })
   const [problem] = 'problem' in read ? [read.problem] : shape.problems(found, 1)
-  const wrong = problem ?? sameNameProblem(found.tools)
-  if (wrong !== undefined) throw new UnlearntError(`The server's definitions are wrong: ${problemText(wrong)}`)
+  const wrong = problem ?? sameNameProblem(found.tools ?? null)
+  if (wrong !== undefined) throw new UnlearntError(`The server's ${what} are wrong: ${problemText(wrong)}`)
   return found
-}
-
-function atMost<T>(what: string, items: readonly T[]): readonly T[] {
-  if (items.length <= introspectionItemsMax) return items
-  throw new UnlearntError(`The server has ${items.length} ${what}; at most ${introspectionItemsMax} are kept`)
 }

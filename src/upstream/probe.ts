@@ -139,7 +139,7 @@ async function connectClient<T>(
       } catch (error) {
         if (error instanceof UpstreamError) {
           if (error.kind === 'refused') refused = error
-          if (isMessage) problem = `The server could not be reached: ${error.message}`
+          if (isMessage && !left.deadline.aborted) problem = `The server could not be reached: ${error.message}`
         }
         throw error
       }
@@ -173,7 +173,8 @@ async function connectClient<T>(
   }
 }
 
-function shortened(text: string): string {
+/** A server's own words, as far as they are told. */
+export function shortened(text: string): string {
   return text.length <= serverErrorCharsMax ? text : `${text.slice(0, serverErrorCharsMax)}…`
 }
 

@@ -200,7 +200,7 @@ test('servers are imported from a dump of a registry, and read by an editor', as
   const entry = { name: 'io.github.someone/tool', description: 'A tool', version: '1.2.3' }
   writeFileSync(file, JSON.stringify({ servers: [{ server: entry }], metadata: { count: 1 } }))
   const imported = await run(place, ['server', 'import', file, '--data', place.data])
-  expect(imported).toMatchObject({ code: 0, stdout: '1 servers are imported, and 1 namespaces made\n' })
+  expect(imported).toMatchObject({ code: 0, stdout: 'imported 1 server, and made 1 namespace\n' })
   const headers = { authorization: `Bearer ${operatorKey}` }
   const path = '/v0.1/servers/io.github.someone%2Ftool/versions/latest'
   const answer = await (await fetch(`${server.url}${path}`, { headers })).json()

@@ -11,7 +11,7 @@ const tool = (name: unknown, inputSchema = '{"type":"object"}') =>
   `{"name":${JSON.stringify(name)},"inputSchema":${inputSchema}}`
 const nested = (depth: number) => `{"type":"object","a":${'['.repeat(depth)}${']'.repeat(depth)}}`
 
-/** What is learnt of a server that answers `tools/list` so. A text is its tools. */
+/** What is learnt of a server that answers `tools/list` so, and has two resources. A text is its tools. */
 async function learnt(list: string | { status: number } | { error: object }) {
   const sent: string[] = []
   const found = await introspectServer(
@@ -27,11 +27,12 @@ async function learnt(list: string | { status: number } | { error: object }) {
         if (message.method === 'initialize') {
           const result = {
             protocolVersion: '2025-06-18',
-            capabilities: { tools: {} },
+            capabilities: { tools: {}, resources: {} },
             serverInfo: { name: 's', version: '1' },
           }
           return reply(`"result":${JSON.stringify(result)}`)
         }
+        if (message.method === 'resources/list') return reply(`"result":{"resources":${JSON.stringify(resources)}}`)
         if (typeof list === 'string') return reply(`"result":{"tools":[${list}]}`)
         return 'status' in list ? { ...none, ...list } : reply(`"error":${JSON.stringify(list.error)}`)
       },
@@ -41,26 +42,27 @@ async function learnt(list: string | { status: number } | { error: object }) {
   )
   return { found, sent }
 }
-const problemOf = async (list: Parameters<typeof learnt>[0]) => {
-  const { found } = await learnt(list)
-  return 'problem' in found ? found.problem : found
-}
+const resources = [{ name: 'one', uri: 'file:///one' }]
+const problemOf = async (list: Parameters<typeof learnt>[0]) => (await learnt(list)).found.problems.join()
 
 test('the definitions of a server are kept as a write would have them', async () => {
   const deepest = nested(jsonDepthMax - 4)
   expect((await learnt(tool('a', deepest))).found).toEqual({
-    tools: [{ name: 'a', description: null, inputSchema: JSON.parse(deepest) }],
-    resources: null,
-    prompts: null,
+    learnt: {
+      tools: [{ name: 'a', description: null, inputSchema: JSON.parse(deepest) }],
+      resources,
+      prompts: null,
+    },
+    problems: [],
   })
 })
 
 test('definitions that a write would refuse are not kept, and what is wrong is said', async () => {
   for (const [tools, problem] of [
-    [tool('a', nested(jsonDepthMax - 3)), /^The server's definitions are wrong: .*nested/],
+    [tool('a', nested(jsonDepthMax - 3)), /^The server's tools are wrong: .*nested/],
     [tool('a', nested(20_000)), /nested/],
-    [tool(''), /^The server's definitions are wrong: tools\[0\]\.name: is empty$/],
-    [`${tool('a')},${tool('a')}`, /^The server's definitions are wrong: tools\[1\]\.name: is given twice$/],
+    [tool(''), /^The server's tools are wrong: tools\[0\]\.name: is empty$/],
+    [`${tool('a')},${tool('a')}`, /^The server's tools are wrong: tools\[1\]\.name: is given twice$/],
     [tool('a', '{"type":"object","x":"\\ud800"}'), /surrogate/],
     [tool(7), /^The server's lists cannot be read$/],
   ] as const)
@@ -71,15 +73,20 @@ test('definitions that a write would refuse are not kept, and what is wrong is s
 })
 
 test('what a server does instead of a list is told', async () => {
-  expect(await problemOf({ error: { code: -32_603, message: 'not today' } })).toBe(
-    'The server answered with an error: not today',
-  )
+  const { found } = await learnt({ error: { code: -32_603, message: 'not today' } })
+  expect(found).toEqual({
+    // What it does list is learnt.
+    learnt: { resources, prompts: null },
+    problems: ['The server does not list its tools, but answers: not today'],
+  })
   const long = await problemOf({ error: { code: -32_603, message: 'x'.repeat(1000) } })
-  expect(long).toBe(`The server answered with an error: ${'x'.repeat(serverErrorCharsMax)}…`)
+  expect(long).toEndWith(`answers: ${'x'.repeat(serverErrorCharsMax)}…`)
   expect(await problemOf({ status: 500 })).toBe('The server does not speak MCP: it answered 500')
 })
 
 test('a server that was greeted is not greeted again in another revision', async () => {
   for (const list of [{ status: 404 }, { error: { code: -32_601, message: 'no' } }])
-    expect((await learnt(list)).sent).toEqual(['initialize', 'notifications/initialized', 'tools/list'])
+    expect(
+      (await learnt(list)).sent.filter((method) => method === 'initialize' || method.startsWith('server/')),
+    ).toEqual(['initialize'])
 })

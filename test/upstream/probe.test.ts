@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { probeRequestsMax, probeResponseBytesMax } from '../../src/limits.ts'
-import { probeServer } from '../../src/upstream/probe.ts'
+import { greetServer, probeServer } from '../../src/upstream/probe.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../src/upstream/upstream.ts'
 import { until } from '../support/until.ts'
 
@@ -80,6 +80,18 @@ test('one that asks and asks is heard out for so many requests', async () => {
   expect(found).toEqual(error('The server does not speak MCP: it asks too much for a greeting') as never)
   expect(sent).toHaveLength(probeRequestsMax)
   expect(sent[0]?.signal?.().aborted).toBe(true)
+})
+
+test('a server that is not ready in time is told so, and not that somebody disconnected', async () => {
+  const send = ({ signal }: UpstreamRequest) =>
+    new Promise<never>((_, reject) =>
+      signal?.().addEventListener('abort', () => reject(new UpstreamError('down', 'the client disconnected'))),
+    )
+  const bounds = { timeoutMs: 10, requests: 5, bytes: 1000 }
+  const greeting = { url: 'https://a.example.com/mcp', headers: {}, asking: { holder, via: undefined }, bounds }
+  expect(await greetServer({ send }, { ...greeting, learn: async () => 'all' })).toMatchObject({
+    problem: 'The server did not answer in time',
+  })
 })
 
 test('both revisions together have the bounds of one', async () => {

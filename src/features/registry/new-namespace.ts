@@ -64,16 +64,18 @@ export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'create
       const first = await authenticateToWrite(request) // 401, 429
       const [name = ''] = namesInPath(request.url) // 404
       requireAllowed(deps, first, name) // 404, 403
+      const there = await first.registry.namespace(name)
+      if (there !== undefined) await requireLedIfReached(first, there) // 403
       refuseQuery(request.url) // 400
       const body = await readOptionalBody(request, writeShape) // 400
       const made = await change<Made>(request, async (context) => {
+        const owner = await ownerOfNew(context, body) // 400, 403
         const stored = await store.get(namespaceKey(name))
         if (stored !== undefined) {
           const namespace = readNamespace(stored)
           await requireUnchanged(context, namespace, body) // 409, 403
           return { result: { name, createdAt: createdAtOf(namespace) } }
         }
-        const owner = await ownerOfNew(context, body) // 400, 403
         await requireFree(store, name) // 400, 409
         await requireRoom(store, context, owner, deps.namespacesPerUser) // 403
         return creation(deps, name, owner)
@@ -120,7 +122,7 @@ async function madeResponse(
   return new Response(JSON.stringify(made), { status: 201, headers: privateJson })
 }
 
-const namePattern = new RegExp(`^[a-z0-9-]{2,${madeNamespaceCharsMax - 1}}[a-z0-9]$`)
+const namePattern = new RegExp(`^[a-z0-9][a-z0-9-]{1,${madeNamespaceCharsMax - 2}}[a-z0-9]$`)
 
 function ownerText(owner: Owner): string {
   return 'organizationId' in owner ? `organization ${owner.organizationId}` : `user ${owner.userId}`
@@ -133,19 +135,25 @@ function defaultOwner({ userId, organizationId }: RequestContext['caller']): Own
 
 /** A PUT of what is there changes nothing. Throws 409 for another's, and 403 for one that the caller does not lead. */
 async function requireUnchanged(
-  { caller, registry }: RequestContext,
+  context: RequestContext,
   namespace: Namespace,
   { organizationId, userId }: NamespaceWrite,
 ): Promise<void> {
   const name = namespace.namespace
-  if (!(await canReachNamespace(caller, namespace, registry))) throw taken(name)
-  if (!(await leadsNamespace(caller, namespace, registry)))
-    throw new PlatformError('forbidden', `The namespace ${name} is there, and you do not lead it`)
+  if (!(await canReachNamespace(context.caller, namespace, context.registry))) throw taken(name)
+  await requireLedIfReached(context, namespace)
   const owner = ownerText(namespace)
   const isOther =
     (organizationId !== undefined && owner !== ownerText({ organizationId })) ||
     (userId !== undefined && owner !== ownerText({ userId }))
   if (isOther) throw conflict(`The namespace ${name} belongs to ${owner}, and keeps its owner`)
+}
+
+/** Throws 403 for a namespace that the caller reaches and does not lead. */
+async function requireLedIfReached({ caller, registry }: RequestContext, namespace: Namespace): Promise<void> {
+  const isReached = await canReachNamespace(caller, namespace, registry)
+  if (!isReached || (await leadsNamespace(caller, namespace, registry))) return
+  throw new PlatformError('forbidden', `The namespace ${namespace.namespace} is there, and you do not lead it`)
 }
 
 /** Throws 400 for two owners, and 403 for one that the caller may not name. */
@@ -174,7 +182,9 @@ async function ownerOfNew(
 /** Throws 400 for a name that cannot be, and 409 for one that is taken or still going. */
 async function requireFree(store: Pick<Store, 'get' | 'keys'>, name: string): Promise<void> {
   if (!namePattern.test(name))
-    throw invalidRequest(`name: must be 3 to ${madeNamespaceCharsMax} of a-z, 0-9 and "-", not ending with "-"`)
+    throw invalidRequest(
+      `name: must be 3 to ${madeNamespaceCharsMax} of a-z, 0-9 and "-", beginning and ending with a letter or digit`,
+    )
   if ((await store.get(deletingKey(name))) !== undefined)
     throw conflict(`The namespace ${name} is being deleted: try again when its connections are gone`)
   const { keys } = await store.keys({ ...prefixRange(foldedLike(name)), limit: 1 })

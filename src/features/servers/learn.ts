@@ -6,7 +6,7 @@ import { type Introspection, introspectServer } from '../../upstream/introspect.
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 
 /**
- * `problem`: why it is not known. Throws `invalid_request` for an address that must not be reached; it names the `field`
+ * Throws `invalid_request` for an address that must not be reached; it names the `field`
  * that the URL is in.
  */
 export async function learn(
@@ -14,7 +14,7 @@ export async function learn(
   { caller, request }: RequestContext,
   url: string,
   field: string,
-): Promise<Introspection | { readonly problem: string }> {
+): Promise<Introspection> {
   try {
     return await introspectServer(upstream, url, { holder: caller, via: request.headers.get('via') ?? undefined })
   } catch (error) {

@@ -35,13 +35,13 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
       const qualifiedName = await requireServer(first, 'write') // 404, 403
       refuseQuery(request.url) // 400
       const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
-      const learnt = await learn(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
+      const { learnt, problems } = await learn(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
       const id = `rel_${randomBytes(12).toString('base64url')}`
       await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context, 'write') // 404, 403
         if (before === undefined) throw notFound()
         const { detail, extras } = before
-        const has = 'problem' in learnt ? detail : { ...detail, ...learnt }
+        const has = { ...detail, ...learnt }
         const release = { id, createdAt: new Date(now()).toISOString(), upstreamUrl }
         const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
         return trusted(context, before, after)
@@ -51,7 +51,7 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
         deploymentId: id,
         status: 'SUCCESS',
         mcpUrl: upstreamUrl,
-        ...('problem' in learnt && { warnings: [learnt.problem] }),
+        ...(problems.length > 0 && { warnings: [...problems] }),
       }
       return new Response(JSON.stringify(made), { status: 202, headers: privateJson })
     },

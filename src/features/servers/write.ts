@@ -62,16 +62,18 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const body = await readWrite(request) // 400, 413
       const { mcpUrl } = body
       const learnt = mcpUrl === undefined ? undefined : await learn(deps.upstream, first, mcpUrl, 'mcpUrl') // 400
-      const known = learnt === undefined || 'problem' in learnt ? undefined : learnt
       const merge: Merge = async (context, before) => {
         await authorizer.requireLed(context, namespace, access, noNamespace) // 404, 403
-        return trusted(context, before, merged(qualifiedName, before, body, known))
+        return trusted(context, before, merged(qualifiedName, before, body, learnt?.learnt))
       }
       const { stored, isNew, isChanged } = await records.write(request, qualifiedName, merge) // 401, 400, 409
       const made = madeOf(stored)
       if (isChanged) await audit.record(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
-      const warnings = learnt !== undefined && 'problem' in learnt ? { warnings: [learnt.problem] } : {}
-      return new Response(JSON.stringify({ ...made, ...warnings }), { status: 201, headers: privateJson })
+      const warnings = learnt?.problems ?? []
+      return new Response(JSON.stringify({ ...made, ...(warnings.length > 0 && { warnings }) }), {
+        status: 201,
+        headers: privateJson,
+      })
     },
 
     async changeServer(request) {
@@ -110,8 +112,8 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
         throw invalidRequest('the body must be empty')
       const url = (await records.read(qualifiedName))?.detail.deploymentUrl ?? null
       if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
-      const learnt = await learn(deps.upstream, first, url, 'deploymentUrl') // 400
-      if ('problem' in learnt) throw new PlatformError('upstream_error', learnt.problem)
+      const { learnt, problems } = await learn(deps.upstream, first, url, 'deploymentUrl') // 400
+      if (problems.length > 0) throw new PlatformError('upstream_error', problems.join('; '))
       const { stored, isChanged } = await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context, path) // 404, 403
         if (before === undefined) throw notFound()
@@ -163,7 +165,7 @@ function merged(
   qualifiedName: string,
   before: StoredServer | undefined,
   write: ServerWrite,
-  learnt: Introspection | undefined,
+  learnt: Introspection['learnt'] | undefined,
 ): StoredServer {
   const { mcpUrl, tools, ...rest } = write
   const base = withChange(before ?? newDetail(qualifiedName), rest)

@@ -5,7 +5,7 @@ import { removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { connectionKey, deletingKey, namespaceKey } from '../../../src/storage/keys.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
-import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 
 let platform: TestPlatform
@@ -156,10 +156,11 @@ describe('a namespace', () => {
   })
 
   test('has a name of 3 to 39 small letters, digits and dashes', async () => {
-    for (const name of ['ab', 'a'.repeat(40), 'Abc', 'abc-', 'a_c', 'a.c', 'a%20c'])
+    for (const name of ['ab', 'a'.repeat(40), 'Abc', 'abc-', '-abc', '--', 'a_c', 'a.c', 'a%20c'])
       expect({ name, ...(await ada(`PUT /namespaces/${name}`)) }).toMatchObject({ name, status: 400 })
-    for (const name of ['abc', `-${'b'.repeat(38)}`])
+    for (const name of ['abc', `b-${'b'.repeat(37)}`])
       expect({ name, ...(await ada(`PUT /namespaces/${name}`)) }).toMatchObject({ name, status: 201 })
+    expect(await problemsOf(platform)).toEqual([])
   })
 
   test('takes no other body', async () => {
@@ -199,6 +200,15 @@ describe('a namespace', () => {
   })
 
   test('is hidden, refused and read in the order of the contract', async () => {
+    await linus('PUT /namespaces/linus-lab')
+    for (const [body, who] of [
+      [{ bogus: 1 }, 'northwind'],
+      [{ organizationId: 'org_northwind' }, 'northwind'],
+      [{ organizationId: 'org_northwind' }, 'linus-lab'],
+      [{ organizationId: 'org_none' }, 'lumen'],
+    ] as const)
+      expect({ who, ...(await linus(`PUT /namespaces/${who}`, body)) }).toMatchObject({ who, status: 403 })
+    expect((await ada('PUT /namespaces/northwind', { bogus: 1 })).status).toBe(400)
     const named = await mint({ policy: [{ namespaces: 'ada' }, { operations: 'read' }] })
     expect(await named('PUT /namespaces/other')).toMatchObject({ status: 404, body: { error: 'Namespace not found' } })
     expect(await named('PUT /namespaces/ada')).toMatchObject({
