@@ -214,14 +214,15 @@ export function createApp(deps: AppDeps): App {
     monotonic,
     tracing: deps.tracing,
     recorder:
-      deps.callLog &&
-      createCallRecorder({
-        log: deps.callLog,
-        key: secrets.callKey,
-        observe: observer?.called,
-        requestId: middleware.requestId,
-        monotonic,
-      }),
+      deps.callLog === undefined && observer === undefined
+        ? undefined
+        : createCallRecorder({
+            log: deps.callLog,
+            key: secrets.callKey,
+            observe: observer?.called,
+            requestId: middleware.requestId,
+            monotonic,
+          }),
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, now: monotonic }),
   }
 

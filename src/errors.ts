@@ -138,9 +138,24 @@ export class CommandError extends Error {
   override readonly name = 'CommandError'
   /** 1: the work failed. 2: wrong usage. */
   readonly exitCode: 1 | 2
+  /** The error's code, for programs, and the status of a response that is the reason; 0 without one. */
+  readonly code: string
+  readonly status: number
 
-  constructor(message: string, exitCode: 1 | 2 = 1, options?: ErrorOptions) {
+  constructor(
+    message: string,
+    exitCode: 1 | 2 = 1,
+    options: ErrorOptions & { readonly code?: string; readonly status?: number } = {},
+  ) {
     super(message, options)
     this.exitCode = exitCode
+    this.code = options.code ?? (exitCode === 2 ? 'usage' : 'error')
+    this.status = options.status ?? 0
+  }
+
+  /** As programs read it. */
+  toJSON(): { error: string; message: string; status: number } {
+    const { code, message, status } = this
+    return { error: code, message, status }
   }
 }

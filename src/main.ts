@@ -29,7 +29,7 @@ async function main(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError)
       return error.exitCode === 0 || error.code === 'commander.help' ? helpCode(error) : 2
     if (error instanceof CommandError) {
-      terminal.stderr(`${error.message}\n`)
+      terminal.stderr(`${argv.includes('--json') ? JSON.stringify(error) : error.message}\n`)
       return error.exitCode
     }
     // Its message is for the operator too.

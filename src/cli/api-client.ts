@@ -30,15 +30,15 @@ export function at(name: string): string {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Throws CommandError if it is not known where the platform is, or who asks. */
-export function openClient({ url: given, namespace, json }: ClientFlags, environment: Environment): ApiClient {
+/** `key`: in place of the one that is kept. Throws CommandError if it is not known where the platform is, or who asks. */
+export function openClient({ url: given, namespace }: ClientFlags, environment: Environment, key?: string): ApiClient {
   const hosts = readHosts(environment)
   // An empty variable is as none.
   const named = given || environment['POSTERN_URL'] || hosts.current
   if (named === undefined)
     throw new CommandError('which platform? Run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN')
   const url = cleanUrl(named)
-  const credential = environment['POSTERN_TOKEN'] || hosts.keys[url]
+  const credential = key ?? (environment['POSTERN_TOKEN'] || hosts.keys[url])
   if (credential === undefined)
     throw new CommandError(`no key for ${url}: run \`postern login ${url}\`, or set POSTERN_TOKEN`)
 
@@ -52,19 +52,18 @@ export function openClient({ url: given, namespace, json }: ClientFlags, environ
       ...(body !== undefined && { body: JSON.stringify(body) }),
     }
     const response = await fetch(`${url}${path}`, init).catch((error: Error) => {
-      throw failure(json, { error: 'unreachable', message: `cannot reach ${url}: ${error.message}`, status: 0 })
+      throw new CommandError(`cannot reach ${url}: ${error.message}`, 1, { code: 'unreachable' })
     })
     const answer = await response.json().catch(() => undefined)
     if (response.ok && answer !== undefined) return answer
-    if (response.ok)
-      throw failure(json, {
-        error: 'error',
-        message: `${url} does not answer as postern does: check the URL`,
-        status: 0,
-      })
+    if (response.ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
     const { error = 'error', message = error } = (answer ?? {}) as { error?: string; message?: string }
-    const hint = response.status === 401 ? `; run \`postern login ${url}\` with a valid key` : ''
-    throw failure(json, { error, message: `${message}${hint}`, status: response.status })
+    const isVariables = key === undefined && credential === environment['POSTERN_TOKEN']
+    const next = isVariables
+      ? 'set POSTERN_TOKEN to a valid one, or unset it'
+      : `run \`postern login ${url}\` with a valid key`
+    const text = response.status === 401 ? `${message}; ${next}` : message
+    throw new CommandError(text, 1, { code: error, status: response.status })
   }
 
   return {
@@ -114,9 +113,4 @@ export function cleanUrl(given: string): string {
   if (url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '')
     throw new CommandError(`${given}: must be the base URL alone, without a query, a fragment or a password`, 2)
   return `${url.origin}${url.pathname}`.replace(/\/$/, '')
-}
-
-/** With `--json`, errors are JSON too. */
-function failure(json: boolean | undefined, error: { error: string; message: string; status: number }): CommandError {
-  return new CommandError(json === true ? JSON.stringify(error) : error.message)
 }

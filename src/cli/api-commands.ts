@@ -115,6 +115,10 @@ function addOrganizationCommands(postern: Command, asked: Ask): void {
   remote(org.command('list'))
     .description('list your organizations')
     .action(async (flags) => (await import('./api-registry.ts')).listOrganizations(asked(flags)))
+  remote(org.command('get'))
+    .argument('<id>', 'the organization')
+    .description('list the members of an organization')
+    .action(async (id: string, flags) => (await import('./api-registry.ts')).getOrganization(id, asked(flags)))
   remote(org.command('rm'))
     .argument('<id>', 'the organization')
     .description('delete an organization with its members and API keys')
@@ -125,7 +129,9 @@ function addOrganizationCommands(postern: Command, asked: Ask): void {
     .argument('<organization>')
     .argument('<user>', 'the id of the user')
     .description('make a user a member, or change the role')
-    .option('--role <role>', 'owner, admin or member', 'member')
+    .addOption(
+      new Option('--role <role>', 'what the user may do').choices(['owner', 'admin', 'member']).default('member'),
+    )
     .action(async (organization: string, user: string, flags) =>
       (await import('./api-registry.ts')).setMember(organization, user, flags.role, asked(flags)),
     )

@@ -16,9 +16,12 @@ export interface Asked {
 
 /** `source`: the URL of an MCP server, or a file with the body of `PUT /servers`. */
 export async function addServer(name: string, source: string, { flags, environment, terminal }: Asked): Promise<void> {
-  const body = /^https?:/.test(source) ? { mcpUrl: source } : readJsonFile(source)
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(source) && !/^https?:/i.test(source))
+    throw new CommandError(`${source}: must be an http or https URL, or a file`, 2)
+  const body = /^https?:/i.test(source) ? { mcpUrl: source } : readJsonFile(source)
   const made = await openClient(flags, environment).request('PUT', `/servers/${at(name)}`, body)
-  for (const warning of made.warnings ?? []) terminal.stderr(`warning: ${warning}\n`)
+  // With `--json` they are in the body.
+  for (const warning of flags.json === true ? [] : (made.warnings ?? [])) terminal.stderr(`warning: ${warning}\n`)
   tell(made, flags, `${name} is registered`, terminal)
 }
 
@@ -99,6 +102,13 @@ export async function listOrganizations({ flags, environment, terminal }: Asked)
   const { organizations } = await openClient(flags, environment).request('GET', '/me')
   const rows = organizations.map(({ organizationId, role }: Answer) => [organizationId, role])
   show({ organizations }, flags, ['ORGANIZATION', 'ROLE'], rows, terminal)
+}
+
+/** Its members, which only they see, and operators. */
+export async function getOrganization(id: string, { flags, environment, terminal }: Asked): Promise<void> {
+  const organization = await openClient(flags, environment).request('GET', `/organizations/${at(id)}`)
+  const rows = organization.members.map(({ userId, role }: Answer) => [userId, role])
+  show(organization, flags, ['USER', 'ROLE'], rows, terminal)
 }
 
 export async function removeOrganization(id: string, asked: Asked): Promise<void> {

@@ -1,13 +1,12 @@
 /** `postern connection`, `tool` and `token mint`: the work with a running platform. */
 
-import { readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { createWordIndex } from '../search/word-index.ts'
 import { wordsOf } from '../search/words.ts'
 import { type Answer, type ApiClient, allConnections, at, openClient } from './api-client.ts'
 import { show, showWhole, tell } from './api-output.ts'
 import type { Asked } from './api-registry.ts'
-import { parseJson, readJsonFile } from './json-input.ts'
+import { parseJson, readInput, readJsonFile } from './json-input.ts'
 
 export interface ConnectionFlags {
   readonly headerFile?: string
@@ -60,7 +59,11 @@ interface NamedTool {
 }
 
 /** The tools of a connection, or of all of a namespace. Connections that cannot be asked are said on stderr. */
-async function toolsOf(client: ApiClient, connection: string | undefined, { terminal }: Asked): Promise<NamedTool[]> {
+async function toolsOf(
+  client: ApiClient,
+  connection: string | undefined,
+  { flags, terminal }: Asked,
+): Promise<NamedTool[]> {
   const namespace = await client.namespace()
   const ids: string[] =
     connection === undefined
@@ -72,8 +75,9 @@ async function toolsOf(client: ApiClient, connection: string | undefined, { term
       const { tools } = await client.request('GET', `/connect/${at(namespace)}/${at(id)}/.tools`)
       for (const tool of tools) named.push({ name: `${id}.${tool.name}`, tool })
     } catch (error) {
-      if (connection !== undefined) throw error
-      terminal.stderr(`${id}: ${(error as Error).message}\n`)
+      if (connection !== undefined || !(error instanceof CommandError)) throw error
+      const told = { connectionId: id, ...error.toJSON() }
+      terminal.stderr(flags.json === true ? `${JSON.stringify(told)}\n` : `${id}: ${error.message}\n`)
     }
   }
   return named
@@ -156,7 +160,7 @@ function pairs(given: readonly string[]): Record<string, string> {
 
 /** `Name: value` lines. */
 function readHeaders(file: string): Record<string, string> {
-  const lines = readFileSync(file === '-' ? 0 : file, 'utf8').split('\n')
+  const lines = readInput(file).toString().split('\n')
   return Object.fromEntries(
     lines
       .filter((line) => line.trim() !== '')

@@ -1,6 +1,6 @@
 /** `postern calls`: shows the record of calls, by who, where, what and how it ended. */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
@@ -8,6 +8,7 @@ import { argumentsHash } from '../ops/call-log.ts'
 import { problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { linesOf } from './growing-file.ts'
+import { readInput } from './json-input.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -91,7 +92,7 @@ function millisecondsOf(duration: string): number {
 }
 
 function hashOfFile(data: string, file: string): string {
-  const read = readJsonBytes(readFileSync(file === '-' ? '/dev/stdin' : file), { depthMax: 64 })
+  const read = readJsonBytes(readInput(file), { depthMax: 64 })
   if ('problem' in read) throw new CommandError(`${file}: ${problemText(read.problem)}`)
   const secret = join(data, 'instance-secret')
   if (!existsSync(secret))

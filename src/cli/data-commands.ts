@@ -2,6 +2,7 @@
 
 import { type Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
+import { callOutcomes } from '../ops/call-log.ts'
 import { type Context, dataOption, group, isNamed, makingOption, storePasswordOption } from './options.ts'
 
 /** A file of ours would be no backup of a database: its own tools know what is in it. */
@@ -83,7 +84,7 @@ export function addCallCommands(postern: Command, { terminal }: Context): void {
     .option('--tool <name>', 'of this tool')
     .option('--user <id>', 'by this user')
     .option('--token <jti>', 'with this token, or one minted with it')
-    .option('--outcome <outcome>', 'ok, tool_error, rpc_error, refused, upstream_error, timeout or cancelled')
+    .addOption(new Option('--outcome <outcome>', 'that ended so').choices(callOutcomes))
     .option('--args <file>', 'with the arguments in this file; - for stdin')
     .option('--follow', 'wait for more')
     .option('--json', 'print the lines as they are recorded')

@@ -1,6 +1,5 @@
 /** `postern server import`: registers servers from `server.json` documents or a dump of an MCP registry. */
 
-import { readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { fixtureDepthMax } from '../limits.ts'
 import { type NamedFolder, openNamedDataFolder } from '../maintenance/data-folder.ts'
@@ -10,6 +9,7 @@ import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { auditCommand } from './audit.ts'
+import { readInput } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
 /** `namespace`: of all servers. `owner`: who owns namespaces that are made. */
@@ -44,12 +44,7 @@ export async function importServersCommand(file: string, flags: ImportServersFla
 const shownAtMost = 20
 
 function readDocuments(file: string): unknown[] {
-  let bytes: Uint8Array
-  try {
-    bytes = readFileSync(file)
-  } catch (error) {
-    throw new CommandError(`cannot read ${file}: ${(error as Error).message}`, 1, { cause: error })
-  }
+  const bytes = readInput(file)
   const whole = readJsonBytes(bytes, { depthMax: fixtureDepthMax })
   if (!('problem' in whole)) return [whole.value]
   const lines = Buffer.from(bytes).toString().split('\n')

@@ -1,4 +1,4 @@
-/** JSON that a user gives, in a file or an argument: read as strictly as the platform reads a body. */
+/** What a user gives in a file or an argument. JSON is read as strictly as the platform reads a body. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
@@ -6,10 +6,19 @@ import { jsonDepthMax } from '../limits.ts'
 import { problemText } from '../schema/check.ts'
 import { readJson } from '../schema/json.ts'
 
+/** The bytes of a file. `-` is stdin. Throws CommandError. */
+export function readInput(file: string): Buffer {
+  if (file !== '-' && !existsSync(file)) throw new CommandError(`${file}: no such file`)
+  try {
+    return readFileSync(file === '-' ? 0 : file)
+  } catch (error) {
+    throw new CommandError(`${file}: cannot be read: ${(error as Error).message}`, 1, { cause: error })
+  }
+}
+
 /** The value in a JSON file. `-` is stdin. Throws CommandError. */
 export function readJsonFile(file: string): unknown {
-  if (file !== '-' && !existsSync(file)) throw new CommandError(`${file}: no such file`)
-  return parseJson(readFileSync(file === '-' ? 0 : file, 'utf8'), file === '-' ? 'stdin' : file)
+  return parseJson(readInput(file).toString(), file === '-' ? 'stdin' : file)
 }
 
 /** `what`: what the text is, in errors. Throws CommandError for names given twice and numbers that would change, too. */

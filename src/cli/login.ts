@@ -14,7 +14,7 @@ export async function login(given: string, flags: ClientFlags, environment: Envi
   const url = cleanUrl(given)
   const key = (process.stdin.isTTY ? await readHidden('API key: ', terminal) : readFileSync(0, 'utf8')).trim()
   if (key === '') throw new CommandError('no key was given: type it, or send it to stdin')
-  const client = openClient({ ...flags, url }, { ...environment, POSTERN_TOKEN: key })
+  const client = openClient({ ...flags, url }, environment, key)
   const me = await client.request('GET', '/me')
   const { keys } = readHosts(environment)
   writeHosts(environment, { current: url, keys: { ...keys, [url]: key } })

@@ -8,6 +8,12 @@ import type { AuditLock } from './audit-lock.ts'
 /** Like 'a+', but does not follow a symbolic link, whose target may not be ours to write. */
 const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
 
+/** An entry without what links it to the others. */
+export interface AuditEntry {
+  readonly time: string
+  readonly event: string
+}
+
 /** An open log file. All methods are synchronous. */
 export class AuditFile {
   readonly #path: string
@@ -25,13 +31,17 @@ export class AuditFile {
   }
 
   /**
-   * Appends entries in order, one a line. The caller must hold the lock. Throws if they were not written completely.
+   * Appends entries in order, one a line; an empty file that continues another says so first. The caller must hold the
+   * lock. Throws if they were not written completely.
    */
-  append(entries: readonly object[]): void {
+  append(given: readonly AuditEntry[]): void {
     if (!this.#isStillNamed()) this.reopen()
     const size = fstatSync(this.#file).size
     if (size !== this.#size) this.#findEnd(size)
     let { seq, hash } = this.#end
+    const [first] = given
+    const continues = size === 0 && seq > 0 && first !== undefined
+    const entries = continues ? [{ time: first.time, event: 'log.continued' }, ...given] : given
     // A line truncated by a crash stays as it is; `audit verify` reports it.
     let text = this.#endsWithWholeLine ? '' : '\n'
     for (const entry of entries) {

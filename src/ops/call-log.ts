@@ -14,7 +14,11 @@ import { type CallFileOptions, type Line, openCallFile } from './call-file.ts'
  * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
  * disconnected, or lost the right to it meanwhile.
  */
-export type CallOutcome = 'ok' | 'tool_error' | 'rpc_error' | 'refused' | 'upstream_error' | 'timeout' | 'cancelled'
+export type CallOutcome = (typeof callOutcomes)[number]
+export const callOutcomes = [
+  ...(['ok', 'tool_error', 'rpc_error', 'refused'] as const),
+  ...(['upstream_error', 'timeout', 'cancelled'] as const),
+] as const
 
 /** A line, without time, number and hashes. Times in milliseconds, sizes in bytes. */
 export interface CallRecord {
@@ -47,10 +51,10 @@ export interface CallLog {
   /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
   record(call: CallRecord): Promise<void>
   /**
-   * Records a refused call. Past `callRefusalsPerSecond` only their number is written, and `call` is not called. Nobody
-   * waits for it.
+   * Records a refused call, as `record` does. Past `callRefusalsPerSecond` only their number is written, when the second
+   * is over, and `call` is not called.
    */
-  refused(call: () => CallRecord): void
+  refused(call: () => CallRecord): Promise<void>
   /** Opens the file of this name, if another one was moved there or the file was moved away. */
   reopen(): void
   close(): void
@@ -59,6 +63,8 @@ export interface CallLog {
 export interface CallLogOptions extends CallFileOptions {
   readonly onFailure: (error: unknown) => void
 }
+
+const secondMs = 1000
 
 interface Waiting extends Line {
   readonly done: () => void
@@ -70,6 +76,7 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
   let waiting: Waiting[] = []
   let second = 0
   let [written, unwritten] = [0, 0]
+  let countTimer: ReturnType<typeof setTimeout> | undefined
 
   function flush(): void {
     const batch = waiting
@@ -91,17 +98,27 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
     })
   }
 
+  /** Writes the number of refusals that were only counted. */
+  function writeCount(): void {
+    clearTimeout(countTimer)
+    countTimer = undefined
+    if (unwritten > 0) add('refusals.unwritten', { count: unwritten }).catch(onFailure)
+    unwritten = 0
+  }
+
   return {
     record: (call) => add('call', call),
-    refused(call) {
-      const current = Math.floor(options.monotonic() / 1000)
+    async refused(call) {
+      const current = Math.floor(options.monotonic() / secondMs)
       if (current !== second) {
-        if (unwritten > 0) add('refusals.unwritten', { count: unwritten }).catch(onFailure)
-        ;[second, written, unwritten] = [current, 0, 0]
+        writeCount()
+        ;[second, written] = [current, 0]
       }
       written += 1
-      if (written > callRefusalsPerSecond) unwritten += 1
-      else add('call', call()).catch(onFailure)
+      if (written <= callRefusalsPerSecond) return add('call', call())
+      unwritten += 1
+      // Without a further refusal, the timer ends the second.
+      countTimer ??= setTimeout(writeCount, secondMs).unref()
     },
     reopen() {
       try {
@@ -111,7 +128,7 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
       }
     },
     close() {
-      if (unwritten > 0) add('refusals.unwritten', { count: unwritten }).catch(onFailure)
+      writeCount()
       flush()
       file.close()
     },

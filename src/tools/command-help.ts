@@ -11,7 +11,7 @@ export function settingsTable(): string {
   const serve = program.commands.find((command) => command.name() === 'serve')
   const rows = (serve?.options ?? []).map((option) => {
     const { flags, envVar } = option
-    return `| ${code(flags)} | ${code(envVar)} | ${code(presetOf(option))} | ${cell(option.description)} |`
+    return `| ${code(flags)} | ${code(envVar)} | ${code(presetOf(option))} | ${cell(helpOf(option))} |`
   })
   return ['| Flag | Environment | Default | |', '|---|---|---|---|', ...rows].join('\n')
 }
@@ -55,11 +55,16 @@ function argumentTerm(argument: Argument): string {
 }
 
 function row(term: string, one: Argument | Option): string {
-  return `| ${code(term)} | ${code(presetOf(one))} | ${cell(one.description)} |`
+  return `| ${code(term)} | ${code(presetOf(one))} | ${cell(helpOf(one))} |`
 }
 
 /** A default computed at run time is part of the description. */
 const presetInWords = / \(default: ([^)]*)\)/
+
+/** The description, with the values there are. */
+function helpOf({ description, argChoices }: { description: string; argChoices?: string[] | undefined }): string {
+  return argChoices === undefined ? description : `${description}: ${argChoices.join(', ')}`
+}
 
 function presetOf({ defaultValue, defaultValueDescription, description }: Argument | Option): string | undefined {
   // For a flag such as --no-public-upstream, the default is the opposite of the flag: omit it.

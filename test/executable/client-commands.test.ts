@@ -159,7 +159,7 @@ test('from an empty folder to who called what', async () => {
   await works('ada', 'org member rm acme grace')
   const [id = ''] = (await works('ada', 'org key list acme')).split('\t')
   await works('ada', `org key revoke acme ${id}`)
-  expect((await as('x', ['whoami'], holder)).stderr).toContain('postern login')
+  expect((await as('x', ['whoami'], holder)).stderr).toContain('set POSTERN_TOKEN')
   expect(await as('ada', ['namespace', 'rm', 'acme-test'])).toMatchObject({
     code: 2,
     stderr: 'this cannot be undone: confirm it with --yes\n',
@@ -168,6 +168,7 @@ test('from an empty folder to who called what', async () => {
   expect((await as('ada', ['namespace', 'rm', 'acme-prod', '--yes'])).stderr).toContain('has servers')
   for (const name of ['weather', 'crm', 'mail', 'maps', 'files']) await works('ada', `server rm acme-prod/${name}`)
   await works('ada', 'namespace rm acme-prod --yes')
+  expect(await works('ada', 'org get acme')).toContain('ada\towner')
   await works('ada', 'org rm acme --yes')
   expect(await works('ada', 'logout')).toContain(`logged out of ${server.url}`)
   expect(await as('ada', ['whoami'])).toMatchObject({ code: 1, stderr: expect.stringContaining('postern login URL') })
@@ -180,9 +181,27 @@ describe('says what to do', () => {
     )
     const wrong = await as('nobody', ['login', server.url], { stdin: 'nonsense' })
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('with a valid key') })
+    const token = { POSTERN_URL: server.url, POSTERN_TOKEN: 'nonsense' }
+    expect((await as('nobody', ['whoami'], { env: token })).stderr).toContain('set POSTERN_TOKEN to a valid one')
     const env = { POSTERN_URL: 'http://127.0.0.1:1', POSTERN_TOKEN: 'x' }
     expect((await as('nobody', ['whoami'], { env })).stderr).toStartWith('cannot reach http://127.0.0.1:1')
     expect(await as('nobody', ['login', 'nothing'])).toMatchObject({ code: 2 })
+  })
+
+  test('in JSON where JSON was asked for, whoever found the error', async () => {
+    const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey }
+    for (const [line, error, given] of [
+      ['whoami --json', { error: 'error', status: 0 }, {}],
+      ['namespace rm x --json', { error: 'usage', status: 0 }, env],
+      ['server add a/b nofile.json --json', { error: 'error', message: 'nofile.json: no such file', status: 0 }, env],
+      ['server get a/b --json', { status: 404 }, env],
+      ['connection add a http://x --header-file none --json -n x', { message: 'none: no such file' }, env],
+    ] as const) {
+      const { stderr } = await as('nobody', line.split(' '), { env: given })
+      expect({ line, ...JSON.parse(stderr) }).toMatchObject({ line, message: expect.any(String), ...error })
+    }
+    expect((await as('op', ['calls', '--outcome', 'bogus', '--data', place.data])).code).toBe(2)
+    expect((await as('op', ['org', 'member', 'add', 'a', 'b', '--role', 'boss'])).code).toBe(2)
   })
 
   test('where several namespaces are there', async () => {

@@ -45,26 +45,26 @@ describe('the audit log is rotated', () => {
     writeFileSync(log, '', { mode: 0o600 })
     await createKey(place)
     const files = [`${log}.3`, `${log}.2`, `${log}.1`, log]
-    expect(files.map((file) => readFileSync(file, 'utf8').trim().split('\n').length)).toEqual([1, 2, 1, 1])
-    expect(await verify(place, ...files)).toMatchObject(whole(5))
+    expect(files.map((file) => readFileSync(file, 'utf8').trim().split('\n').length)).toEqual([1, 3, 2, 2])
+    expect(await verify(place, ...files)).toMatchObject(whole(8))
 
     // A part of it is checked for itself, and says what it follows.
-    const { hash } = JSON.parse(readFileSync(`${log}.1`, 'utf8'))
+    const { hash } = JSON.parse(readFileSync(`${log}.1`, 'utf8').trim().split('\n').at(-1) ?? '')
     const last = await verify(place)
-    expect(last).toMatchObject({ code: 0, stdout: expect.stringMatching(/^1 entries, none changed/) })
-    expect(last.stderr).toContain('begins with entry 5. The entries before it are not checked')
+    expect(last).toMatchObject({ code: 0, stdout: expect.stringMatching(/^2 entries, none changed/) })
+    expect(last.stderr).toContain('begins with entry 7. The entries before it are not checked')
     expect(last.stderr).toEndWith(`\n${hash}\n`)
     expect((await verify(place, ...files, '--hash', hash)).code).toBe(0)
     expect(await verify(place, `${log}.3`, `${log}.1`, log)).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: `${log}.1:1: does not follow the entry before it: entries 2 to 3 are missing\n`,
+      stderr: `${log}.1:1: does not follow the entry before it: entries 2 to 4 are missing\n`,
     })
     expect((await verify(place, log, `${log}.1`)).stderr).toContain('(give the oldest file first)')
     const piped = Bun.spawnSync([executable, 'audit', 'verify', '-'], {
       stdin: Buffer.concat(files.map((file) => readFileSync(file))),
     })
-    expect(piped.stdout.toString()).toStartWith('5 entries, none changed')
+    expect(piped.stdout.toString()).toStartWith('8 entries, none changed')
   })
 
   test('with SIGHUP: the old file is let go of at once', async () => {
@@ -89,7 +89,7 @@ describe('the audit log is rotated', () => {
       expect(held()).toContain(log)
     }
     await mint(server)
-    expect(await verify(place, `${log}.1`, log)).toMatchObject(whole(2))
+    expect(await verify(place, `${log}.1`, log)).toMatchObject(whole(3))
   })
 
   test('by copytruncate: what was written between the copy and the cut is missing, and told', async () => {

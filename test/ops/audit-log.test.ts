@@ -126,10 +126,11 @@ describe('the audit log', () => {
     await late.record('thing.happened', {})
     for (const log of [...logs, late]) log.close()
     written.push(...linesOf(place.folder))
-    expect(verify(written)).toMatchObject({ entries: 9, problems: [], truncatedLines: [] })
+    expect(verify(written)).toMatchObject({ entries: 13, problems: [], truncatedLines: [] })
     // The last file alone says where it begins.
-    const { seq, hash } = JSON.parse(written[7] ?? '')
-    expect(verify(written.slice(8))).toMatchObject({ entries: 1, follows: { seq, hash }, problems: [] })
+    const { seq, hash } = JSON.parse(written.at(-3) ?? '')
+    expect(verify(written.slice(-2))).toMatchObject({ entries: 2, follows: { seq, hash }, problems: [] })
+    expect(JSON.parse(written.at(-2) ?? '')).toMatchObject({ event: 'log.continued', time: expect.any(String) })
   })
 
   test('says how many entries went where its end was cut off, or the copy of it was made too early', async () => {
@@ -157,7 +158,7 @@ describe('the audit log', () => {
     await log.record('thing.happened', {})
     log.close()
     expect(verify([...readFileSync(`${file}.1`, 'utf8').trim().split('\n'), ...linesOf(place.folder)])).toMatchObject({
-      entries: 2,
+      entries: 3,
       problems: [],
     })
   })

@@ -22,7 +22,8 @@ export interface CallRecorder {
 }
 
 export interface CallRecorderOptions {
-  readonly log: CallLog
+  /** Undefined if calls are counted only. */
+  readonly log: CallLog | undefined
   /** The key that arguments are hashed with. */
   readonly key: Buffer
   /** Receives each outcome, for metrics. */
@@ -85,9 +86,9 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         bytesOut,
         args: hashOf(args),
       })
-      const end = (ending: Ending) => {
+      const end = async (ending: Ending) => {
         observe?.(ending.outcome, call.connection.namespace, call.connection.connectionId)
-        return log.record(line(ending))
+        await log?.record(line(ending))
       }
       let response: Response
       let isAnswered = false
@@ -99,7 +100,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         const ending = endingOf(thrown, isAnswered || request.signal.aborted)
         if (ending.outcome === 'refused') {
           observe?.('refused', call.connection.namespace, call.connection.connectionId)
-          log.refused(() => line(ending))
+          await log?.refused(() => line(ending))
         } else await end(ending)
         throw thrown
       }

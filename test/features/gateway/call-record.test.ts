@@ -292,6 +292,22 @@ test('an answer whose call cannot be recorded is not given', async () => {
   expect({ status, text }).toMatchObject({ status: 503, text: expect.stringContaining('It is not known') })
 })
 
+test('a refusal is answered when its line is written', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const slow = { ...log, refused: () => promise }
+  platform = await createTestPlatform({ callLog: slow, upstream, store: platform.store })
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ rpcReqMatch: { method: '^ping$' } }] })
+  let isAnswered = false
+  const answered = call('ada/up', 'drop', {}, token).then(({ status }) => {
+    isAnswered = true
+    return status
+  })
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((next) => setImmediate(next))
+  expect(isAnswered).toBe(false)
+  resolve()
+  expect(await answered).toBe(403)
+})
+
 test('past a hundred refusals a second only their number is written', async () => {
   const token = await mintToken(platform.fetch, sampleKeys.ada, {
     policy: [{ rpcReqMatch: { 'params.name': '^get' } }],
