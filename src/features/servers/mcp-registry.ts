@@ -133,7 +133,7 @@ async function readerOf(
 interface Names {
   /** The name of each server, in the catalogue's order; undefined if it has none. */
   readonly each: readonly (string | undefined)[]
-  /** Of several servers with one name, the first that the reader sees has it. */
+  /** Of several servers with one name the first that the reader sees, or the one that is called so here. */
   readonly holderOf: (name: string, isVisible: (server: Listed) => boolean) => Listed | undefined
 }
 
@@ -153,6 +153,7 @@ function* namesOf(all: readonly Listed[]): Generator<number, Names> {
     if (name === undefined) continue
     const others = byName.get(name)
     if (others === undefined) byName.set(name, [server])
+    else if (server.listing.qualifiedName === name) others.unshift(server)
     else others.push(server)
   }
   const names: Names = { each, holderOf: (name, isVisible) => byName.get(name)?.find(isVisible) }

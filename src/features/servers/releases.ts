@@ -17,6 +17,8 @@ import { urlProblem } from '../../model/connection.ts'
 import { type Release, type ReleaseMade, ReleasePayload } from '../../model/server.ts'
 import { bodyProblemText, problemText, validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
+import { refuseFixture } from '../../storage/fixture-places.ts'
+import { serverKey } from '../../storage/keys.ts'
 import { learn } from './learn.ts'
 import { readQualifiedName } from './qualified-name.ts'
 import { createServerRecords, withUrl } from './records.ts'
@@ -35,6 +37,7 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
       const qualifiedName = await requireServer(first, 'write') // 404, 403
       refuseQuery(request.url) // 400
       const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
+      await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
       const { learnt, problems } = await learn(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
       const id = `rel_${randomBytes(12).toString('base64url')}`
       await records.write(request, qualifiedName, async (context, before) => {

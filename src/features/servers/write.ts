@@ -23,6 +23,8 @@ import {
 } from '../../model/server.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
+import { refuseFixture } from '../../storage/fixture-places.ts'
+import { serverKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Introspection } from '../../upstream/introspect.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
@@ -61,6 +63,8 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       refuseQuery(request.url) // 400
       const body = await readWrite(request) // 400, 413
       const { mcpUrl } = body
+      // Nothing is asked for a write that is refused.
+      if (mcpUrl !== undefined) await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
       const learnt = mcpUrl === undefined ? undefined : await learn(deps.upstream, first, mcpUrl, 'mcpUrl') // 400
       const merge: Merge = async (context, before) => {
         await authorizer.requireLed(context, namespace, access, noNamespace) // 404, 403
@@ -112,6 +116,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
         throw invalidRequest('the body must be empty')
       const url = (await records.read(qualifiedName))?.detail.deploymentUrl ?? null
       if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
+      await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
       const { learnt, problems } = await learn(deps.upstream, first, url, 'deploymentUrl') // 400
       if (problems.length > 0) throw new PlatformError('upstream_error', problems.join('; '))
       const { stored, isChanged } = await records.write(request, qualifiedName, async (context, before) => {

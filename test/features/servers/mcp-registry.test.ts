@@ -126,6 +126,16 @@ describe('the list', () => {
     expect(await shown(ada.as(sampleKeys.jonas))).toEqual([name])
   })
 
+  test('gives nobody the name of a server that is called so here', async () => {
+    await ada('PUT /namespaces/aaa')
+    await load([{ ...weather, name: 'northwind/crm' }], 'aaa')
+    const shown = (await ada('GET /v0.1/servers/northwind%2Fcrm/versions/latest')).body
+    expect(shown.server.description).not.toBe(weather.description)
+    expect((await names('?search=northwind/crm')).length).toBe(1)
+    const onlyIt = ada.as(await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ namespaces: 'aaa' }] }))
+    expect(await names('', onlyIt)).toEqual(['northwind/crm'])
+  })
+
   test('is filtered by name, version and time', async () => {
     expect(await names('?search=WIND-')).toEqual(['northwind-ops/feature-flags', 'northwind-support/tickets'])
     expect(await names('?version=latest&search=crm')).toEqual(['northwind/crm'])

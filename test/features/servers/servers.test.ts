@@ -393,6 +393,15 @@ describe('a server', () => {
     expect((await other('PUT /servers/lab-one/thing')).status).toBe(404)
   })
 
+  test('of a fixture is not asked for what it has: it is changed there', async () => {
+    // Nobody answers at its URL.
+    for (const [path, body] of [
+      ['POST /servers/northwind/weather/.introspect', undefined],
+      ['PUT /servers/northwind/weather', { mcpUrl: 'https://down.example.com/mcp' }],
+    ] as const)
+      expect(await ada(path, body)).toMatchObject({ status: 409, body: { error: expect.stringContaining('fixture') } })
+  })
+
   test('of a fixture is changed there; what changes nothing is fine', async () => {
     for (const request of ['PATCH /servers/northwind/weather', 'PUT /servers/northwind/weather']) {
       expect(await ada(request, { description: 'other' })).toMatchObject({
