@@ -89,7 +89,7 @@ export async function wantedEntries(store: Store, fixtures: Fixtures, options: W
     const stored = await store.get(namespaceKey(namespace.namespace))
     const before = stored === undefined ? undefined : readNamespace(stored)
     if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
-    const entry = namespaceEntry({ ...namespace, ...createdAt(namespace, before, now) })
+    const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, before, now) })
     if (before !== undefined && !isFromFixture(latin1Key(entry.key))) {
       requireSameOwner(before, namespace, place(namespace))
     }
@@ -109,10 +109,11 @@ export async function wantedEntries(store: Store, fixtures: Fixtures, options: W
   return wanted
 }
 
-/** A time that the fixture does not give stays as it was stored. */
-function createdAt(wanted: Namespace, before: Namespace | undefined, now: Date): Pick<Namespace, 'createdAt'> {
+/** What the fixture does not say stays as it was stored. */
+function unsaid(wanted: Namespace, before: Namespace | undefined, now: Date): Pick<Namespace, 'createdAt' | 'pins'> {
   const time = wanted.createdAt ?? (before === undefined ? now.toISOString() : before.createdAt)
-  return time === undefined ? {} : { createdAt: time }
+  const pins = wanted.pins ?? before?.pins
+  return { ...(time !== undefined && { createdAt: time }), ...(pins !== undefined && { pins }) }
 }
 
 async function wantedListing(store: Store, server: ServerDetail, now: Date): Promise<Entry> {

@@ -59,6 +59,7 @@ test('a load removes nothing that was made over HTTP', async () => {
 describe('a fixture of what was made over HTTP', () => {
   test('takes a namespace of the same owner, and a server in it', async () => {
     await ada('PUT /namespaces/lab-one')
+    await ada('PATCH /namespaces/lab-one', { pins: 'block' })
     await ada('PUT /servers/lab-one/thing', { description: 'mine' })
     const logged = await load({
       namespaces: [{ namespace: 'lab-one', userId: 'ada' }],
@@ -67,6 +68,8 @@ describe('a fixture of what was made over HTTP', () => {
     expect(logged).toContain('a fixture replaced a record that was written at run time')
     expect((await ada('GET /servers?q=thing')).body.servers[0]).toMatchObject({ displayName: 'Thing', description: '' })
     expect((await ada('DELETE /servers/lab-one/thing')).status).toBe(409)
+    // What the fixture does not say stays.
+    expect((await ada('GET /namespaces/lab-one')).body.pins).toBe('block')
     // And takes it along when it goes.
     await load({})
     expect((await ada('GET /servers/lab-one/thing')).status).toBe(404)
