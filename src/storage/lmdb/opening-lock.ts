@@ -45,6 +45,8 @@ function locked<T>(folder: string, begin: string, work: () => T, waitMs: number)
 function openLock(folder: string, waitMs = storeOpeningWaitMs): Database {
   const lock = new Database(join(folder, openingLockFile))
   lock.run(`PRAGMA busy_timeout = ${waitMs}`)
+  // Nothing is ever written to it.
+  lock.run('PRAGMA journal_mode = MEMORY')
   return lock
 }
 
