@@ -8,7 +8,7 @@
  * no new ones begin, so that it does not wait for ever.
  */
 
-import { Database } from 'bun:sqlite'
+import { Database, type SQLiteError } from 'bun:sqlite'
 import { join } from 'node:path'
 import { commitsTogetherMs, storeOpeningWaitMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
@@ -26,14 +26,8 @@ export function whileNobodyOpens<T>(folder: string, write: () => T, waitMs = sto
 }
 
 function locked<T>(folder: string, begin: string, work: () => T, waitMs: number): T {
-  const lock = openLock(folder, waitMs)
+  const lock = openLock(folder, waitMs, [begin, share])
   try {
-    try {
-      lock.run(begin)
-      lock.run(share)
-    } catch (error) {
-      throw busy(waitMs, error)
-    }
     return work()
   } finally {
     // It also ends the transaction.
@@ -41,13 +35,28 @@ function locked<T>(folder: string, begin: string, work: () => T, waitMs: number)
   }
 }
 
-/** Statements on it wait for other processes. */
-function openLock(folder: string, waitMs = storeOpeningWaitMs): Database {
-  const lock = new Database(join(folder, openingLockFile))
-  lock.run(`PRAGMA busy_timeout = ${waitMs}`)
-  // Nothing is ever written to it.
-  lock.run('PRAGMA journal_mode = MEMORY')
-  return lock
+/**
+ * Runs the statements, which wait for other processes. Throws StoreError `unavailable` if they wait too long, and
+ * `fatal` for a file that is no lock.
+ */
+function openLock(folder: string, waitMs: number, statements: readonly string[]): Database {
+  const path = join(folder, openingLockFile)
+  let lock: Database | undefined
+  try {
+    lock = new Database(path)
+    lock.run(`PRAGMA busy_timeout = ${waitMs}`)
+    // Nothing is ever written to it.
+    lock.run('PRAGMA journal_mode = MEMORY')
+    for (const statement of statements) lock.run(statement)
+    return lock
+  } catch (error) {
+    lock?.close()
+    const { code = '', message } = error as SQLiteError
+    if (code.startsWith('SQLITE_BUSY')) throw busy(waitMs, error)
+    throw new StoreError('fatal', `${path} is not a lock (${message}): delete it; it will be created again`, {
+      cause: error,
+    })
+  }
 }
 
 /** A transaction shares the lock from its first read on. */
@@ -66,7 +75,8 @@ export interface Commits {
 }
 
 export function openCommits(folder: string): Commits {
-  const lock = openLock(folder)
+  // Reads what is needed to prepare statements on it.
+  const lock = openLock(folder, storeOpeningWaitMs, [share])
   const [begin, look, end] = [lock.query('BEGIN'), lock.query(share), lock.query('ROLLBACK')]
   // From here on nothing waits here: requests are answered meanwhile.
   lock.run('PRAGMA busy_timeout = 0')

@@ -1,12 +1,13 @@
 /** Commits and openings of a store keep out of each other's way (LMDB ITS#9496). */
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   type Commits,
   openCommits,
+  openingLockFile,
   whileNobodyCommits,
   whileNobodyOpens,
 } from '../../../src/storage/lmdb/opening-lock.ts'
@@ -37,6 +38,15 @@ test('nobody opens a store while a commit is under way', async () => {
   expect(opening()).toBe('opened')
   expect(() => whileNobodyOpens(folder, opening)).toThrow(busy)
   await expect(commits.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  expect(opening()).toBe('opened')
+})
+
+test('a file that is no lock is said to be none', () => {
+  commits.close()
+  writeFileSync(join(folder, openingLockFile), 'not a database, but a text of some length '.repeat(100))
+  expect(opening).toThrow(/opening\.lock is not a lock \(.*\): delete it; it will be created again$/)
+  rmSync(join(folder, openingLockFile))
+  commits = openCommits(folder)
   expect(opening()).toBe('opened')
 })
 
