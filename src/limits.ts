@@ -485,7 +485,7 @@ export const auditTailBytes = 64 * kB
 export const callersCachedMax = 10_000
 /** Ours: memory of these callers; a parsed policy takes about ten times its token, at most 50 kB. Past it: looked up again. */
 export const callersCachedBytesMax = 64 * MB
-/** Ours: tokens that were accepted or minted here, recognized by their text. Past it: a noop token can be delayed by the failures of its key. */
+/** Ours: tokens that were accepted or minted here, recognized by their text. Past it: a new token can be delayed by the failures of its key. */
 export const credentialsKnownBytesMax = 16 * MB
 /** Ours: compiled patterns, measured in instructions of about a hundred bytes. Past it: compiled again. */
 export const patternsKeptSizeMax = 200_000
@@ -499,7 +499,7 @@ export const admissionsKeptMax = 4000
 export const admissionUrlCharsMax = 512
 /** Ours: server details with an admission, counted for each caller. Past it: read again. */
 export const detailsKeptBytesMax = 16 * MB
-/** Ours: list URLs requested once, a few hundred bytes each; a page is cached at its second request. Past it: all are noop at once. */
+/** Ours: list URLs requested once, a few hundred bytes each; a page is cached at its second request. Past it: all of them count as new. */
 export const pagesRequestedOnceMax = 1000
 /** Ours: cached pages of lists. Past it: built again. */
 export const pageCacheBytesMax = 16 * MB

@@ -257,6 +257,7 @@ const locks = ['audit.lock', 'server.lock']
 const files = [
   'instance-secret',
   'audit.jsonl',
+  'calls.jsonl',
   ...locks,
   ...locks.flatMap((name) => ['-journal', '-wal', '-shm'].map((end) => name + end)),
   join('store', 'data.mdb'),

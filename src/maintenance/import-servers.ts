@@ -8,7 +8,7 @@ import { serverJsonBytesMax } from '../limits.ts'
 import { urlProblem } from '../model/connection.ts'
 import { isSlug, namespaceOf } from '../model/names.ts'
 import type { Namespace } from '../model/registry.ts'
-import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
+import { extrasOf, isSamePlace, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
 import { officialMeta, ServerJson } from '../model/server-json.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import {
@@ -102,12 +102,15 @@ export async function importServers(
         problems.push(`${json.name}: the namespace ${first} would be too like ${like}: choose one with --namespace`)
       else {
         if (isNew) namespaces.set(first.toLowerCase(), first)
-        const detail = detailOf(qualifiedName, json)
-        const [server, listing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
-        const before = listing === undefined ? noExtras : extrasOf(readListing(listing))
-        const isMoved = server !== undefined && readServer(server).deploymentUrl !== detail.deploymentUrl
-        const kept = { ...before, verified: before.verified && !isMoved }
-        const extras = { ...kept, ...extrasOfImport(json, publishedAt, now) }
+        const [stored, listing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
+        const before = stored === undefined ? undefined : readServer(stored)
+        const imported = detailOf(qualifiedName, json)
+        const isKnown = before !== undefined && isSamePlace(before, imported)
+        // What a server has is not in a server.json: it stays as it was learnt.
+        const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingLearnt }
+        const kept = listing === undefined ? noExtras : extrasOf(readListing(listing))
+        const said = extrasOfImport(json, publishedAt ?? kept.createdAt, now)
+        const extras = { ...kept, verified: kept.verified && isKnown, ...said }
         puts.push(serverEntry(detail), listingEntry(listingOf(detail, extras)))
         names.push(qualifiedName)
         taken.add(qualifiedName)
@@ -134,9 +137,15 @@ function givenIn(document: unknown): Given[] {
       server: server ?? document,
       isLatest: meta?.['isLatest'] !== false,
       isActive: meta?.['status'] !== 'deleted',
-      publishedAt: typeof publishedAt === 'string' && !Number.isNaN(Date.parse(publishedAt)) ? publishedAt : undefined,
+      publishedAt: typeof publishedAt === 'string' ? timeOf(publishedAt) : undefined,
     },
   ]
+}
+
+/** In the one form that the platform shows. */
+function timeOf(text: string): string | undefined {
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
 }
 
 function nameOf({ server }: Given): string {
@@ -172,7 +181,9 @@ function isQualified(name: string): boolean {
   return name.split('/').every(isSlug)
 }
 
-function detailOf(qualifiedName: string, json: ServerJson): ServerDetail {
+const nothingLearnt = { security: null, tools: null, resources: null, prompts: null }
+
+function detailOf(qualifiedName: string, json: ServerJson): Omit<ServerDetail, keyof typeof nothingLearnt> {
   const { name, title, description, icons, remotes = [], packages = [] } = json
   const urls = remotes.flatMap(({ type, url }) =>
     type === 'streamable-http' && url !== undefined && isPlainUrl(url) ? [url] : [],
@@ -193,10 +204,6 @@ function detailOf(qualifiedName: string, json: ServerJson): ServerDetail {
         configSchema: {},
       })),
     ],
-    security: null,
-    tools: null,
-    resources: null,
-    prompts: null,
   }
 }
 
@@ -208,11 +215,11 @@ function isPlainUrl(url: string): boolean {
 }
 
 /** What an import says itself; the rest stays as it was. */
-function extrasOfImport(json: ServerJson, publishedAt: string | undefined, now: Date): Partial<ListingExtras> {
+function extrasOfImport(json: ServerJson, createdAt: string | undefined, now: Date): Partial<ListingExtras> {
   const isUrl = (text: string | undefined) => text !== undefined && /^https?:\/\/\S+$/.test(text)
   const { websiteUrl, repository } = json
   return {
-    createdAt: publishedAt ?? now.toISOString(),
+    createdAt: createdAt ?? now.toISOString(),
     updatedAt: now.toISOString(),
     homepage: isUrl(websiteUrl) ? (websiteUrl as string) : null,
     repositoryUrl: isUrl(repository?.url) ? (repository?.url as string) : null,

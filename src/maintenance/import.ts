@@ -18,6 +18,7 @@ import {
   apiKeyKey,
   connectionPrivateKey,
   connectionsVersionKey,
+  deletingKey,
   leftKey,
   listingKey,
   namespaceKey,
@@ -176,6 +177,7 @@ class ImportPlan {
         return
       case 'namespace':
         this.#loaded.add(`namespace ${line.namespace.namespace}`)
+        await this.#requireGone(line.namespace.namespace)
         this.#deletes.push(leftKey(line.namespace.namespace))
         await this.#replace(namespaceKey(line.namespace.namespace))
         if ('organizationId' in line.namespace) {
@@ -205,6 +207,14 @@ class ImportPlan {
       case 'mock':
         return
     }
+  }
+
+  /** Its connections would go with those of the one that is being deleted. */
+  async #requireGone(namespace: string): Promise<void> {
+    if ((await this.#store.get(deletingKey(namespace))) === undefined) return
+    throw new CommandError(
+      `${this.#file}: the namespace ${namespace} is being deleted: start the server, which removes its connections, and import again`,
+    )
   }
 
   /** The stored record that the file replaces. Its index entries go: the new ones may be others. */

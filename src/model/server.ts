@@ -1,5 +1,6 @@
 /** The details of a registered server (spec 2.7 to 2.11; contract 6). */
 
+import { isDeepStrictEqual } from 'node:util'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { serverDescriptionCharsMax, serverLicenseCharsMax, serverNameCharsMax, urlCharsMax } from '../limits.ts'
 import type { Problem } from '../schema/check.ts'
@@ -193,6 +194,13 @@ export function listingOf(detail: ServerDetail, extras: ListingExtras): ServerLi
     // In one order, so that what is the same has the same bytes.
     ...extrasOf(extras),
   }
+}
+
+type Place = Pick<ServerDetail, 'deploymentUrl' | 'connections'>
+
+/** Whether a server can be reached, or run, as before: what was learnt of it, or verified, still holds. */
+export function isSamePlace(before: Place, after: Place): boolean {
+  return before.deploymentUrl === after.deploymentUrl && isDeepStrictEqual(before.connections, after.connections)
 }
 
 /** The first URL of a server to which no connection could be made, or undefined. */

@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importFile } from '../../src/maintenance/import.ts'
 import { newConnectionsVersion } from '../../src/storage/connections.ts'
-import { registryVersionKey } from '../../src/storage/keys.ts'
+import { removeAllDeleted } from '../../src/storage/deleted-namespaces.ts'
+import { deletingKey, registryVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { pickConnection } from '../features/connections/world.ts'
@@ -38,3 +39,22 @@ for (const [what, version] of Object.entries(versions)) {
     expect(await importFile(store, file, 'mine', () => {})).toEqual({ records: 4, leftOut: 0 })
   })
 }
+
+test('a namespace that is being deleted is not imported: its connections would go with the others', async () => {
+  using place = workplace()
+  const store = openMemoryStore()
+  const file = join(place.folder, 'export.jsonl')
+  const lines = [
+    { postern: 'export', version: 1, secret: 'mine' },
+    { kind: 'namespace', namespace: { namespace: 'acme', userId: 'ada' } },
+    { kind: 'connection', namespace: 'acme', connection: pickConnection(random(1), 'a') },
+    { postern: 'end', records: 2 },
+  ]
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+  await store.commit({ puts: [{ key: deletingKey('acme'), value: Buffer.from('a') }] })
+  await expect(importFile(store, file, 'mine', () => {})).rejects.toThrow(
+    `${file}: the namespace acme is being deleted: start the server, which removes its connections, and import again`,
+  )
+  await removeAllDeleted(store)
+  expect(await importFile(store, file, 'mine', () => {})).toEqual({ records: 2, leftOut: 0 })
+})

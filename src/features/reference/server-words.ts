@@ -138,8 +138,8 @@ export const serverWords: Readonly<Record<ServerId, Words>> = {
     answer: ServerDetail,
     errors: {
       ...writeErrors,
-      ...ofFixture,
       400: 'The server has no URL, or the request cannot be read',
+      409: `${ofFixture[409]}. Or its URL was changed meanwhile`,
       502: 'The server cannot be reached, or did not answer as MCP servers do; nothing has changed',
     },
   },

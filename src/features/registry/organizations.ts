@@ -21,7 +21,7 @@ import {
 } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
-import { organizationIn, organizationMissing, readMembers, requireRole } from './roles.ts'
+import { organizationIn, organizationMissing, readMembers, requireRole, requireRoomForMember } from './roles.ts'
 import { doneResponse, type RegistryDeps, requireApiKey, whoWrote } from './shared.ts'
 
 const organizationShape = validatorOf(OrganizationWrite)
@@ -58,6 +58,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         const stored = await store.get(key)
         const before = stored === undefined ? undefined : readOrganization(stored)
         const role = await store.get(memberKey(organizationId, owner))
+        if (role === undefined) await requireRoomForMember(store, organizationId) // 403
         const after = { organizationId, name: name ?? before?.name ?? organizationId }
         const isOwner = role !== undefined && readRole(role) === 'owner'
         if (before !== undefined && before.name === after.name && isOwner) return { result: undefined }

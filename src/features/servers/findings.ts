@@ -1,6 +1,6 @@
 /**
- * What is suspicious in the definition of a tool (door contract, 6.4). It only tells: a good tool may have it, and a
- * bad one may not.
+ * What is suspicious in the definition of a tool (door contract, 2.8 and 6.4). A finding is a hint: a harmless tool may
+ * have one, and a harmful tool may have none.
  */
 
 import type { ServerDetail } from '../../model/server.ts'
@@ -18,6 +18,21 @@ const hidden = new RegExp(
   ].join('|'),
   'u',
 )
+
+/**
+ * Joiners where writing needs them: within emoji, and within words of scripts that join letters, such as Persian. The
+ * Latin script has no use for them.
+ */
+const joiners = new RegExp(
+  [
+    '(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})',
+    '(?<=[[\\p{L}\\p{M}]--[\\p{Script=Latin}\\p{Script=Inherited}]])[\\u200c\\u200d](?=[\\p{L}--\\p{Script=Latin}])',
+  ].join('|'),
+  'gv',
+)
+
+/** Letters that look like Latin ones (Unicode's confusables.txt). Others are no disguise: 5 μs, Δt. */
+const latinLookalikes = /[АВЕЅІЈКМНОРСТУХЬасеѕіјорухһԁԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυι]/u
 
 /** Phrases that tell the model to do more than use the tool. In small letters, words one space apart. */
 const instructions = [
@@ -37,17 +52,13 @@ const instructions = [
   '<system>',
 ]
 
-/** Files that hold secrets, by parts of their paths. */
-const secretPaths = [
-  '.ssh/',
-  'id_rsa',
-  'id_ed25519',
-  '.aws/credentials',
-  '.env',
-  '.netrc',
-  '/etc/passwd',
-  '/etc/shadow',
-]
+/** Files that hold secrets, by parts of their paths. `.env` is one too: `process.env` and `event.envelope` are not. */
+const secretPath = new RegExp(
+  [
+    '\\.ssh/|id_rsa|id_ed25519|\\.aws/credentials|\\.netrc|/etc/passwd|/etc/shadow',
+    '(?<![a-z0-9_)\\]])\\.env(?![a-z0-9_])',
+  ].join('|'),
+)
 
 /** As much as a key or a hidden text takes. */
 const encoded = /[A-Za-z0-9+/]{120}/
@@ -57,10 +68,10 @@ export function findings(tool: Tool): Finding[] {
   const shown = textsOf(tool).join('\n')
   const plain = shown.toLowerCase().replaceAll(/\s+/g, ' ')
   const found: Finding[] = []
-  if (hidden.test(shown)) found.push('hidden-characters')
+  if (hidden.test(shown.replaceAll(joiners, ''))) found.push('hidden-characters')
   if (hasMixedWord(shown)) found.push('mixed-script')
   if (instructions.some((phrase) => plain.includes(phrase))) found.push('instruction-like')
-  if (secretPaths.some((path) => plain.includes(path))) found.push('secret-path')
+  if (secretPath.test(plain)) found.push('secret-path')
   if (encoded.test(shown)) found.push('encoded-text')
   return found
 }
@@ -73,8 +84,8 @@ function textsOf(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, one]) => [name, ...textsOf(one)])
 }
 
-/** Whether a word has Latin letters and Cyrillic or Greek ones that look like them. */
+/** Whether a word has Latin letters, and others that look like them. */
 function hasMixedWord(text: string): boolean {
   const words = text.match(/[\p{L}\p{M}]+/gu) ?? []
-  return words.some((word) => /\p{Script=Latin}/u.test(word) && /[\p{Script=Cyrillic}\p{Script=Greek}]/u.test(word))
+  return words.some((word) => /\p{Script=Latin}/u.test(word) && latinLookalikes.test(word))
 }

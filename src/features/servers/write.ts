@@ -1,9 +1,8 @@
 /** Servers over HTTP: make or replace, change, delete, ask what they have (door contract, 2.5 to 2.8). */
 
-import { isDeepStrictEqual } from 'node:util'
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
-import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { readJsonBody, readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
@@ -13,6 +12,7 @@ import { urlProblem } from '../../model/connection.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { createdAtOf } from '../../model/registry.ts'
 import {
+  isSamePlace,
   ServerChange,
   type ServerChanged,
   type ServerDetail,
@@ -122,8 +122,9 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const { stored, isChanged } = await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context, path) // 404, 403
         if (before === undefined) throw notFound()
-        // It points elsewhere by now, and what was learnt is not of it.
-        if (before.detail.deploymentUrl !== url) throw invalidRequest('the server has another URL by now: try again')
+        // What was learnt is not of the server that it points to now.
+        if (before.detail.deploymentUrl !== url)
+          throw conflict('The URL of this server was changed meanwhile: ask again') // 409
         return { ...before, detail: { ...before.detail, ...learnt } }
       })
       if (isChanged) await audit.record('server.introspected', about(first, qualifiedName))
@@ -155,14 +156,10 @@ function isOperator({ caller }: RequestContext): boolean {
   return caller.operator && caller.organizationId === undefined
 }
 
-/** What an operator verified was at this place: elsewhere it is verified no more, unless an operator says so. */
+/** A server that moves is no longer verified, unless an operator moves it. */
 export function trusted(context: RequestContext, before: StoredServer | undefined, after: StoredServer): StoredServer {
   if (before === undefined || isOperator(context) || isSamePlace(before.detail, after.detail)) return after
   return { ...after, extras: { ...after.extras, verified: false } }
-}
-
-function isSamePlace(before: ServerDetail, after: ServerDetail): boolean {
-  return before.deploymentUrl === after.deploymentUrl && isDeepStrictEqual(before.connections, after.connections)
 }
 
 /** What a write makes of a server. Without `learnt`, what the server has stays as it was. */

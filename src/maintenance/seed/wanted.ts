@@ -4,7 +4,7 @@ import { apiKeyDigest } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
 import { membersPerRead } from '../../limits.ts'
 import type { ApiKey, Namespace, Organization } from '../../model/registry.ts'
-import { listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
+import { isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import {
@@ -16,6 +16,7 @@ import {
   membersOf,
   namespaceKey,
   placeKey,
+  serverKey,
 } from '../../storage/keys.ts'
 import { recordName } from '../../storage/record-name.ts'
 import {
@@ -29,6 +30,7 @@ import {
   readListing,
   readNamespace,
   readRole,
+  readServer,
   serverEntry,
   withIndex,
 } from '../../storage/registry-records.ts'
@@ -117,11 +119,12 @@ function unsaid(wanted: Namespace, before: Namespace | undefined, now: Date): Pi
 }
 
 async function wantedListing(store: Store, server: ServerDetail, now: Date): Promise<Entry> {
-  const stored = await store.get(listingKey(server.qualifiedName))
+  const [detail, stored] = await store.getMany([serverKey(server.qualifiedName), listingKey(server.qualifiedName)])
   const before = stored === undefined ? undefined : readListing(stored)
   const time = before === undefined ? now.toISOString() : before.createdAt
   const { verified, unlisted } = before ?? noExtras
-  const kept = { ...(time !== undefined && { createdAt: time }), verified, unlisted }
+  const isMoved = detail !== undefined && !isSamePlace(readServer(detail), server)
+  const kept = { ...(time !== undefined && { createdAt: time }), verified: verified && !isMoved, unlisted }
   return listingEntry(listingOf(server, { ...noExtras, ...kept }))
 }
 

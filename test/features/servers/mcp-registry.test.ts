@@ -301,6 +301,33 @@ describe('an import', () => {
     expect(await said()).toEqual({ ...before, verified: false })
   })
 
+  test('again keeps what the server was learnt to have, and when it was made, where it is the same', async () => {
+    const { packages, ...rest } = weather
+    const local = { ...rest, remotes: [], packages }
+    const name = 'lab-one/io.github.someone.weather'
+    const operator = ada.as(sampleKeys.operator)
+    await load([{ server: local, _meta: official({}) }], 'lab-one')
+    await ada(`PUT /servers/${name}`, { tools: [{ name: 'get', description: null, inputSchema: { type: 'object' } }] })
+    await operator(`PATCH /servers/${name}`, { verified: true })
+    const shown = async () => {
+      const { tools, security } = (await ada(`GET /servers/${name}`)).body
+      const { verified, createdAt } = (await ada('GET /servers?namespace=lab-one')).body.servers[0]
+      return { tools: tools?.map((tool: { name: string }) => tool.name), security, verified, createdAt }
+    }
+    const before = {
+      tools: ['get'],
+      security: { scanPassed: true },
+      verified: true,
+      createdAt: '2025-10-01T00:00:00.000Z',
+    }
+    expect(await shown()).toEqual(before)
+    await load([{ ...local, version: '3.0.0' }], 'lab-one')
+    expect(await shown()).toEqual(before)
+    const swapped = [{ ...packages[0], identifier: '@someone/other' }]
+    await load([{ ...local, packages: swapped }], 'lab-one')
+    expect(await shown()).toEqual({ ...before, tools: undefined, security: null, verified: false })
+  })
+
   test('leaves what a fixture brings', async () => {
     expect(await load([{ ...weather, name: 'northwind/crm' }])).toMatchObject({ servers: 0, namespaces: 0 })
   })

@@ -12,6 +12,8 @@ interface Behind {
   tools: object[]
   capabilities?: object
   status?: number
+  /** Runs before the tools are told. */
+  meanwhile?: () => Promise<unknown>
 }
 /** What is at each URL. */
 let servers: Record<string, Behind>
@@ -24,6 +26,7 @@ const upstream: Upstream = {
     if (behind.status !== undefined) return { status: behind.status, headers: {}, body: undefined }
     const { id, method, params } = JSON.parse(typeof body === 'string' ? body : Buffer.from(body ?? []).toString())
     if (id === undefined) return { status: 202, headers: {}, body: undefined }
+    if (method === 'tools/list') await behind.meanwhile?.()
     const at = Number(params?.cursor ?? 0)
     const results: Record<string, object> = {
       initialize: {
@@ -266,6 +269,21 @@ describe('a server', () => {
     // Another method on that path is of no server.
     expect((await ada('DELETE /servers/lab-one/bare/.introspect')).status).toBe(404)
     expect((await ada('GET /servers/lab-one/bare')).status).toBe(200)
+  })
+
+  test('is asked in vain where its URL changes meanwhile', async () => {
+    const other = 'https://other.example.com/mcp'
+    servers[other] = { tools: [tool('another')] }
+    await ada('PUT /servers/lab-one/thing', { mcpUrl: url })
+    servers[url] = { tools: [tool('three')], meanwhile: () => ada('PUT /servers/lab-one/thing', { mcpUrl: other }) }
+    expect(await ada('POST /servers/lab-one/thing/.introspect')).toMatchObject({
+      status: 409,
+      body: { error: 'The URL of this server was changed meanwhile: ask again' },
+    })
+    expect((await ada('GET /servers/lab-one/thing')).body).toMatchObject({
+      deploymentUrl: other,
+      tools: [{ name: 'another' }],
+    })
   })
 
   test('keeps what a write leaves out', async () => {

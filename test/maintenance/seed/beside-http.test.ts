@@ -149,6 +149,22 @@ describe('a fixture of what was made over HTTP', () => {
     expect(await problemsOf(platform)).toEqual([])
   })
 
+  test('leaves a server verified where it is the same', async () => {
+    await ada('PUT /namespaces/lab-one')
+    const url = (name: string) => ({ deploymentUrl: `https://${name}.example.com/mcp`, connections: [] })
+    await ada('PUT /servers/lab-one/thing', url('one'))
+    await operator('PATCH /servers/lab-one/thing', { verified: true })
+    const fixture = (name: string) => ({
+      namespaces: [{ namespace: 'lab-one', userId: 'ada' }],
+      servers: [{ qualifiedName: 'lab-one/thing', ...server, ...url(name) }],
+    })
+    const isVerified = async () => (await ada('GET /servers?namespace=lab-one')).body.servers[0].verified
+    await load(fixture('one'))
+    expect(await isVerified()).toBe(true)
+    await load(fixture('two'))
+    expect(await isVerified()).toBe(false)
+  })
+
   test('leaves an unlisted server unlisted', async () => {
     await ada('PUT /namespaces/lab-one')
     await ada('PUT /servers/lab-one/thing', { unlisted: true })
