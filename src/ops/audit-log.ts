@@ -10,6 +10,7 @@ import { StoreError } from '../storage/store.ts'
 import { AuditFile } from './audit-file.ts'
 import { openAuditLock } from './audit-lock.ts'
 import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
+import { createLineBatch } from './line-batch.ts'
 
 /** Fields of an entry. Undefined ones are left out. */
 export type AuditFields = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>
@@ -42,65 +43,31 @@ interface AuditLogOptions {
   readonly onFailure: (error: unknown) => void
 }
 
-interface Pending {
-  readonly event: string
-  readonly fields: AuditFields
-  readonly done: () => void
-  readonly failed: (error: unknown) => void
-}
-
 const secondMs = 1000
 
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
 export function openAuditLog(folder: string, { now, replica, onFailure }: AuditLogOptions): AuditLog {
   const lock = openAuditLock(join(folder, 'audit.lock'))
   const file = new AuditFile(join(folder, 'audit.jsonl'), lock)
-  let pending: Pending[] = []
+  const lines = createLineBatch((entries) => {
+    lock.hold(() => file.append(entries, { time: now().toISOString(), ...(replica && { replica }) }))
+  })
   let second = 0
   let countTimer: ReturnType<typeof setTimeout> | undefined
   const denials = createRefusalCount()
-
-  function flush(): void {
-    const batch = pending
-    pending = []
-    if (batch.length === 0) return
-    try {
-      lock.hold(() =>
-        file.append(
-          batch.map(({ event, fields }) => ({
-            time: now().toISOString(),
-            event,
-            ...fields,
-            ...(replica && { replica }),
-          })),
-        ),
-      )
-      for (const { done } of batch) done()
-    } catch (error) {
-      for (const { failed } of batch) failed(error)
-    }
-  }
-
-  function add(event: string, fields: AuditFields): Promise<void> {
-    return new Promise((done, failed) => {
-      // Entries of one event loop turn are written together, under one lock.
-      if (pending.length === 0) setImmediate(flush)
-      pending.push({ event, fields, done, failed })
-    })
-  }
 
   /** Writes the number of denials that were only counted. */
   function writeCounts(): void {
     clearTimeout(countTimer)
     countTimer = undefined
     for (const { caller, count } of denials.end()) {
-      add('refusals.unwritten', { userId: caller?.userId, keyId: caller?.keyId, count }).catch(onFailure)
+      lines.add('refusals.unwritten', { userId: caller?.userId, keyId: caller?.keyId, count }).catch(onFailure)
     }
   }
 
   return {
     record: (event, fields) =>
-      add(event, fields).catch((error: unknown) => {
+      lines.add(event, fields).catch((error: unknown) => {
         throw new StoreError('unavailable', `the audit log cannot be written: ${(error as Error).message}`, {
           cause: error,
         })
@@ -112,7 +79,7 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
         writeCounts()
       }
       if (denials.isWritten(caller)) {
-        add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(onFailure)
+        lines.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(onFailure)
         return
       }
       // Without a further denial, the timer ends the second.
@@ -127,7 +94,7 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
     },
     close() {
       writeCounts()
-      flush()
+      lines.flush()
       lock.close()
       file.close()
     },

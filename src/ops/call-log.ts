@@ -8,7 +8,8 @@ import { createHmac } from 'node:crypto'
 import { callRefusalsPerSecond } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
 import { StoreError } from '../storage/store.ts'
-import { type CallFileOptions, type Line, openCallFile } from './call-file.ts'
+import { type CallFileOptions, openCallFile } from './call-file.ts'
+import { createLineBatch } from './line-batch.ts'
 
 /**
  * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
@@ -52,9 +53,9 @@ export interface CallLog {
   record(call: CallRecord): Promise<void>
   /**
    * Records a refused call, as `record` does. Past `callRefusalsPerSecond` only their number is written, when the second
-   * is over, and `call` is not called.
+   * is over, and no record is made.
    */
-  refused(call: () => CallRecord): Promise<void>
+  refused(makeRecord: () => CallRecord): Promise<void>
   /** Opens the file of this name, if another one was moved there or the file was moved away. */
   reopen(): void
   close(): void
@@ -66,37 +67,18 @@ export interface CallLogOptions extends CallFileOptions {
 
 const secondMs = 1000
 
-interface Waiting extends Line {
-  readonly done: () => void
-  readonly failed: (error: StoreError) => void
-}
-
 export function openCallLog(path: string, { onFailure, ...options }: CallLogOptions): CallLog {
   const file = openCallFile(path, options)
-  let waiting: Waiting[] = []
+  const lines = createLineBatch((entries) => file.append(entries))
   let second = 0
   let [written, unwritten] = [0, 0]
   let countTimer: ReturnType<typeof setTimeout> | undefined
 
-  function flush(): void {
-    const batch = waiting
-    waiting = []
-    if (batch.length === 0) return
-    try {
-      file.append(batch)
-      for (const { done } of batch) done()
-    } catch (error) {
+  const add = (event: string, fields: object) =>
+    lines.add(event, fields).catch((error: unknown) => {
       const message = `the record of calls cannot be written: ${(error as Error).message}`
-      for (const { failed } of batch) failed(new StoreError('indeterminate', message, { cause: error }))
-    }
-  }
-
-  function add(event: string, fields: object): Promise<void> {
-    return new Promise((done, failed) => {
-      if (waiting.length === 0) setImmediate(flush)
-      waiting.push({ event, fields, done, failed })
+      throw new StoreError('indeterminate', message, { cause: error })
     })
-  }
 
   /** Writes the number of refusals that were only counted. */
   function writeCount(): void {
@@ -108,14 +90,14 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
 
   return {
     record: (call) => add('call', call),
-    async refused(call) {
+    async refused(makeRecord) {
       const current = Math.floor(options.monotonic() / secondMs)
       if (current !== second) {
         writeCount()
         ;[second, written] = [current, 0]
       }
       written += 1
-      if (written <= callRefusalsPerSecond) return add('call', call())
+      if (written <= callRefusalsPerSecond) return add('call', makeRecord())
       unwritten += 1
       // Without a further refusal, the timer ends the second.
       countTimer ??= setTimeout(writeCount, secondMs).unref()
@@ -129,7 +111,7 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
     },
     close() {
       writeCount()
-      flush()
+      lines.flush()
       file.close()
     },
   }

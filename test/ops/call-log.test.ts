@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chainVerifier } from '../../src/ops/audit-chain.ts'
-import { openCallLog } from '../../src/ops/call-log.ts'
+import { type CallRecord, openCallLog } from '../../src/ops/call-log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-test-call-log-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -26,15 +26,19 @@ function problemsOf(...paths: string[]): readonly string[] {
   return chain.report().problems
 }
 
-test('calls that cannot be written whole are not said to be, and the next process goes on after those that are', () => {
+test('calls that cannot be written whole are not said to be, and the next process goes on after those that are', async () => {
   const path = join(folder, 'calls.jsonl')
   expect(recordOnFullDisk(path)).toEqual([Array(2).fill('fulfilled'), Array(6).fill('rejected')])
   const before = linesOf(path)
   expect(before).toHaveLength(6)
   const log = openCallLog(path, { now: () => new Date(0), monotonic: () => 0, onFailure: () => {} })
+  // It is the same file: nothing is continued.
   log.reopen()
+  const recorded = log.record({ tool: 'last' } as CallRecord)
   log.close()
-  expect(JSON.parse(linesOf(path).at(-1) ?? '')).toMatchObject({ event: 'log.continued', seq: 6 })
+  await recorded
+  expect(JSON.parse(linesOf(path).at(-1) ?? '')).toMatchObject({ event: 'call', tool: 'last', seq: 6 })
+  await expect(log.record({ tool: 'late' } as CallRecord)).rejects.toThrow('the record of calls is closed')
   // The line that was cut off is none that was changed.
   expect(problemsOf(path)).toEqual([])
 })

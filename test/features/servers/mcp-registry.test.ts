@@ -244,7 +244,7 @@ describe('an import', () => {
       leftOut: ['a.b/gone: it was deleted', expect.stringMatching(/^no-slash: name: must be NAMESPACE\/NAME/)],
     })
     expect((await ada('GET /servers?namespace=mirror')).body.servers).toMatchObject([
-      { qualifiedName: 'mirror/io.github.someone.weather', createdAt: '2025-10-01T00:00:00Z' },
+      { qualifiedName: 'mirror/io.github.someone.weather', createdAt: '2025-10-01T00:00:00.000Z' },
     ])
     expect(await names('?search=io.github')).toEqual(['io.github.someone/weather'])
     expect((await ada('GET /v0.1/servers/io.github.someone%2Fweather/versions/2.1.0')).status).toBe(200)
