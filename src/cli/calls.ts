@@ -1,14 +1,16 @@
-/** `postern calls`: shows the record of calls, by who, where, what and how it ended. */
+/**
+ * `postern calls`: prints recorded tool calls, filtered by time, user, token, namespace, connection, tool, outcome or
+ * arguments.
+ */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
+import { rpcDepthMax } from '../limits.ts'
 import { argumentsHash } from '../ops/call-log.ts'
-import { problemText } from '../schema/check.ts'
-import { readJsonBytes } from '../schema/json.ts'
 import { linesOf } from './growing-file.ts'
-import { readInput } from './json-input.ts'
+import { readJsonFile } from './json-input.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -92,13 +94,11 @@ function millisecondsOf(duration: string): number {
 }
 
 function hashOfFile(data: string, file: string): string {
-  const read = readJsonBytes(readInput(file), { depthMax: 64 })
-  if ('problem' in read) throw new CommandError(`${file}: ${problemText(read.problem)}`)
   const secret = join(data, 'instance-secret')
   if (!existsSync(secret))
     throw new CommandError(`${secret}: no such file: --args needs the secret of the instance that recorded the calls`)
   const { callKey } = openSecrets(secret)
-  return argumentsHash(callKey, read.value)
+  return argumentsHash(callKey, readJsonFile(file, rpcDepthMax))
 }
 
 function printerOf({ json }: CallsFlags, { stdout }: Terminal): (calls: readonly Call[]) => void {

@@ -43,20 +43,23 @@ export async function importServersCommand(file: string, flags: ImportServersFla
 
 const shownAtMost = 20
 
+/** The JSON documents of a file: one, or one a line. */
 function readDocuments(file: string): unknown[] {
   const bytes = readInput(file)
   const whole = readJsonBytes(bytes, { depthMax: fixtureDepthMax })
   if (!('problem' in whole)) return [whole.value]
-  const lines = Buffer.from(bytes).toString().split('\n')
-  return lines.flatMap((line, index) => {
-    if (line.trim() === '') return []
+  const documents: unknown[] = []
+  for (const [index, line] of bytes.toString().split('\n').entries()) {
+    if (line.trim() === '') continue
     const read = readJsonBytes(Buffer.from(line), { depthMax: fixtureDepthMax })
     if ('problem' in read) {
-      const { problem } = lines.length === 1 ? whole : read
-      throw new CommandError(`${file}:${index + 1}: ${problemText(problem)}`)
+      // A first line that is no document: the file is one document, over several lines.
+      if (documents.length === 0) throw new CommandError(`${file}: ${problemText(whole.problem)}`)
+      throw new CommandError(`${file}:${index + 1}: ${problemText(read.problem)}`)
     }
-    return [read.value]
-  })
+    documents.push(read.value)
+  }
+  return documents
 }
 
 function counted(count: number, what: string): string {

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
 import { problemText } from '../schema/check.ts'
-import { readJson } from '../schema/json.ts'
+import { readJson, readJsonBytes } from '../schema/json.ts'
 
 /** The bytes of a file. `-` is stdin. Throws CommandError. */
 export function readInput(file: string): Buffer {
@@ -16,14 +16,17 @@ export function readInput(file: string): Buffer {
   }
 }
 
-/** The value in a JSON file. `-` is stdin. Throws CommandError. */
-export function readJsonFile(file: string): unknown {
-  return parseJson(readInput(file).toString(), file === '-' ? 'stdin' : file)
+/** The value in a JSON file. `-` is stdin. Throws CommandError as `parseJson` does. */
+export function readJsonFile(file: string, depthMax = jsonDepthMax): unknown {
+  return valueIn(readJsonBytes(readInput(file), { depthMax, numbers: 'exact' }), file === '-' ? 'stdin' : file)
 }
 
 /** `what`: what the text is, in errors. Throws CommandError for names given twice and numbers that would change, too. */
 export function parseJson(text: string, what: string): unknown {
-  const read = readJson(text, { depthMax: jsonDepthMax, numbers: 'exact' })
+  return valueIn(readJson(text, { depthMax: jsonDepthMax, numbers: 'exact' }), what)
+}
+
+function valueIn(read: ReturnType<typeof readJson>, what: string): unknown {
   if ('problem' in read) throw new CommandError(`${what}: ${problemText(read.problem)}`)
   return read.value
 }

@@ -55,7 +55,7 @@ export async function createKey(flags: CreateFlags, terminal: Terminal): Promise
   await auditCommand(data, 'key.created', { keyId: record.keyId, userId: user, operator })
   terminal.stdout(`${key}\n`)
   if (isNew) terminal.stderr(madeFolder(data))
-  terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. It is not shown again.\n`)
+  terminal.stderr(`${record.keyId} belongs to ${user}${operator ? ', an operator' : ''}. The key is not shown again.\n`)
 }
 
 /** Prints all keys, revoked ones included, as a table. */

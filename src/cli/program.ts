@@ -10,7 +10,7 @@ import { Command, CommanderError, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { createLog } from '../ops/log.ts'
 import { version } from '../version.ts'
-import { addApiCommands } from './api-commands.ts'
+import { addClientCommands } from './client/commands.ts'
 import { readServeConfig, type ServeFlags, unknownSettings } from './config.ts'
 import { addCallCommands, addDataCommands, addServerCommands, addStoreCommands } from './data-commands.ts'
 import { addStoreOptions, type Context, collect, dataOption, group, isNamed, makingOption } from './options.ts'
@@ -42,7 +42,7 @@ export function createProgram(context: Context): Command {
   addDataCommands(postern, context)
   addStoreCommands(postern, context)
   addCallCommands(postern, context)
-  addApiCommands(postern, context, addServerCommands(postern, context), token)
+  addClientCommands(postern, context, addServerCommands(postern, context), token)
   addSigningKeyCommands(postern, context)
   addHelpCommands(postern, context)
   // Last: they visit each command that was added.

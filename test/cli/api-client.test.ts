@@ -1,20 +1,20 @@
 /** What commands make of names, URLs, JSON and answers. */
 
 import { describe, expect, test } from 'bun:test'
-import { at, cleanUrl, openClient } from '../../src/cli/api-client.ts'
+import { cleanUrl, openClient, pathSegment } from '../../src/cli/client/api-client.ts'
 import { parseJson } from '../../src/cli/json-input.ts'
 
 describe('a name in a path', () => {
   test('stays one segment', () => {
     for (const name of ['acme/weather', '%2e%2e', 'a/..', '../b']) {
-      const { pathname } = new URL(`http://localhost/organizations/acme/members/${at(name)}`)
+      const { pathname } = new URL(`http://localhost/organizations/acme/members/${pathSegment(name)}`)
       expect(pathname.split('/')).toHaveLength(5)
       expect(decodeURIComponent(pathname.split('/')[4] ?? '')).toBe(name)
     }
   })
 
   test('is refused where a URL would take it for another path', () => {
-    for (const name of ['', '.', '..']) expect(() => at(name)).toThrow('is not a valid name')
+    for (const name of ['', '.', '..']) expect(() => pathSegment(name)).toThrow('is not a valid name')
   })
 })
 

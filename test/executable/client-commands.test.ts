@@ -177,7 +177,7 @@ test('from an empty folder to who called what', async () => {
 describe('says what to do', () => {
   test('where nobody has logged in, the key is wrong, or the platform is not there', async () => {
     expect((await as('nobody', ['namespace', 'list'])).stderr).toBe(
-      'which platform? Run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN\n',
+      'no platform is set: run `postern login URL`, or set POSTERN_URL and POSTERN_TOKEN\n',
     )
     const wrong = await as('nobody', ['login', server.url], { stdin: 'nonsense' })
     expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('with a valid key') })
@@ -208,10 +208,36 @@ describe('says what to do', () => {
     const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey }
     for (const name of ['one-of', 'two-of']) await works('op2', `namespace add ${name}`, { env })
     expect((await as('op2', ['connection', 'list'], { env })).stderr).toBe(
-      'you reach several namespaces: name one with -n\n',
+      'you have access to several namespaces: choose one with -n\n',
     )
     expect((await as('op2', ['tool', 'call', 'nodot', '-n', 'one-of'], { env })).code).toBe(2)
   })
+})
+
+test('a connection may have dots in its id, and arguments reach the server as they were typed', async () => {
+  const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey, POSTERN_NAMESPACE: 'dotted' }
+  await works('op3', 'namespace add dotted', { env })
+  const headers = '\nX-One: 1\n\nX-Two 2\n'
+  const add = ['connection', 'add', 'eu', `http://127.0.0.1:${upstream.port}/mcp`, '--header-file', '-']
+  expect((await as('op3', add, { env, stdin: headers })).stderr).toBe('stdin:4: must be "Name: value"\n')
+  for (const id of ['eu', 'eu.prod'])
+    await works('op3', `connection add ${id} http://127.0.0.1:${upstream.port}/mcp`, { env })
+  expect(await works('op3', 'tool list eu.prod', { env })).toContain('eu.prod.get_forecast\t')
+  const called = await works('op3', 'tool call eu.prod.get_forecast id=12345678901234567890 n=1.5 on=true', { env })
+  expect(JSON.parse(called)).toEqual({
+    name: 'get_forecast',
+    arguments: { id: '12345678901234567890', n: 1.5, on: true },
+  })
+})
+
+test('a mistake in a document to import is shown where it is', async () => {
+  const file = join(place.folder, 'mistake.json')
+  const importing = async (text: string) => {
+    writeFileSync(file, text)
+    return (await run(place, ['server', 'import', file, '--data', place.data])).stderr
+  }
+  expect(await importing('{\n  "name": "a/b",\n  "version": 1,,\n}\n')).toMatch(/mistake\.json: .*line 3/)
+  expect(await importing('{"name": "a/b"}\n{"name": \n')).toContain('mistake.json:2: ')
 })
 
 test('servers are imported from a dump of a registry, and read by an editor', async () => {

@@ -284,7 +284,7 @@ test.if(isHere('root that may isolate'))(
     const ran = Bun.spawnSync(['unshare', '-mp', '-f', 'bash', '-ec', script, 'bash', user], { cwd: place.folder })
     expect({ code: ran.exitCode, stderr: ran.stderr.toString() }).toEqual({
       code: 0,
-      stderr: expect.stringMatching(/^(?:\{.*\}\n)*key_\S+ belongs to ada\. It is not shown again\.\n$/),
+      stderr: expect.stringMatching(/^(?:\{.*\}\n)*key_\S+ belongs to ada\. The key is not shown again\.\n$/),
     })
     expect(ran.stdout.toString()).toMatch(/^\{"status":"ok".*\}pst_\S+\n\d+ records and 0 index entries, all correct/)
   },

@@ -1,11 +1,11 @@
-/** The servers that somebody has logged in to, with their keys: `hosts.json`, for its owner only. */
+/** The platforms that the user has logged in to, with their API keys: `hosts.json`, readable by its owner only. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { CommandError } from '../errors.ts'
-import { requirePrivate } from '../storage/private-file.ts'
+import { CommandError } from '../../errors.ts'
+import { requirePrivate } from '../../storage/private-file.ts'
 
 export interface Hosts {
   /** The URL that was logged in to last. */
@@ -14,7 +14,7 @@ export interface Hosts {
   readonly keys: Readonly<Record<string, string>>
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
 
 function pathOf(environment: Environment): string {
   const config = environment['XDG_CONFIG_HOME'] || join(environment['HOME'] || homedir(), '.config')

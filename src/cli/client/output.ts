@@ -1,13 +1,12 @@
-/** How commands show what the platform answered: JSON, a table on a terminal, or columns divided by tabs. */
+/** Prints what the platform answered: as JSON, as a table on a terminal, or in columns divided by tabs. */
 
-import { escapeControlCharacters } from '../ops/escape-control.ts'
-import type { Answer } from './api-client.ts'
-import { table } from './table.ts'
-import type { Terminal } from './terminal.ts'
+import { escapeControlCharacters } from '../../ops/escape-control.ts'
+import { table } from '../table.ts'
+import type { Terminal } from '../terminal.ts'
 
-/** `heading`: of the columns. With `json`, the body itself. */
-export function show(
-  body: Answer,
+/** With `json`, the body itself. `heading`: of the columns; for people only. */
+export function printTable(
+  body: unknown,
   { json }: { readonly json?: boolean },
   heading: readonly string[],
   rows: readonly (readonly unknown[])[],
@@ -27,8 +26,8 @@ export function show(
 }
 
 /** The body, or a sentence about it. */
-export function tell(
-  body: Answer,
+export function printSentence(
+  body: unknown,
   { json }: { readonly json?: boolean },
   sentence: string,
   { stdout }: Terminal,
@@ -37,6 +36,6 @@ export function tell(
 }
 
 /** The body as JSON that people read. */
-export function showWhole(body: Answer, { json }: { readonly json?: boolean }, { stdout }: Terminal): void {
+export function printJson(body: unknown, { json }: { readonly json?: boolean }, { stdout }: Terminal): void {
   stdout(`${json === true ? JSON.stringify(body) : JSON.stringify(body, null, 2)}\n`)
 }

@@ -1,8 +1,8 @@
 /** Commands that speak to a running platform over HTTP: what they are called, and their flags. */
 
 import { type Command, Option } from 'commander'
-import type { Asked } from './api-registry.ts'
-import { type Context, collect, group } from './options.ts'
+import { type Context, collect, group } from '../options.ts'
+import type { CommandContext } from './api-client.ts'
 
 const urlOption = () =>
   new Option('--url <url>', 'the platform (default: the one logged in to last)').env('POSTERN_URL')
@@ -15,13 +15,13 @@ const many = (flag: string, words: string) => new Option(flag, `${words}; repeat
 const remote = (command: Command) => command.addOption(urlOption()).addOption(jsonOption())
 const inNamespace = (command: Command) => remote(command.addOption(namespaceOption()))
 
-/** What actions get, from the flags of their command. */
-type Ask = (flags: Asked['flags']) => Asked
+/** Makes what an action gets, from the flags of its command. */
+type ContextOf = (flags: CommandContext['flags']) => CommandContext
 
 /** `server` and `token`: groups that have commands of their own already. */
-export function addApiCommands(postern: Command, context: Context, server: Command, token: Command): void {
+export function addClientCommands(postern: Command, context: Context, server: Command, token: Command): void {
   const { terminal } = context
-  const asked: Ask = (flags) => ({ flags, environment: process.env, terminal })
+  const contextOf: ContextOf = (flags) => ({ flags, environment: process.env, terminal })
 
   postern
     .command('login')
@@ -38,11 +38,11 @@ export function addApiCommands(postern: Command, context: Context, server: Comma
     .description('print whose key commands use, and what it reaches')
     .action(async (flags) => (await import('./login.ts')).whoAmI(flags, process.env, terminal))
 
-  addServerActions(server, asked)
-  addNamespaceCommands(postern, asked)
-  addOrganizationCommands(postern, asked)
-  addConnectionCommands(postern, asked)
-  addToolCommands(postern, asked, context.exit)
+  addServerActions(server, contextOf)
+  addNamespaceCommands(postern, contextOf)
+  addOrganizationCommands(postern, contextOf)
+  addConnectionCommands(postern, contextOf)
+  addToolCommands(postern, contextOf, context.exit)
 
   remote(token.command('mint'))
     .description('mint a service token and print it')
@@ -54,22 +54,22 @@ export function addApiCommands(postern: Command, context: Context, server: Comma
     .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
     .option('--ttl <duration>', 'how long it is good, like 30m (default: 1h)')
     .option('--organization <id>', 'act for this organization')
-    .action(async (flags) => (await import('./api-tools.ts')).mintToken(flags, asked(flags)))
+    .action(async (flags) => (await import('./token-mint.ts')).mintToken(flags, contextOf(flags)))
 }
 
-function addServerActions(server: Command, asked: Ask): void {
+function addServerActions(server: Command, contextOf: ContextOf): void {
   remote(server.command('add'))
     .argument('<name>', 'NAMESPACE/NAME')
     .argument('<source>', 'the URL of an MCP server, or a JSON file with its details; - for stdin')
     .description('register a server, or change it')
     .action(async (name: string, source: string, flags) =>
-      (await import('./api-registry.ts')).addServer(name, source, asked(flags)),
+      (await import('./server.ts')).addServer(name, source, contextOf(flags)),
     )
   remote(server.command('search'))
     .argument('[words...]', 'what to search for; all servers without it')
     .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
     .description('search the registered servers')
-    .action(async (words: string[], flags) => (await import('./api-registry.ts')).searchServers(words, asked(flags)))
+    .action(async (words: string[], flags) => (await import('./server.ts')).searchServers(words, contextOf(flags)))
   for (const [name, description] of [
     ['get', 'print a server’s details'],
     ['introspect', 'ask a server again what it has'],
@@ -79,51 +79,53 @@ function addServerActions(server: Command, asked: Ask): void {
       .argument('<name>', 'NAMESPACE/NAME')
       .description(description)
       .action(async (qualifiedName: string, flags) => {
-        const { getServer, introspectServer, removeServer } = await import('./api-registry.ts')
-        return { get: getServer, introspect: introspectServer, rm: removeServer }[name](qualifiedName, asked(flags))
+        const { getServer, introspectServer, removeServer } = await import('./server.ts')
+        return { get: getServer, introspect: introspectServer, rm: removeServer }[name](qualifiedName, contextOf(flags))
       })
   }
 }
 
-function addNamespaceCommands(postern: Command, asked: Ask): void {
+function addNamespaceCommands(postern: Command, contextOf: ContextOf): void {
   const namespace = group(postern, 'namespace').description('make, list and delete namespaces')
   remote(namespace.command('add'))
     .argument('<name>', '3 to 39 of a-z, 0-9 and -')
     .description('make a namespace')
     .option('--organization <id>', 'for this organization (default: for yourself)')
     .action(async (name: string, flags) =>
-      (await import('./api-registry.ts')).addNamespace(name, flags.organization, asked(flags)),
+      (await import('./namespace.ts')).addNamespace(name, flags.organization, contextOf(flags)),
     )
   remote(namespace.command('list'))
     .description('list the namespaces that you reach')
-    .action(async (flags) => (await import('./api-registry.ts')).listNamespaces(asked(flags)))
+    .action(async (flags) => (await import('./namespace.ts')).listNamespaces(contextOf(flags)))
   remote(namespace.command('rm'))
     .argument('<name>', 'the namespace')
     .description('delete a namespace with all its connections')
     .option('--yes', 'do not ask')
-    .action(async (name: string, flags) => (await import('./api-registry.ts')).removeNamespace(name, asked(flags)))
+    .action(async (name: string, flags) => (await import('./namespace.ts')).removeNamespace(name, contextOf(flags)))
 }
 
-function addOrganizationCommands(postern: Command, asked: Ask): void {
+function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
   const org = group(postern, 'org').description('manage organizations, their members and API keys')
   remote(org.command('add'))
     .argument('<id>', 'the id of the organization')
     .description('make an organization, as an operator')
     .option('--owner <user>', 'its owner (default: yourself)')
     .option('--name <name>', 'its name')
-    .action(async (id: string, flags) => (await import('./api-registry.ts')).addOrganization(id, flags, asked(flags)))
+    .action(async (id: string, flags) =>
+      (await import('./organization.ts')).addOrganization(id, flags, contextOf(flags)),
+    )
   remote(org.command('list'))
     .description('list your organizations')
-    .action(async (flags) => (await import('./api-registry.ts')).listOrganizations(asked(flags)))
+    .action(async (flags) => (await import('./organization.ts')).listOrganizations(contextOf(flags)))
   remote(org.command('get'))
     .argument('<id>', 'the organization')
     .description('list the members of an organization')
-    .action(async (id: string, flags) => (await import('./api-registry.ts')).getOrganization(id, asked(flags)))
+    .action(async (id: string, flags) => (await import('./organization.ts')).getOrganization(id, contextOf(flags)))
   remote(org.command('rm'))
     .argument('<id>', 'the organization')
     .description('delete an organization with its members and API keys')
     .option('--yes', 'do not ask')
-    .action(async (id: string, flags) => (await import('./api-registry.ts')).removeOrganization(id, asked(flags)))
+    .action(async (id: string, flags) => (await import('./organization.ts')).removeOrganization(id, contextOf(flags)))
   const member = group(org, 'member').description('manage the members of an organization')
   remote(member.command('add'))
     .argument('<organization>')
@@ -133,14 +135,14 @@ function addOrganizationCommands(postern: Command, asked: Ask): void {
       new Option('--role <role>', 'what the user may do').choices(['owner', 'admin', 'member']).default('member'),
     )
     .action(async (organization: string, user: string, flags) =>
-      (await import('./api-registry.ts')).setMember(organization, user, flags.role, asked(flags)),
+      (await import('./organization.ts')).setMember(organization, user, flags.role, contextOf(flags)),
     )
   remote(member.command('rm'))
     .argument('<organization>')
     .argument('<user>', 'the id of the user')
     .description('remove a member')
     .action(async (organization: string, user: string, flags) =>
-      (await import('./api-registry.ts')).removeMember(organization, user, asked(flags)),
+      (await import('./organization.ts')).removeMember(organization, user, contextOf(flags)),
     )
   const key = group(org, 'key').description('manage the API keys of an organization')
   remote(key.command('create'))
@@ -148,24 +150,24 @@ function addOrganizationCommands(postern: Command, asked: Ask): void {
     .argument('<name>', 'what it is for')
     .description('make a key that acts for the organization, and print it, once')
     .action(async (organization: string, name: string, flags) =>
-      (await import('./api-registry.ts')).createOrganizationKey(organization, name, asked(flags)),
+      (await import('./organization.ts')).createOrganizationKey(organization, name, contextOf(flags)),
     )
   remote(key.command('list'))
     .argument('<organization>')
     .description('list its keys')
     .action(async (organization: string, flags) =>
-      (await import('./api-registry.ts')).listOrganizationKeys(organization, asked(flags)),
+      (await import('./organization.ts')).listOrganizationKeys(organization, contextOf(flags)),
     )
   remote(key.command('revoke'))
     .argument('<organization>')
     .argument('<id>', 'the id of the key, as `org key list` shows it')
     .description('revoke a key and every token minted with it')
     .action(async (organization: string, id: string, flags) =>
-      (await import('./api-registry.ts')).revokeOrganizationKey(organization, id, asked(flags)),
+      (await import('./organization.ts')).revokeOrganizationKey(organization, id, contextOf(flags)),
     )
 }
 
-function addConnectionCommands(postern: Command, asked: Ask): void {
+function addConnectionCommands(postern: Command, contextOf: ContextOf): void {
   const connection = group(postern, 'connection').description('make, list and delete connections')
   inNamespace(connection.command('add'))
     .argument('<id>', 'the id of the connection')
@@ -175,38 +177,38 @@ function addConnectionCommands(postern: Command, asked: Ask): void {
     .addOption(many('--metadata <key=value>', 'metadata of the connection'))
     .option('--mock', 'answer from the server’s definition, without reaching it')
     .action(async (id: string, target: string, flags) =>
-      (await import('./api-tools.ts')).addConnection(id, target, flags, asked(flags)),
+      (await import('./connection.ts')).addConnection(id, target, flags, contextOf(flags)),
     )
   inNamespace(connection.command('list'))
     .description('list connections')
-    .action(async (flags) => (await import('./api-tools.ts')).listConnections(asked(flags)))
+    .action(async (flags) => (await import('./connection.ts')).listConnections(contextOf(flags)))
   inNamespace(connection.command('get'))
     .argument('<id>', 'the connection')
     .description('print a connection')
-    .action(async (id: string, flags) => (await import('./api-tools.ts')).getConnection(id, asked(flags)))
+    .action(async (id: string, flags) => (await import('./connection.ts')).getConnection(id, contextOf(flags)))
   inNamespace(connection.command('rm'))
     .argument('<id>', 'the connection')
     .description('delete a connection')
-    .action(async (id: string, flags) => (await import('./api-tools.ts')).removeConnection(id, asked(flags)))
+    .action(async (id: string, flags) => (await import('./connection.ts')).removeConnection(id, contextOf(flags)))
 }
 
-function addToolCommands(postern: Command, asked: Ask, exit: Context['exit']): void {
+function addToolCommands(postern: Command, contextOf: ContextOf, exit: Context['exit']): void {
   const tool = group(postern, 'tool').description('find and call tools')
   inNamespace(tool.command('list'))
     .argument('[connection]', 'only of this connection')
     .description('list the tools of a namespace')
     .action(async (connection: string | undefined, flags) =>
-      (await import('./api-tools.ts')).listTools(connection, asked(flags)),
+      (await import('./tool.ts')).listTools(connection, contextOf(flags)),
     )
   inNamespace(tool.command('search'))
     .argument('<words...>', 'what to search for')
     .description('search the tools of a namespace')
-    .action(async (words: string[], flags) => (await import('./api-tools.ts')).searchTools(words, asked(flags)))
+    .action(async (words: string[], flags) => (await import('./tool.ts')).searchTools(words, contextOf(flags)))
   inNamespace(tool.command('call'))
     .argument('<tool>', 'CONNECTION.TOOL')
     .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
     .description('call a tool and print its result; exit 1 if it says that it failed')
     .action(async (name: string, given: string[], flags) =>
-      exit(await (await import('./api-tools.ts')).callTool(name, given, asked(flags))),
+      exit(await (await import('./tool.ts')).callTool(name, given, contextOf(flags))),
     )
 }

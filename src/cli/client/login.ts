@@ -1,13 +1,12 @@
 /** `postern login`, `logout` and `whoami`: whose key commands use. */
 
 import { readFileSync } from 'node:fs'
-import { CommandError } from '../errors.ts'
+import { CommandError } from '../../errors.ts'
+import type { Me } from '../../model/registry.ts'
+import type { Terminal } from '../terminal.ts'
 import { type ClientFlags, cleanUrl, openClient } from './api-client.ts'
-import { readHosts, writeHosts } from './api-hosts.ts'
-import { show, tell } from './api-output.ts'
-import type { Terminal } from './terminal.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
+import { type Environment, readHosts, writeHosts } from './hosts.ts'
+import { printSentence, printTable } from './output.ts'
 
 /** Keeps a key that works, from the terminal or stdin. Throws CommandError. */
 export async function login(given: string, flags: ClientFlags, environment: Environment, terminal: Terminal) {
@@ -15,10 +14,10 @@ export async function login(given: string, flags: ClientFlags, environment: Envi
   const key = (process.stdin.isTTY ? await readHidden('API key: ', terminal) : readFileSync(0, 'utf8')).trim()
   if (key === '') throw new CommandError('no key was given: type it, or send it to stdin')
   const client = openClient({ ...flags, url }, environment, key)
-  const me = await client.request('GET', '/me')
+  const me = await client.request<Me>('GET', '/me')
   const { keys } = readHosts(environment)
   writeHosts(environment, { current: url, keys: { ...keys, [url]: key } })
-  tell(me, flags, `logged in to ${url} as ${me.userId}`, terminal)
+  printSentence(me, flags, `logged in to ${url} as ${me.userId}`, terminal)
 }
 
 /** Forgets the key of a platform; of the current one, if none is named. */
@@ -34,23 +33,17 @@ export function logout(given: string | undefined, environment: Environment, { st
 
 export async function whoAmI(flags: ClientFlags, environment: Environment, terminal: Terminal): Promise<void> {
   const client = openClient(flags, environment)
-  const me = await client.request('GET', '/me')
+  const me = await client.request<Me>('GET', '/me')
   const rows = [
     ['platform', client.url],
     ['user', me.userId + (me.operator ? ', an operator' : '')],
     ['key', [me.key.id, me.key.name].filter((part) => part !== null).join(' ')],
     ...(me.token === null ? [] : [['token', `${me.token.jti}, until ${me.token.expiresAt}`]]),
-    ...me.organizations.map(({ organizationId, role }: { organizationId: string; role: string }) => [
-      'organization',
-      `${organizationId} (${role})`,
-    ]),
-    ...me.namespaces.map(({ name, may }: { name: string; may: string[] }) => [
-      'namespace',
-      `${name}: ${may.join(' ')}`,
-    ]),
+    ...me.organizations.map(({ organizationId, role }) => ['organization', `${organizationId} (${role})`]),
+    ...me.namespaces.map(({ name, may }) => ['namespace', `${name}: ${may.join(' ')}`]),
     ...(me.more ? [['namespace', '…and more: `postern namespace list`']] : []),
   ]
-  show(me, flags, ['WHAT', 'WHICH'], rows, terminal)
+  printTable(me, flags, ['FIELD', 'VALUE'], rows, terminal)
 }
 
 /** A line from the terminal that is not shown. */

@@ -1,0 +1,76 @@
+/** `postern connection`: the connections of a namespace. */
+
+import { CommandError } from '../../errors.ts'
+import type { Connection } from '../../model/connection.ts'
+import { readInput } from '../json-input.ts'
+import { allConnections, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import { printJson, printSentence, printTable } from './output.ts'
+import { readPairs } from './pairs.ts'
+
+export interface ConnectionFlags {
+  readonly headerFile?: string
+  readonly metadata?: readonly string[]
+  readonly mock?: boolean
+}
+
+/** The fields of all states. */
+interface StatusFields {
+  readonly state: string
+  readonly setupUrl?: string
+  readonly message?: string
+}
+
+/** `target`: the URL of an MCP server, or a registered one. */
+export async function addConnection(
+  id: string,
+  target: string,
+  { headerFile, metadata, mock }: ConnectionFlags,
+  { flags, environment, terminal }: CommandContext,
+): Promise<void> {
+  const client = openClient(flags, environment)
+  const body = {
+    ...(/^https?:/.test(target) ? { mcpUrl: target } : { server: target }),
+    ...(headerFile !== undefined && { headers: readHeaders(headerFile) }),
+    ...(metadata !== undefined && { metadata: readPairs(metadata) }),
+    ...(mock === true && { mock: { enabled: true } }),
+  }
+  const path = `/connect/${pathSegment(await client.namespace())}/${pathSegment(id)}`
+  const made = await client.request<Connection>('PUT', path, body)
+  const { state, setupUrl, message }: StatusFields = made.status
+  const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
+  printSentence(made, flags, `${id} is ${state}${next}${message === undefined ? '' : `: ${message}`}`, terminal)
+}
+
+export async function listConnections({ flags, environment, terminal }: CommandContext): Promise<void> {
+  const client = openClient(flags, environment)
+  const found = await allConnections(client, await client.namespace())
+  const rows = found.connections.map((one) => [one.connectionId, one.status?.state, one.name, one.mcpUrl])
+  printTable(found, flags, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows, terminal)
+}
+
+export async function getConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
+  const client = openClient(flags, environment)
+  printJson(
+    await client.request('GET', `/connect/${pathSegment(await client.namespace())}/${pathSegment(id)}`),
+    flags,
+    terminal,
+  )
+}
+
+export async function removeConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
+  const client = openClient(flags, environment)
+  const removed = await client.request('DELETE', `/connect/${pathSegment(await client.namespace())}/${pathSegment(id)}`)
+  printSentence(removed, flags, `${id} is deleted`, terminal)
+}
+
+/** `Name: value` lines. */
+function readHeaders(file: string): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const [index, line] of readInput(file).toString().split('\n').entries()) {
+    if (line.trim() === '') continue
+    const colon = line.indexOf(':')
+    if (colon < 1) throw new CommandError(`${file === '-' ? 'stdin' : file}:${index + 1}: must be "Name: value"`)
+    headers[line.slice(0, colon).trim()] = line.slice(colon + 1).trim()
+  }
+  return headers
+}

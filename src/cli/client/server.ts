@@ -1,0 +1,66 @@
+/** `postern server`: the servers that are registered with a platform. */
+
+import { CommandError } from '../../errors.ts'
+import type { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts'
+import { readJsonFile } from '../json-input.ts'
+import { allPages, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import { printJson, printSentence, printTable } from './output.ts'
+
+/** `source`: the URL of an MCP server, or a file with the body of `PUT /servers`. */
+export async function addServer(
+  name: string,
+  source: string,
+  { flags, environment, terminal }: CommandContext,
+): Promise<void> {
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(source) && !/^https?:/i.test(source))
+    throw new CommandError(`${source}: must be an http or https URL, or a file`, 2)
+  const body = /^https?:/i.test(source) ? { mcpUrl: source } : readJsonFile(source)
+  const made = await openClient(flags, environment).request<ServerMade>('PUT', `/servers/${pathSegment(name)}`, body)
+  // With `--json` they are in the body.
+  for (const warning of flags.json === true ? [] : (made.warnings ?? [])) terminal.stderr(`warning: ${warning}\n`)
+  printSentence(made, flags, `${name} is registered`, terminal)
+}
+
+/** Without words, all servers. */
+export async function searchServers(
+  words: readonly string[],
+  { flags, environment, terminal }: CommandContext,
+): Promise<void> {
+  const { namespace, ...rest } = flags
+  const query = new URLSearchParams({
+    ...(words.length > 0 && { q: words.join(' ') }),
+    ...(namespace && { namespace }),
+  })
+  const found = await allPages<'servers', ServerItem>(
+    openClient(rest, environment),
+    `/servers?${query}`,
+    'servers',
+    100,
+  )
+  const rows = found.servers.map((server) => [
+    server.qualifiedName,
+    server.displayName,
+    server.isDeployed ? 'http' : '',
+    server.description,
+  ])
+  printTable(found, flags, ['SERVER', 'NAME', 'REACHED BY', 'DESCRIPTION'], rows, terminal)
+}
+
+export async function getServer(name: string, { flags, environment, terminal }: CommandContext): Promise<void> {
+  printJson(await openClient(flags, environment).request('GET', `/servers/${pathSegment(name)}`), flags, terminal)
+}
+
+export async function introspectServer(name: string, { flags, environment, terminal }: CommandContext): Promise<void> {
+  const server = await openClient(flags, environment).request<ServerDetail>(
+    'POST',
+    `/servers/${pathSegment(name)}/.introspect`,
+  )
+  const count = (items: unknown[] | null, what: string) => `${items?.length ?? 0} ${what}`
+  const has = [count(server.tools, 'tools'), count(server.resources, 'resources'), count(server.prompts, 'prompts')]
+  printSentence(server, flags, `${name} has ${has.join(', ')}`, terminal)
+}
+
+export async function removeServer(name: string, { flags, environment, terminal }: CommandContext): Promise<void> {
+  const removed = await openClient(flags, environment).request('DELETE', `/servers/${pathSegment(name)}`)
+  printSentence(removed, flags, `${name} is deleted; connections to it stay`, terminal)
+}
