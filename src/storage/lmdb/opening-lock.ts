@@ -1,11 +1,11 @@
 /**
- * Keeps commits to a store apart from openings of it, in all processes. `mdb_env_open`, as lmdb-js 3.5.6 has it, writes
- * the number of the last transaction into the memory that all processes share, and has read it a moment before (LMDB
- * ITS#9496). A commit in that moment is lost: the next one takes its number and its pages, and who reads meanwhile may
- * crash.
+ * A lock between commits to a store and openings of it, across processes. `mdb_env_open`, as lmdb-js 3.5.6 has it, reads
+ * the number of the last transaction, and a moment later writes it to memory that all processes share (LMDB ITS#9496).
+ * A commit in between is lost: the next one takes its number and its pages, and a process that reads meanwhile may
+ * crash. So commits hold this lock together, and an opening holds it alone.
  *
- * The lock is that of an SQLite file, which the runtime brings. Commits share it. Whoever waits to open the store lets
- * no new ones begin, so that it does not wait for ever.
+ * It is the lock of an SQLite file, the only one that the runtime offers. A waiting opening keeps new commits from
+ * starting, so it does not wait for ever.
  */
 
 import { Database, type SQLiteError } from 'bun:sqlite'
@@ -15,18 +15,18 @@ import { StoreError } from '../store.ts'
 
 export const openingLockFile = 'opening.lock'
 
-/** Runs `open` while no process commits. Throws StoreError `unavailable` if one does so for `waitMs`. */
-export function whileNobodyCommits<T>(folder: string, open: () => T, waitMs = storeOpeningWaitMs): T {
-  return locked(folder, 'BEGIN EXCLUSIVE', open, waitMs)
+/** For opening a store: runs `open` while no process commits. Throws StoreError `unavailable` after `waitMs`. */
+export function withExclusiveLock<T>(folder: string, open: () => T, waitMs = storeOpeningWaitMs): T {
+  return withLock(folder, 'BEGIN EXCLUSIVE', open, waitMs)
 }
 
-/** Runs a synchronous write while no process opens the store. Throws as `whileNobodyCommits`. */
-export function whileNobodyOpens<T>(folder: string, write: () => T, waitMs = storeOpeningWaitMs): T {
-  return locked(folder, 'BEGIN', write, waitMs)
+/** For a synchronous write: runs it while no process opens the store. Throws StoreError `unavailable` after `waitMs`. */
+export function withSharedLock<T>(folder: string, write: () => T, waitMs = storeOpeningWaitMs): T {
+  return withLock(folder, 'BEGIN', write, waitMs)
 }
 
-function locked<T>(folder: string, begin: string, work: () => T, waitMs: number): T {
-  const lock = openLock(folder, waitMs, [begin, share])
+function withLock<T>(folder: string, begin: string, work: () => T, waitMs: number): T {
+  const lock = openLock(folder, waitMs, [begin, readSchema])
   try {
     return work()
   } finally {
@@ -35,10 +35,10 @@ function locked<T>(folder: string, begin: string, work: () => T, waitMs: number)
   }
 }
 
-/**
- * Runs the statements, which wait for other processes. Throws StoreError `unavailable` if they wait too long, and
- * `fatal` for a file that is no lock.
- */
+/** A transaction shares the lock from its first read on. */
+const readSchema = 'SELECT 1 FROM sqlite_schema'
+
+/** Runs the statements, which wait for other processes. Throws StoreError `unavailable`, or `fatal` for a bad file. */
 function openLock(folder: string, waitMs: number, statements: readonly string[]): Database {
   const path = join(folder, openingLockFile)
   let lock: Database | undefined
@@ -51,55 +51,68 @@ function openLock(folder: string, waitMs: number, statements: readonly string[])
     return lock
   } catch (error) {
     lock?.close()
-    const { code = '', message } = error as SQLiteError
-    if (code.startsWith('SQLITE_BUSY')) throw busy(waitMs, error)
-    throw new StoreError('fatal', `${path} is not a lock (${message}): delete it; it will be created again`, {
-      cause: error,
-    })
+    throw lockError(path, waitMs, error as SQLiteError)
   }
 }
 
-/** A transaction shares the lock from its first read on. */
-const share = 'SELECT 1 FROM sqlite_schema'
-
-function busy(waitMs: number, cause?: unknown): StoreError {
-  const message = `another process has been opening the store, or writing to it, for ${waitMs / 1000} s`
-  return new StoreError('unavailable', message, { cause })
+function lockError(path: string, waitMs: number, cause: SQLiteError): StoreError {
+  if (isBusy(cause)) return busy(waitMs, cause)
+  const { code = '', message } = cause
+  // Under a running process another file would be another lock.
+  const text = /^SQLITE_(NOTADB|CORRUPT)/.test(code)
+    ? `${path} is not a lock (${message}): stop every postern on this data folder, delete the file, and start again`
+    : `${path} cannot be locked: ${message}`
+  return new StoreError('fatal', text, { cause })
 }
 
-/** The commits of a process. Those that are under way at once share one lock. */
-export interface Commits {
-  /** Runs `commit` while no process opens the store. Rejects with what it throws, and as `whileNobodyCommits`. */
+function isBusy({ code = '' }: SQLiteError): boolean {
+  return code.startsWith('SQLITE_BUSY')
+}
+
+function busy(waitMs: number, cause?: unknown): StoreError {
+  const what = `another process has been opening the store, or writing to it, for ${waitMs / 1000} s`
+  return new StoreError('unavailable', `${what}: try again when it is done`, { cause })
+}
+
+/** The lock as the commits of a process hold it: those that are under way at once hold it together. */
+export interface SharedLock {
+  /** Runs `commit` while no process opens the store. Rejects with what it throws, and as `withSharedLock`. */
   run<T>(commit: () => Promise<T>): Promise<T>
   close(): void
 }
 
-export function openCommits(folder: string): Commits {
+export function openSharedLock(folder: string): SharedLock {
   // Reads what is needed to prepare statements on it.
-  const lock = openLock(folder, storeOpeningWaitMs, [share])
-  const [begin, look, end] = [lock.query('BEGIN'), lock.query(share), lock.query('ROLLBACK')]
-  // From here on nothing waits here: requests are answered meanwhile.
+  const lock = openLock(folder, storeOpeningWaitMs, [readSchema])
+  const [begin, read, end] = [lock.query('BEGIN'), lock.query(readSchema), lock.query('ROLLBACK')]
+  // From here on the database does not wait: `run` does, and lets others run meanwhile.
   lock.run('PRAGMA busy_timeout = 0')
   let underWay = 0
-  /** When the lock was taken that those under way share. */
+  /** When those that are under way took the lock. */
   let takenAt = 0
 
-  /** Whether commits may begin now. */
+  /** Whether the caller may commit now. */
   function enter(): boolean {
-    // After a while it is let go, or commits without a gap would keep out whoever wants to open.
+    // Released from time to time: commits that overlap without a gap would keep an opening waiting for ever.
     if (underWay > 0 && performance.now() - takenAt > commitsTogetherMs) return false
     if (underWay === 0) {
-      begin.run()
-      try {
-        look.get()
-      } catch {
-        end.run()
-        return false
-      }
+      if (!take()) return false
       takenAt = performance.now()
     }
     underWay += 1
     return true
+  }
+
+  function take(): boolean {
+    begin.run()
+    try {
+      read.get()
+      return true
+    } catch (error) {
+      end.run()
+      if (isBusy(error as SQLiteError)) return false
+      throw lockError(join(folder, openingLockFile), storeOpeningWaitMs, error as SQLiteError)
+    }
   }
 
   return {
@@ -117,7 +130,7 @@ export function openCommits(folder: string): Commits {
       }
     },
     close() {
-      for (const one of [begin, look, end]) one.finalize()
+      for (const statement of [begin, read, end]) statement.finalize()
       lock.close()
     },
   }

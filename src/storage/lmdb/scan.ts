@@ -9,7 +9,7 @@ import { aheadKey, indexKind, prefixRange, registryIndexKinds } from '../keys.ts
 import type { Entry, Key } from '../store.ts'
 import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from './checksum.ts'
 import { openRecords } from './migrations.ts'
-import { whileNobodyOpens } from './opening-lock.ts'
+import { withSharedLock } from './opening-lock.ts'
 import { type Bytes, openRoot, type Root } from './root.ts'
 import { encodeSegment, packedKinds, Segment, splitSegments } from './segments.ts'
 
@@ -31,7 +31,7 @@ export type Scan = (visitor: ScanVisitor) => Promise<void>
 export async function scanStore(folder: string, { entry, damaged }: ScanVisitor): Promise<void> {
   const root = openRoot(folder)
   try {
-    const { data, segments } = whileNobodyOpens(folder, () => openRecords(root))
+    const { data, segments } = withSharedLock(folder, () => openRecords(root))
     const note = data.get(aheadKey)
     const ahead = namespacesAhead(note === undefined ? undefined : tryVerifyChecksum(aheadKey, note))
     for (const { key, value } of data.getRange({})) {
@@ -71,7 +71,7 @@ export async function readFolder(
 ): Promise<void> {
   const root = openRoot(folder)
   try {
-    const { data, segments } = whileNobodyOpens(folder, () => openRecords(root))
+    const { data, segments } = withSharedLock(folder, () => openRecords(root))
     const transaction = root.useReadTransaction()
     try {
       let batch: Entry[] = []
@@ -124,7 +124,7 @@ function* inKeyOrder(one: Iterator<Entry>, other: Iterator<Entry>): Generator<En
 export async function replaceIndex(folder: string, entries: readonly Entry[], more: readonly Entry[]): Promise<void> {
   const root = openRoot(folder)
   try {
-    const { data, segments } = whileNobodyOpens(folder, () => openRecords(root))
+    const { data, segments } = withSharedLock(folder, () => openRecords(root))
     const replace = () => {
       for (const key of [...segments.getKeys({ start: indexKind, end: prefixRange(indexKind).lt })])
         segments.remove(key)
@@ -136,7 +136,7 @@ export async function replaceIndex(folder: string, entries: readonly Entry[], mo
       }
       for (const { key, value } of more) data.put(key, appendChecksum(key, value))
     }
-    whileNobodyOpens(folder, () => root.transactionSync(replace))
+    withSharedLock(folder, () => root.transactionSync(replace))
   } finally {
     await root.close()
   }

@@ -25,7 +25,7 @@ import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
 import { freeBytes, requireFreeSpace } from './free-space.ts'
 import { openRecords, type Upgrading } from './migrations.ts'
-import { type Commits, openCommits, whileNobodyOpens } from './opening-lock.ts'
+import { openSharedLock, type SharedLock, withSharedLock } from './opening-lock.ts'
 import { createRecords } from './records.ts'
 import { abort, type Bytes, openRoot, type Root } from './root.ts'
 import { openSegmentReader, type SegmentReader } from './segment-reader.ts'
@@ -48,13 +48,13 @@ export function openLmdbStore(
   let segments: Bytes
   let packed: SegmentReader
   let commitCount: LocalReads['commitCount']
-  let commits: Commits
+  let openingLock: SharedLock
   try {
     mkdirSync(folder, { recursive: true })
     commitCount = openCommitCount(folder)
     root = openRoot(folder)
-    ;({ data, segments } = whileNobodyOpens(folder, () => openRecords(root, upgrading)))
-    commits = openCommits(folder)
+    ;({ data, segments } = withSharedLock(folder, () => openRecords(root, upgrading)))
+    openingLock = openSharedLock(folder)
     packed = openSegmentReader(root)
   } catch (error) {
     if (error instanceof CommandError) throw error
@@ -106,7 +106,7 @@ export function openLmdbStore(
     async commit(batch) {
       try {
         const commit = async () => commitIn(target, (work) => root.childTransaction(work as never), batch)
-        return (await commits.run(commit)) as Committed
+        return (await openingLock.run(commit)) as Committed
       } catch (error) {
         throw await asStoreError(error)
       }
@@ -114,7 +114,7 @@ export function openLmdbStore(
     async load(batch) {
       try {
         const commit = () => commitIn(target, (work) => root.transactionSync(work as never), batch)
-        return whileNobodyOpens(folder, commit) as Committed
+        return withSharedLock(folder, commit) as Committed
       } catch (error) {
         throw await asStoreError(error)
       }
@@ -127,7 +127,7 @@ export function openLmdbStore(
     },
     async close() {
       await root.close()
-      commits.close()
+      openingLock.close()
     },
   }
 }

@@ -5,21 +5,21 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
-  type Commits,
-  openCommits,
   openingLockFile,
-  whileNobodyCommits,
-  whileNobodyOpens,
+  openSharedLock,
+  type SharedLock,
+  withExclusiveLock,
+  withSharedLock,
 } from '../../../src/storage/lmdb/opening-lock.ts'
 
 let folder = ''
-let commits: Commits
+let lock: SharedLock
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'postern-test-opening-'))
-  commits = openCommits(folder)
+  lock = openSharedLock(folder)
 })
 afterEach(() => {
-  commits.close()
+  lock.close()
   rmSync(folder, { recursive: true })
 })
 const busy = expect.objectContaining({
@@ -27,36 +27,45 @@ const busy = expect.objectContaining({
   message: expect.stringContaining('another process has been'),
 })
 /** What opening the store gives, or throws at once. */
-const opening = () => whileNobodyCommits(folder, () => 'opened', 0)
+const opening = () => withExclusiveLock(folder, () => 'opened', 0)
 
 test('nobody opens a store while a commit is under way', async () => {
   const { promise, resolve } = Promise.withResolvers<string>()
-  const committed = commits.run(() => promise)
+  const committed = lock.run(() => promise)
   expect(opening).toThrow(busy)
   resolve('committed')
   expect(await committed).toBe('committed')
   expect(opening()).toBe('opened')
-  expect(() => whileNobodyOpens(folder, opening)).toThrow(busy)
-  await expect(commits.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  expect(() => withSharedLock(folder, opening)).toThrow(busy)
+  await expect(lock.run(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(opening()).toBe('opened')
 })
 
 test('a file that is no lock is said to be none', () => {
-  commits.close()
+  lock.close()
   writeFileSync(join(folder, openingLockFile), 'not a database, but a text of some length '.repeat(100))
-  expect(opening).toThrow(/opening\.lock is not a lock \(.*\): delete it; it will be created again$/)
+  expect(opening).toThrow(
+    /opening\.lock is not a lock \(.*\): stop every postern on this data folder, delete the file, and start/,
+  )
   rmSync(join(folder, openingLockFile))
-  commits = openCommits(folder)
+  lock = openSharedLock(folder)
   expect(opening()).toBe('opened')
+})
+
+test('a lock that cannot be opened is not said to be busy', () => {
+  const missing = join(folder, 'missing')
+  expect(() => withSharedLock(missing, () => 'written', 0)).toThrow(
+    expect.objectContaining({ kind: 'fatal', message: expect.stringMatching(/opening\.lock cannot be locked: /) }),
+  )
 })
 
 test('no commit begins while somebody opens the store, and all do afterwards', async () => {
   const begun: number[] = []
   let done: Promise<unknown> = Promise.resolve()
-  whileNobodyCommits(folder, () => {
-    done = Promise.all([1, 2, 3].map((one) => commits.run(async () => begun.push(one))))
+  withExclusiveLock(folder, () => {
+    done = Promise.all([1, 2, 3].map((one) => lock.run(async () => begun.push(one))))
     expect(begun).toEqual([])
-    expect(() => whileNobodyOpens(folder, () => 'written', 0)).toThrow(busy)
+    expect(() => withSharedLock(folder, () => 'written', 0)).toThrow(busy)
   })
   expect(begun).toEqual([])
   await done
@@ -67,7 +76,7 @@ test('commits without a gap let in another process that opens the store', async 
   let isOver = false
   const commit = async () => {
     // Another begins before the others have ended.
-    while (!isOver) await commits.run(() => new Promise((resolve) => setImmediate(resolve)))
+    while (!isOver) await lock.run(() => new Promise((resolve) => setImmediate(resolve)))
   }
   const committing = Promise.all([commit(), commit(), commit()])
   const other = Bun.spawn([process.execPath, join(import.meta.dir, 'other-process.ts'), folder], { stdin: 'ignore' })
