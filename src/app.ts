@@ -64,7 +64,7 @@ import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import type { Shares } from './http/shares.ts'
-import { traced } from './http/traced.ts'
+import { traceRequests } from './http/traced.ts'
 import { createTurns } from './http/turns.ts'
 import { callBurstSeconds, cliLoginsPerMinuteMax, registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
@@ -366,7 +366,7 @@ export function createApp(deps: AppDeps): App {
     answerError,
   )
   return {
-    fetch: traced(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing),
+    fetch: traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
   }
 }

@@ -38,7 +38,7 @@ import { removeAllDeleted } from '../storage/deleted-namespaces.ts'
 import type { Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { chooseClient } from '../upstream/clients.ts'
-import { traced } from '../upstream/traced.ts'
+import { traceUpstream } from '../upstream/traced.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
 import { type ServeConfig, urlOf } from './config.ts'
@@ -153,7 +153,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     observe: metrics?.observer.upstreamResponded,
   })
   const app = createApp({
-    upstream: traced(upstream, tracing),
+    upstream: traceUpstream(upstream, tracing),
     tracing,
     upstreamTimeoutMs: config.upstream.timeoutMs,
     memory,

@@ -4,9 +4,9 @@ import { invalidRequest } from '../errors.ts'
 
 /**
  * The decoded pairs of a request's query, in order. Throws `invalid_request` for a bad escape, a lone
- * surrogate, or a name given twice.
+ * surrogate, a name given twice, or one that is not `known`; without `known`, the caller looks at the names.
  */
-export function readQuery(url: string): Map<string, string> {
+export function readQuery(url: string, known?: readonly string[]): Map<string, string> {
   const pairs = new Map<string, string>()
   const start = url.indexOf('?')
   if (start < 0) return pairs
@@ -17,6 +17,7 @@ export function readQuery(url: string): Map<string, string> {
     const equals = part.indexOf('=')
     const name = decode(equals < 0 ? part : part.slice(0, equals))
     const value = equals < 0 ? '' : decode(part.slice(equals + 1))
+    if (known?.includes(name) === false) throw unknownParameter(name, known.join(', '))
     if (pairs.has(name)) throw invalidRequest(`${name}: is given twice`)
     pairs.set(name, value)
   }
@@ -33,6 +34,29 @@ export function refuseQuery(url: string): void {
 /** The error for a parameter that the operation does not have. `known`: those that it has, in words. */
 export function unknownParameter(name: string, known: string): Error {
   return invalidRequest(`${name}: unknown parameter; it takes ${known}`)
+}
+
+/** A number in plain decimal digits. Throws `invalid_request`. */
+export function readInteger(
+  query: ReadonlyMap<string, string>,
+  name: string,
+  { least, most, otherwise }: { readonly least: number; readonly most: number; readonly otherwise: number },
+): number {
+  const text = query.get(name)
+  if (text === undefined) return otherwise
+  const number = /^(?:0|[1-9]\d{0,15})$/.test(text) ? Number(text) : Number.NaN
+  if (number >= least && number <= most) return number
+  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`
+  throw invalidRequest(`${name}: must be ${range}, in decimal digits`)
+}
+
+/** Throws `invalid_request`. Undefined if it is not given. */
+export function readFlag(query: ReadonlyMap<string, string>, name: string): boolean | undefined {
+  const text = query.get(name)
+  if (text === undefined) return undefined
+  if (text === '1' || text === 'true') return true
+  if (text === '0' || text === 'false') return false
+  throw invalidRequest(`${name}: must be 0, 1, true or false`)
 }
 
 function decode(text: string): string {

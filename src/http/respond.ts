@@ -19,6 +19,11 @@ export const eventStream = {
   'x-accel-buffering': 'no',
 } as const
 
+/** For what was done and has nothing to show. */
+export function doneResponse(): Response {
+  return new Response('{"success":true}', { headers: privateJson })
+}
+
 /** A response whose body is JSON text already. */
 export function jsonResponse(body: Uint8Array | string, headers: Record<string, string> = {}): Response {
   return new Response(body as ConstructorParameters<typeof Response>[0], {

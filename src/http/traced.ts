@@ -7,7 +7,7 @@ import { operationOf } from './route.ts'
 import type { Handler } from './router.ts'
 
 /** Without tracing, the handler itself. A span has the template of the path, never its names or its query. */
-export function traced(fetch: Handler, tracing: Tracing | undefined): Handler {
+export function traceRequests(fetch: Handler, tracing: Tracing | undefined): Handler {
   if (tracing === undefined) return fetch
   return (request) => {
     const { method, headers } = request

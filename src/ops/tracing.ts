@@ -41,7 +41,7 @@ export interface SpanOptions {
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Undefined without the variable. */
+/** Undefined unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set. */
 export async function openTracing(environment: Environment): Promise<Tracing | undefined> {
   if (!environment['OTEL_EXPORTER_OTLP_ENDPOINT'] && !environment['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])
     return undefined

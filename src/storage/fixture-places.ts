@@ -1,12 +1,11 @@
-/** Which records a fixture brings, and where: they are changed there, and not over HTTP (door contract, 4.1). */
+/** Which records a fixture defines, and where. They are changed there, and not over HTTP (door contract, 4.1). */
 
 import { conflict } from '../errors.ts'
 import { placeKey } from './keys.ts'
 import type { Key, Store } from './store.ts'
 
-/** Throws `conflict` for a record that a fixture brings. */
+/** Throws `conflict` for a record that a fixture defines. */
 export async function refuseFixture(store: Pick<Store, 'get'>, record: Key): Promise<void> {
   const place = await store.get(placeKey(record))
-  if (place !== undefined)
-    throw conflict(`It is brought by a fixture and is changed there: ${Buffer.from(place).toString()}`)
+  if (place !== undefined) throw conflict(`A fixture defines it: change it in ${Buffer.from(place).toString()}`)
 }

@@ -4,7 +4,7 @@ import type { Tracing } from '../ops/tracing.ts'
 import type { Upstream } from './upstream.ts'
 
 /** Without tracing, the upstream itself. Paths are left out of spans: they may hold secrets. */
-export function traced(upstream: Upstream, tracing: Tracing | undefined): Upstream {
+export function traceUpstream(upstream: Upstream, tracing: Tracing | undefined): Upstream {
   if (tracing === undefined) return upstream
   return {
     ...upstream,

@@ -3,6 +3,7 @@
  * request is authorized again before the commit; a credential that was revoked in the meantime writes nothing.
  */
 
+import { auditedCaller } from '../../auth/audited-caller.ts'
 import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
@@ -102,8 +103,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
   }
 
   function recordWrite(event: string, { caller }: RequestContext, ref: ConnectionRef): Promise<void> {
-    const { userId, keyId, token } = caller
-    return audit.record(event, { userId, keyId, jti: token?.jti, ...ref })
+    return audit.record(event, { ...auditedCaller(caller), ...ref })
   }
 
   return {

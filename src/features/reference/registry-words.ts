@@ -63,7 +63,7 @@ const keyErrors = {
   403: 'The caller is not an owner or admin of such an organization, or a token was sent',
   ...denied,
 }
-const ofFixture = 'A fixture brought it: it is changed there'
+const ofFixture = 'A fixture defines it: it is changed there'
 
 type RegistryId = Extract<
   OperationId,

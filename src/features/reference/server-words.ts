@@ -58,7 +58,7 @@ const writeErrors = {
   404: 'Server not found, or the caller does not reach its namespace',
   ...denied,
 }
-const ofFixture = { 409: 'A fixture brought it: it is changed there' }
+const ofFixture = { 409: 'A fixture defines it: it is changed there' }
 const tooLarge = { 413: 'The body is too large' }
 
 type ServerId = Exclude<

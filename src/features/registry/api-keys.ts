@@ -3,6 +3,7 @@
  */
 
 import { makeApiKey, revocationOf } from '../../auth/api-key.ts'
+import { auditedCaller } from '../../auth/audited-caller.ts'
 import { isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { namesUnder } from '../../auth/reach.ts'
@@ -11,7 +12,7 @@ import { notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { noStoreJson, privateJson } from '../../http/respond.ts'
+import { doneResponse, noStoreJson, privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { organizationApiKeysMax } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
@@ -20,7 +21,8 @@ import { validatorOf } from '../../schema/check.ts'
 import { apiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
 import { readApiKey } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
-import { type RegistryDeps, requireApiKey, whoWrote } from './shared.ts'
+import type { RegistryDeps } from './deps.ts'
+import { requireApiKey } from './roles.ts'
 
 const writeShape = validatorOf(ApiKeyWrite)
 
@@ -44,7 +46,7 @@ export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey
         return { write: { puts: made.puts }, result: made }
       })
       // Audited before it is answered: a key that is not in the log is never shown.
-      await audit.record('key.created', { ...whoWrote(first), organizationId, created: record.keyId })
+      await audit.record('key.created', { ...auditedCaller(first.caller), organizationId, created: record.keyId })
       const made: ApiKeyMade = { id: record.keyId, name, key, createdAt: record.createdAt }
       return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
     },
@@ -70,8 +72,8 @@ export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey
         if (record === undefined) throw notFound('API key not found')
         return { write: { ...revocationOf(record, new Date(now())), fromReserve: true }, result: undefined }
       })
-      await audit.record('key.revoked', { ...whoWrote(first), organizationId, revoked: keyId })
-      return new Response('{"success":true}', { headers: privateJson })
+      await audit.record('key.revoked', { ...auditedCaller(first.caller), organizationId, revoked: keyId })
+      return doneResponse()
     },
   }
 

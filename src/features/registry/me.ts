@@ -9,7 +9,7 @@ import { meNamespacesMax } from '../../limits.ts'
 import type { Me, Role } from '../../model/registry.ts'
 import { type Access, decide, namespaceFilter } from '../../policy/decide.ts'
 import { version } from '../../version.ts'
-import type { RegistryDeps } from './shared.ts'
+import type { RegistryDeps } from './deps.ts'
 
 export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<Handlers, 'getMe'> {
   return {

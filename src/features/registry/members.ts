@@ -1,11 +1,12 @@
 /** Members of organizations over HTTP (door contract, 3.6). */
 
+import { auditedCaller } from '../../auth/audited-caller.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { doneResponse, privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { UserId } from '../../model/names.ts'
 import { type Member, MemberWrite } from '../../model/registry.ts'
@@ -13,15 +14,16 @@ import { validatorOf } from '../../schema/check.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { memberKey, organizationKey } from '../../storage/keys.ts'
 import { indexKeysOf, memberEntry, withIndex } from '../../storage/registry-records.ts'
+import type { RegistryDeps } from './deps.ts'
 import {
   organizationIn,
   requireAnotherOwner,
+  requireApiKey,
   requireRole,
   requireRoomForMember,
   roleOf,
   rolesThatMayChange,
 } from './roles.ts'
-import { doneResponse, type RegistryDeps, requireApiKey, whoWrote } from './shared.ts'
 
 const memberShape = validatorOf(MemberWrite)
 const userShape = validatorOf(UserId)
@@ -50,7 +52,8 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
         if (before === undefined) await requireRoomForMember(store, organizationId) // 403
         return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
       })
-      if (isChanged) await audit.record('member.changed', { ...whoWrote(first), organizationId, member: userId, role })
+      if (isChanged)
+        await audit.record('member.changed', { ...auditedCaller(first.caller), organizationId, member: userId, role })
       const member: Member = { userId, role }
       return new Response(JSON.stringify(member), { headers: privateJson })
     },
@@ -70,7 +73,7 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
         const entry = memberEntry(organizationId, userId, before)
         return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: true }, result: undefined }
       })
-      await audit.record('member.removed', { ...whoWrote(first), organizationId, member: userId })
+      await audit.record('member.removed', { ...auditedCaller(first.caller), organizationId, member: userId })
       return doneResponse()
     },
   }

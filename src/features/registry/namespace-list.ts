@@ -2,8 +2,8 @@
 
 import type { RequestContext } from '../../auth/authorize.ts'
 import { namespacesOf, reachedNamespaces } from '../../auth/reach.ts'
-import { type PageNumber, readFlag, readPageNumber } from '../../http/numbered-pages.ts'
-import { readQuery, unknownParameter } from '../../http/query.ts'
+import { type PageNumber, readPageNumber } from '../../http/numbered-pages.ts'
+import { readFlag, readQuery } from '../../http/query.ts'
 import { namespacesPageMax } from '../../limits.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
 import type { Store } from '../../storage/store.ts'
@@ -28,10 +28,7 @@ const parameters = ['page', 'pageSize', 'q', 'ownerId', 'hasServers', 'hasSkills
 
 /** Throws `invalid_request`. */
 export function readNamespaceQuery(url: string): NamespaceQuery {
-  const query = readQuery(url)
-  for (const name of query.keys()) {
-    if (!parameters.includes(name)) throw unknownParameter(name, parameters.join(', '))
-  }
+  const query = readQuery(url, parameters)
   return {
     page: readPageNumber(query, { sizeDefault: namespacesPageMax, sizeMax: namespacesPageMax }),
     beginning: query.get('q') ?? '',

@@ -1,5 +1,6 @@
 /** Namespaces over HTTP: list, read, change, delete (door contract, 3.1 and 3.4). */
 
+import { auditedCaller } from '../../auth/audited-caller.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, notFound } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
@@ -16,8 +17,8 @@ import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '..
 import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
+import type { RegistryDeps } from './deps.ts'
 import { matchingNamespaces, type RegisteredServers, readNamespaceQuery } from './namespace-list.ts'
-import { type RegistryDeps, whoWrote } from './shared.ts'
 
 const changeShape = validatorOf(NamespaceChange)
 
@@ -68,7 +69,8 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
         const write = { puts: withIndex(namespaceEntry(changed)) }
         return { write, result: { namespace: changed, isChanged: true } }
       })
-      if (isChanged) await audit.record('namespace.changed', { ...whoWrote(first), namespace: namespace.namespace })
+      if (isChanged)
+        await audit.record('namespace.changed', { ...auditedCaller(first.caller), namespace: namespace.namespace })
       return detailResponse(namespace)
     },
 
@@ -91,7 +93,7 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
         const mark = newVersion(deletingKey(namespace))
         return { write: { deletes, puts: [mark], fromReserve: true }, result: namespace }
       })
-      await audit.record('namespace.deleted', { ...whoWrote(first), namespace: deleted })
+      await audit.record('namespace.deleted', { ...auditedCaller(first.caller), namespace: deleted })
       // Nobody reaches them any more; the mark says that they are going, to this process and to the next.
       await removeDeleted(store, deleted)
       return new Response(JSON.stringify({ success: true, name: deleted }), { headers: privateJson })

@@ -2,6 +2,7 @@
  * Making a namespace over HTTP (door contract, 3.2 and 3.3): whose it is, its name, and how many a user may own.
  */
 
+import { auditedCaller } from '../../auth/audited-caller.ts'
 import { canReachNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { leadsNamespace } from '../../auth/reach.ts'
@@ -28,7 +29,7 @@ import {
 import { namespaceEntry, readNamespace, withIndex } from '../../storage/registry-records.ts'
 import type { RegistryChange } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
-import { type RegistryDeps, whoWrote } from './shared.ts'
+import type { RegistryDeps } from './deps.ts'
 
 const writeShape = validatorOf(NamespaceWrite)
 const missing = 'Namespace not found'
@@ -117,7 +118,11 @@ async function madeResponse(
   context: RequestContext,
 ): Promise<Response> {
   if (owner !== undefined)
-    await audit.record('namespace.created', { ...whoWrote(context), namespace: name, owner: ownerText(owner) })
+    await audit.record('namespace.created', {
+      ...auditedCaller(context.caller),
+      namespace: name,
+      owner: ownerText(owner),
+    })
   const made: NamespaceMade = { name, createdAt }
   return new Response(JSON.stringify(made), { status: 201, headers: privateJson })
 }
@@ -153,7 +158,7 @@ async function requireUnchanged(
 async function requireLedIfReached({ caller, registry }: RequestContext, namespace: Namespace): Promise<void> {
   const isReached = await canReachNamespace(caller, namespace, registry)
   if (!isReached || (await leadsNamespace(caller, namespace, registry))) return
-  throw new PlatformError('forbidden', `The namespace ${namespace.namespace} is there, and you do not lead it`)
+  throw new PlatformError('forbidden', `The namespace ${namespace.namespace} exists, and you may not change it`)
 }
 
 /** Throws 400 for two owners, and 403 for one that the caller may not name. */
@@ -168,7 +173,7 @@ async function ownerOfNew(
     if (isOther || !(await isOrganizationAdmin(caller, organizationId, registry)))
       throw new PlatformError(
         'forbidden',
-        'organizationId: the caller is not an owner or admin of such an organization',
+        'organizationId: there is no such organization, or you are not its owner or admin',
       )
     return { organizationId }
   }

@@ -1,11 +1,12 @@
 /** Organizations over HTTP (door contract, 3.5). API keys only: what is made here outlives tokens. */
 
+import { auditedCaller } from '../../auth/audited-caller.ts'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { doneResponse, privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { type OrganizationDetail, OrganizationWrite } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
@@ -21,8 +22,15 @@ import {
 } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
-import { organizationIn, organizationMissing, readMembers, requireRole, requireRoomForMember } from './roles.ts'
-import { doneResponse, type RegistryDeps, requireApiKey, whoWrote } from './shared.ts'
+import type { RegistryDeps } from './deps.ts'
+import {
+  organizationIn,
+  organizationMissing,
+  readMembers,
+  requireApiKey,
+  requireRole,
+  requireRoomForMember,
+} from './roles.ts'
 
 const organizationShape = validatorOf(OrganizationWrite)
 
@@ -66,7 +74,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
         return { write: { puts }, result: before === undefined ? created : changed }
       })
-      if (event !== undefined) await audit.record(event, { ...whoWrote(first), organizationId, owner })
+      if (event !== undefined) await audit.record(event, { ...auditedCaller(first.caller), organizationId, owner })
       return detailResponse(await readDetail(store, organizationId), event === created ? 201 : 200)
     },
 
@@ -90,7 +98,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
         return { write: { deletes: gone, puts, fromReserve: true }, result: undefined }
       })
-      await audit.record('organization.deleted', { ...whoWrote(first), organizationId })
+      await audit.record('organization.deleted', { ...auditedCaller(first.caller), organizationId })
       return doneResponse()
     },
   }

@@ -16,6 +16,14 @@ const idShape = validatorOf(OrganizationId)
 
 export const organizationMissing = 'Organization not found'
 
+/** Throws 403 for a token, and for an organization's key: neither may make what outlives it (door contract, 1.3). */
+export function requireApiKey({ caller }: RequestContext): void {
+  if (caller.token !== undefined)
+    throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not with a token')
+  if (caller.organizationId !== undefined)
+    throw new PlatformError('forbidden', 'Organizations are managed with the API key of a user, not of an organization')
+}
+
 export async function roleOf(
   store: Pick<Store, 'get'>,
   organizationId: string,

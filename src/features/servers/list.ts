@@ -3,17 +3,9 @@
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { namespacesOf, reachOf } from '../../auth/reach.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
-import {
-  type PageNumber,
-  pageOf,
-  paginationOf,
-  readFlag,
-  readInteger,
-  readPageNumber,
-  withFields,
-} from '../../http/numbered-pages.ts'
+import { type PageNumber, pageOf, paginationOf, readPageNumber, withFields } from '../../http/numbered-pages.ts'
 import { pathOf } from '../../http/path.ts'
-import { readQuery, unknownParameter } from '../../http/query.ts'
+import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import type { Turns } from '../../http/turns.ts'
@@ -165,10 +157,7 @@ const parameters = [
 
 /** Throws `invalid_request`. */
 function readServerQuery(url: string): ServerQuery {
-  const query = readQuery(url)
-  for (const name of query.keys()) {
-    if (!parameters.includes(name)) throw unknownParameter(name, parameters.join(', '))
-  }
+  const query = readQuery(url, parameters)
   const q = query.get('q')
   if (q !== undefined && (q === '' || [...q].length > searchCharsMax))
     throw invalidRequest(`q: must have 1 to ${searchCharsMax} characters`)

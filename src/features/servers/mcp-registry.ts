@@ -6,9 +6,8 @@
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { reachOf } from '../../auth/reach.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
-import { readFlag, readInteger } from '../../http/numbered-pages.ts'
 import { pathOf } from '../../http/path.ts'
-import { readQuery, unknownParameter } from '../../http/query.ts'
+import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import type { Holder } from '../../http/shares.ts'
@@ -88,8 +87,7 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
     const { reader, isVisible } = await readerOf(deps, request)
     const [, path = '', version] =
       /^\/v0\.1\/servers\/(.+?)\/versions(?:\/([^/]+))?\/?$/.exec(pathOf(request.url)) ?? []
-    const query = readQuery(request.url)
-    for (const name of query.keys()) if (name !== 'include_deleted') throw unknownParameter(name, 'include_deleted')
+    const query = readQuery(request.url, ['include_deleted'])
     readFlag(query, 'include_deleted')
     await catalogue.refresh()
     const name = decoded(path)
@@ -205,10 +203,7 @@ const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:
 
 /** Throws `invalid_request`. */
 function readPageQuery(url: string) {
-  const query = readQuery(url)
-  for (const name of query.keys()) {
-    if (!parameters.includes(name)) throw unknownParameter(name, parameters.join(', '))
-  }
+  const query = readQuery(url, parameters)
   readFlag(query, 'include_deleted')
   const since = query.get('updated_since')
   if (since !== undefined && !(timePattern.test(since) && !Number.isNaN(Date.parse(since))))

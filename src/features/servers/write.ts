@@ -1,5 +1,6 @@
 /** Servers over HTTP: make or replace, change, delete, ask what they have (door contract, 2.5 to 2.8). */
 
+import { auditedCaller } from '../../auth/audited-caller.ts'
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
@@ -89,7 +90,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const { isChanged } = await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context) // 404, 403
         if (change.verified !== undefined && !isOperator(context))
-          throw new PlatformError('forbidden', 'verified: only an operator sets it')
+          throw new PlatformError('forbidden', 'verified: can be set by an operator only')
         if (before === undefined) throw notFound()
         return withChange(before, change)
       })
@@ -234,8 +235,8 @@ async function readWrite(request: Request): Promise<ServerWrite> {
 }
 
 /** The caller of a write and its server, for the audit log. */
-export function about({ caller: { userId, keyId, token } }: RequestContext, qualifiedName: string) {
-  return { userId, keyId, jti: token?.jti, server: qualifiedName }
+export function about({ caller }: RequestContext, qualifiedName: string) {
+  return { ...auditedCaller(caller), server: qualifiedName }
 }
 
 function namesOf(qualifiedName: string): { readonly namespace: string; readonly server: string } {

@@ -1,8 +1,8 @@
 /**
- * A lock between commits to a store and openings of it, across processes. `mdb_env_open`, as lmdb-js 3.5.6 has it, reads
- * the number of the last transaction, and a moment later writes it to memory that all processes share (LMDB ITS#9496).
- * A commit in between is lost: the next one takes its number and its pages, and a process that reads meanwhile may
- * crash. So commits hold this lock together, and an opening holds it alone.
+ * A lock between commits to a store and openings of it, across processes. `mdb_env_open`, as lmdb-js 3.5.6 has it,
+ * reads the number of the last transaction, and a moment later writes it to memory that all processes share (LMDB
+ * ITS#9496). A commit in between is lost: the next one takes its number and its pages, and a process that reads
+ * meanwhile may crash. So commits hold this lock together, and an opening holds it alone.
  *
  * It is the lock of an SQLite file, the only one that the runtime offers. A waiting opening keeps new commits from
  * starting, so it does not wait for ever.
@@ -20,7 +20,7 @@ export function withExclusiveLock<T>(folder: string, open: () => T, waitMs = sto
   return withLock(folder, 'BEGIN EXCLUSIVE', open, waitMs)
 }
 
-/** For a synchronous write: runs it while no process opens the store. Throws StoreError `unavailable` after `waitMs`. */
+/** For a synchronous write: runs it while no process opens the store. Throws as `withExclusiveLock`. */
 export function withSharedLock<T>(folder: string, write: () => T, waitMs = storeOpeningWaitMs): T {
   return withLock(folder, 'BEGIN', write, waitMs)
 }

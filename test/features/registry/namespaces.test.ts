@@ -230,7 +230,7 @@ describe('a namespace', () => {
   test('of a fixture is changed there', async () => {
     expect(await ada('PATCH /namespaces/ada', { pins: 'block' })).toMatchObject({
       status: 409,
-      body: { error: expect.stringMatching(/changed there: .*organizations\.json: namespaces\[4\]$/) },
+      body: { error: expect.stringMatching(/change it in .*organizations\.json: namespaces\[4\]$/) },
     })
     expect(await ada('DELETE /namespaces/ada')).toMatchObject({ status: 409 })
   })

@@ -1,0 +1,19 @@
+/** What the handlers of organizations and namespaces need. */
+
+import type { Authorizer } from '../../auth/authorize.ts'
+import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import type { Store } from '../../storage/store.ts'
+
+export interface RegistryDeps extends WriteAuthenticationDeps {
+  readonly authorizer: Authorizer
+  readonly store: Store
+  readonly audit: Audit
+  /** The key that API keys are hashed with. */
+  readonly pepper: Buffer
+  /** Namespaces that a user owns and may not make another; Infinity for no limit. */
+  readonly namespacesPerUser: number
+  readonly baseUrl: string
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
