@@ -54,7 +54,7 @@ export const serversPageMax = 100
 export const serversPageDefault = 10
 /** Ours: listings of servers read from the store at once. Past it: in several reads. */
 export const listingsPerRead = 500
-/** Ours: characters of a field of a server that searches find, of all its tools' names together. Past it: the rest is not found. */
+/** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
 export const searchedCharsMax = 16 * kB
 /** Ours: characters of listings taken into the search index in one turn; about two milliseconds. Past it: other requests have their turn first. */
 export const searchedCharsPerTurn = 8_000
@@ -86,7 +86,7 @@ export const registryPageMax = 100
 export const registryPageDefault = 30
 /** Contract (door 9.1): refused calls a second that are recorded one by one. Past it: only their number is. */
 export const callRefusalsPerSecond = 100
-/** Contract (door 9.2): milliseconds between two looks whether the record of calls was moved away. Past it: the next call looks. */
+/** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away. Within it: lines go to the moved file. */
 export const callLogCheckMs = 500
 /** Ours: bytes of an answer that are parsed for its outcome; beyond, that would hold up others. Past it: they are searched for it. */
 export const callOutcomeBytesMax = 256 * kB
@@ -94,13 +94,19 @@ export const callOutcomeBytesMax = 256 * kB
 export const callsReadBytes = MB
 /** Ours: hashes of arguments remembered, so that what is called again and again is hashed once. Past it: the oldest is hashed again. */
 export const callHashesKeptMax = 1000
+/** Ours: characters of arguments whose hash is remembered. Past it: they are hashed at each call. */
+export const callHashArgumentsCharsMax = 4096
+/** Ours: characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
+export const callHashesCharsMax = 400 * kB
+/** Ours: characters of a tool's name in the record of calls. Past it: the name is cut. */
+export const recordedToolCharsMax = 256
 /** Ours: milliseconds that a server that stops gives its last spans to be sent. Past it: they are lost. */
 export const traceFlushMs = 2000
 /** Ours: connections that metrics count calls of one by one, since the server started. Past it: they are counted together. */
 export const callConnectionsMax = 1000
 /** Contract (door 9.4): seconds of calls that a key may make at once, at `--call-rate`. Past it: 429. */
 export const callBurstSeconds = 20
-/** Ours: bytes of a `server.json` that is imported. Past it: it is left out, and said. */
+/** Ours: bytes of a `server.json` that is imported. Past it: it is left out, and the command says so. */
 export const serverJsonBytesMax = 64 * kB
 /** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
 export const introspectionItemsMax = 5000
@@ -476,7 +482,7 @@ export const reservedBytesMin = 4 * MB
 export const wrapBytesMax = 512
 /** Storage contract: bytes of a key; LMDB allows 1,978 with our page size. Past it: refused before the write. */
 export const storeKeyBytesMax = 1024
-/** Ours: the last entry of an audit log is searched in this many bytes; lines are short, so they hold several. Past it: the chain continues from the end stored in the lock file. */
+/** Ours: the last entry of an audit log is searched in this many bytes; lines are short, so they hold several. Past it: the chain continues from the end stored in the lock file, and that of the record of calls from the end in memory. */
 export const auditTailBytes = 64 * kB
 
 // Caches. Past each of these bounds something is looked up again, and nothing else happens.
@@ -574,7 +580,7 @@ export const leftoverMarksMax = 1_000_000
 export const aheadCommitBytesMax = 8 * MB
 /** Ours: milliseconds that the opening of a store waits for commits, and a commit for openings. Past it: an error, 503. */
 export const storeOpeningWaitMs = 30_000
-/** Ours: milliseconds for which commits that overlap keep out whoever opens the store. Past it: the next wait until it is open. */
+/** Ours: milliseconds for which overlapping commits may keep an opening of the store waiting. Past it: new commits wait until it is open. */
 export const commitsTogetherMs = 100
 /** Ours: unit in which a load is kept in memory, and read back from the spool. Past it: the next chunk. */
 export const spoolChunkBytes = 256 * kB

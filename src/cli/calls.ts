@@ -9,7 +9,7 @@ import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
 import { rpcDepthMax } from '../limits.ts'
 import { argumentsHash } from '../ops/call-log.ts'
-import { linesOf } from './growing-file.ts'
+import { followLines } from './growing-file.ts'
 import { readJsonFile } from './json-input.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -55,7 +55,7 @@ export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal
   const matches = filterOf(flags, now)
   const print = printerOf(flags, terminal)
   const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 300))
-  for await (const lines of linesOf(path, flags.follow === true ? pause : undefined)) {
+  for await (const lines of followLines(path, flags.follow === true ? pause : undefined)) {
     print(lines.flatMap(callIn).filter(matches))
   }
 }

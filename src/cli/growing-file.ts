@@ -12,11 +12,11 @@ interface Opened {
 }
 
 /**
- * Yields the whole lines so far, some at a time. With `pause`, those to come too, without end: it is awaited when there
- * are none. A file that takes the name's place is read when it is not empty: from then on nothing is written to the old
- * one, which is read to its end first.
+ * Yields the complete lines in batches. Without `pause` it ends at the end of the file; with it, it awaits `pause()` and
+ * looks again. A new file under this name is read once it is not empty: its writer has then left the old file, which is
+ * read to its end first.
  */
-export async function* linesOf(path: string, pause?: () => Promise<void>): AsyncGenerator<string[]> {
+export async function* followLines(path: string, pause?: () => Promise<void>): AsyncGenerator<string[]> {
   let current = await openedAt(path)
   try {
     for (;;) {

@@ -1,4 +1,4 @@
-/** Bodies of responses that are known whole, for whoever must look at what a response says without reading it. */
+/** Response bodies that are in memory as a whole, so that code can look at them without consuming the response. */
 
 const bodies = new WeakMap<Response, Uint8Array | string>()
 

@@ -20,7 +20,7 @@ export type Organization = Static<typeof Organization>
 
 const createdAt = Type.Optional(Type.String({ format: 'date-time' }))
 
-/** What happens when the definition of a pinned tool changes. Left out: `warn`. */
+/** What shall happen when the definition of a pinned tool changes; no tool is pinned yet. Left out: `warn`. */
 export const Pins = Type.Union([Type.Literal('off'), Type.Literal('warn'), Type.Literal('block')])
 export type Pins = Static<typeof Pins>
 const pins = Type.Optional(Pins)

@@ -5,7 +5,7 @@
 
 import { searchBeginningCharsMin } from '../limits.ts'
 
-/** The documents that have a word, by number, ascending, and how often, as `packed` counts. */
+/** The documents that have a word, by number, ascending, with packed counts (`countIn`). */
 export interface Occurrences {
   readonly documents: readonly number[]
   readonly counts: readonly number[]

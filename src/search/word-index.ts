@@ -70,7 +70,10 @@ export function createWordIndex(weights: readonly number[]): WordIndex {
 /** By the number of the document; 0 for one that does not match. */
 type Scores = Float64Array
 
-/** Scores for one search. What is added or removed while it waits for its turn may be missing in it. */
+/**
+ * Scores for one search. A document that changes while the search waits for its turn may be missing, or ranked by its
+ * earlier words.
+ */
 function ranking(postings: Postings, weights: readonly number[]) {
   const averages = weights.map((_, field) => postings.averageLength(field))
   const noScores = (): Scores => new Float64Array(postings.end)

@@ -12,15 +12,15 @@ import type { Store } from './store.ts'
 import { newVersion } from './versions.ts'
 
 /**
- * Removes all connections of a namespace that is marked as being deleted, and then the mark. Another process may do the
- * same, and when it is done, the name may be taken again. So whatever is removed is read first and the mark after it:
- * what was there while the mark was, is of the namespace that is going, and each write needs it to be as it was read.
+ * Removes all connections of a namespace that is marked as deleted, then the mark. Another process may do the same, and
+ * then the name may be used again. So records are read before the mark: if the mark is still there, they belong to the
+ * deleted namespace. Each delete requires that its record is unchanged.
  */
 export async function removeDeleted(store: Store, namespace: string): Promise<void> {
   const markKey = deletingKey(namespace)
   const mark = await store.get(markKey)
   if (mark === undefined) return
-  const isGoing = async () => equalBytes(await store.get(markKey), mark)
+  const isStillMarked = async () => equalBytes(await store.get(markKey), mark)
   // From here on no connection is made that was authorized before.
   await store.commit({ puts: [newVersion(endedKey(namespace))], fromReserve: true })
   const prefix = connectionsOf(namespace)
@@ -30,7 +30,7 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
     const { keys } = await store.keys({ ...prefixRange(prefix), limit: deletedAtOnceMax })
     const ids = keys.map((key) => idOfKey(prefix, key))
     const found = await Promise.all(ids.map((id) => findConnection(store, namespace, id)))
-    if (!(await isGoing())) return
+    if (!(await isStillMarked())) return
     if (keys.length === 0) {
       await store.commit({ checks: [{ key: versionKey, value: version }], deletes: [versionKey], fromReserve: true })
       break
@@ -45,7 +45,7 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
   await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: true })
 }
 
-/** Continues what processes before this one began. */
+/** Continues deletions that were interrupted: at start, and every hour. */
 export async function removeAllDeleted(store: Store): Promise<void> {
   for await (const key of everyKey(store, deleting, deletedAtOnceMax)) {
     await removeDeleted(store, idOfKey(deleting, key))

@@ -4,7 +4,7 @@ import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdtempSync, renameSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { linesOf } from '../../src/cli/growing-file.ts'
+import { followLines } from '../../src/cli/growing-file.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-test-lines-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -20,7 +20,7 @@ async function readDuring(...steps: (() => void)[]): Promise<string[]> {
     step()
   }
   try {
-    for await (const some of linesOf(path, pause)) lines.push(...some)
+    for await (const some of followLines(path, pause)) lines.push(...some)
   } catch (error) {
     if (error !== over) throw error
   }
@@ -32,7 +32,7 @@ beforeEach(() => rmSync(path, { force: true }))
 test('the lines so far are read, and not one that has no end', async () => {
   write('one\ntwä\nthr')
   const lines: string[] = []
-  for await (const some of linesOf(path)) lines.push(...some)
+  for await (const some of followLines(path)) lines.push(...some)
   expect(lines).toEqual(['one', 'twä'])
 })
 

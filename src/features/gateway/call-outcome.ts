@@ -121,7 +121,7 @@ export function statedIn(body: Uint8Array | string): Stated {
   return createSearch([text.toString()]).stated() ?? unanswered
 }
 
-/** Names may be written with escapes: of ASCII letters they all begin so. */
+/** A JSON name may have escapes; those of ASCII letters all begin so. */
 const escaped = '\\u00'
 
 /** Most events before the answer are notifications, and need not be parsed. */

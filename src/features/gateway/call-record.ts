@@ -1,13 +1,13 @@
 /**
- * Records calls of tools: who called which tool, how it ended, never with what (door contract, 9). An answer is given
- * when its line is written; an event stream is ended when it is.
+ * Records tool calls: who called which tool and how it ended, never the arguments (door contract, 9). An answer is
+ * given when its line is written; an event stream is ended when it is.
  */
 
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorize.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { knownBody } from '../../http/known-body.ts'
-import { callHashesKeptMax } from '../../limits.ts'
+import { callHashArgumentsCharsMax, callHashesCharsMax, callHashesKeptMax, recordedToolCharsMax } from '../../limits.ts'
 import { argumentsHash, type CallLog, type CallOutcome, type CallRecord } from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
@@ -49,8 +49,8 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
   const { log, key, observe, requestId, monotonic } = options
   const hashes = new LRUCache<string, string>({
     max: callHashesKeptMax,
-    maxEntrySize: 4096,
-    maxSize: 4096 * 100,
+    maxEntrySize: callHashArgumentsCharsMax,
+    maxSize: callHashesCharsMax,
     sizeCalculation: (_, text) => text.length + 1,
   })
 
@@ -77,7 +77,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         ...(caller.token && { jti: caller.token.jti, ...(caller.token.par && { par: caller.token.par }) }),
         namespace: call.connection.namespace,
         connectionId: call.connection.connectionId,
-        tool: typeof name === 'string' ? name.slice(0, 256) : '',
+        tool: typeof name === 'string' ? name.slice(0, recordedToolCharsMax) : '',
         via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
         outcome,
         ...(code !== undefined && { code }),

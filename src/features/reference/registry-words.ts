@@ -111,7 +111,7 @@ export const registryWords: Readonly<Record<RegistryId, Words>> = {
   },
   getNamespace: {
     summary: 'Read a namespace',
-    description: 'With what happens when a pinned tool changes.',
+    description: '`pins` is stored and shown; tools are not compared with what was accepted yet.',
     parameters: namespacePath,
     answer: NamespaceDetail,
     errors: namespaceErrors,
@@ -133,7 +133,8 @@ export const registryWords: Readonly<Record<RegistryId, Words>> = {
   },
   changeNamespace: {
     summary: 'Change a namespace',
-    description: '`pins`: what happens when a pinned tool changes.',
+    description:
+      '`pins`: what shall happen when a pinned tool changes. It is stored and shown; tools are not compared yet.',
     parameters: namespacePath,
     body: NamespaceChange,
     example: { pins: 'block' },

@@ -106,23 +106,25 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     version = now
   }
 
+  /** One update at a time. A call during an update needs one that starts later; all such calls share it. */
+  async function refresh(): Promise<void> {
+    if (underWay === undefined) {
+      underWay = update().finally(() => {
+        underWay = undefined
+      })
+      return underWay
+    }
+    next ??= underWay
+      .catch(() => {})
+      .then(() => {
+        next = undefined
+        return refresh()
+      })
+    return next
+  }
+
   return {
-    async refresh() {
-      // One update at a time. Whoever asks meanwhile needs one that begins later, and shares it.
-      if (underWay === undefined) {
-        underWay = update().finally(() => {
-          underWay = undefined
-        })
-        return underWay
-      }
-      next ??= underWay
-        .catch(() => {})
-        .then(() => {
-          next = undefined
-          return this.refresh()
-        })
-      return next
-    },
+    refresh,
     all: () => sorted,
     find: (qualifiedName) => byName.get(qualifiedName),
     hasServers: (namespace) =>
@@ -131,7 +133,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   }
 }
 
-/** All servers in the order of their names' bytes: names are ASCII. `changed`: came, went, or are others than before. */
+/** All servers in the order of their names' bytes: names are ASCII. `changed`: names added, removed or replaced. */
 function inOrder(
   before: readonly Listed[],
   changed: ReadonlySet<string>,

@@ -38,7 +38,7 @@ export function isRegistryUrl(url: string): boolean {
 type RegistryReadHandlers = Pick<Handlers, 'listRegistryServers' | 'listRegistryVersions' | 'getRegistryVersion'>
 
 /** A server under the name that it has there. */
-interface Named {
+interface NamedServer {
   readonly name: string
   readonly server: Listed
 }
@@ -51,7 +51,7 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
       const { reader, isVisible } = await readerOf(deps, request) // 401, 429, 403
       const { limit, after, search, version, since } = readPageQuery(request.url) // 400
       await catalogue.refresh()
-      const isWanted = ({ name, server: { listing } }: Named) =>
+      const isWanted = ({ name, server: { listing } }: NamedServer) =>
         (search === undefined || name.toLowerCase().includes(search)) &&
         (version === undefined || version === 'latest' || versionOf(listing) === version) &&
         (since === undefined || Date.parse(updatedAtOf(listing)) >= since)
@@ -70,13 +70,13 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
     },
 
     async listRegistryVersions(request) {
-      const [found] = await findNamed(request) // 401, 429, 403, 404, 400
+      const [found] = await findNamed(request) // 401, 429, 403, 400, 404
       const page: RegistryPage = { servers: [found], metadata: { count: 1 } }
       return new Response(JSON.stringify(page), { headers: privateJson })
     },
 
     async getRegistryVersion(request) {
-      const [found, wanted] = await findNamed(request) // 401, 429, 403, 404, 400
+      const [found, wanted] = await findNamed(request) // 401, 429, 403, 400, 404
       if (wanted !== 'latest' && wanted !== found.server.version) throw notFound()
       return new Response(JSON.stringify(found), { headers: privateJson })
     },
@@ -91,12 +91,12 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
     readFlag(query, 'include_deleted')
     await catalogue.refresh()
     const name = decoded(path)
-    const [entry] = await entriesOf(await turns.run(reader, named(catalogue, name, isVisible)))
+    const [entry] = await entriesOf(await turns.run(reader, serverNamed(catalogue, name, isVisible)))
     if (entry === undefined) throw notFound()
     return [entry, version === undefined ? undefined : decoded(version)]
   }
 
-  async function entriesOf(named: readonly Named[]): Promise<RegistryEntry[]> {
+  async function entriesOf(named: readonly NamedServer[]): Promise<RegistryEntry[]> {
     const details = await store.getMany(named.map(({ server }) => serverKey(server.listing.qualifiedName)))
     return named.flatMap(({ name, server }, index) => {
       const detail = details[index]
@@ -127,20 +127,23 @@ async function readerOf(
   }
 }
 
-/** The names of all servers there. */
-interface Names {
+/** The names that servers have in the registry. */
+interface RegistryNames {
   /** The name of each server, in the catalogue's order; undefined if it has none. */
   readonly each: readonly (string | undefined)[]
-  /** Of several servers with one name the first that the reader sees, or the one that is called so here. */
-  readonly holderOf: (name: string, isVisible: (server: Listed) => boolean) => Listed | undefined
+  /**
+   * The server that a name stands for: the visible one whose qualifiedName it is, or else the first visible one in the
+   * catalogue's order.
+   */
+  readonly find: (name: string, isVisible: (server: Listed) => boolean) => Listed | undefined
 }
 
 /** Made once for each state of the catalogue. */
-const namesKept = new WeakMap<readonly Listed[], Names>()
+const namesOfState = new WeakMap<readonly Listed[], RegistryNames>()
 
 /** As work in steps. */
-function* namesOf(all: readonly Listed[]): Generator<number, Names> {
-  const kept = namesKept.get(all)
+function* namesOf(all: readonly Listed[]): Generator<number, RegistryNames> {
+  const kept = namesOfState.get(all)
   if (kept !== undefined) return kept
   const each: (string | undefined)[] = []
   const byName = new Map<string, Listed[]>()
@@ -154,8 +157,8 @@ function* namesOf(all: readonly Listed[]): Generator<number, Names> {
     else if (server.listing.qualifiedName === name) others.unshift(server)
     else others.push(server)
   }
-  const names: Names = { each, holderOf: (name, isVisible) => byName.get(name)?.find(isVisible) }
-  namesKept.set(all, names)
+  const names: RegistryNames = { each, find: (name, isVisible) => byName.get(name)?.find(isVisible) }
+  namesOfState.set(all, names)
   return names
 }
 
@@ -164,36 +167,39 @@ interface Wanted {
   readonly after: string | undefined
   readonly most: number
   readonly isVisible: (server: Listed) => boolean
-  readonly isWanted: (named: Named) => boolean
+  readonly isWanted: (named: NamedServer) => boolean
 }
 
 /** The first servers that are wanted, in the order of their qualifiedNames. */
-function* firstNamed(catalogue: Catalogue, { after, most, isVisible, isWanted }: Wanted): Generator<number, Named[]> {
+function* firstNamed(
+  catalogue: Catalogue,
+  { after, most, isVisible, isWanted }: Wanted,
+): Generator<number, NamedServer[]> {
   const all = catalogue.all()
-  const { each, holderOf } = yield* namesOf(all)
-  // Of each name once: many servers may have the same.
-  const holders = new Map<string, Listed | undefined>()
-  const found: Named[] = []
+  const names = yield* namesOf(all)
+  // Each name is looked up once: many servers may have the same.
+  const found = new Map<string, Listed | undefined>()
+  const servers: NamedServer[] = []
   const start = after === undefined ? 0 : placeAfter(all, after)
-  for (let at = start; at < all.length && found.length < most; at += 1) {
+  for (let at = start; at < all.length && servers.length < most; at += 1) {
     if ((at - start) % serversPerStep === 0) yield serversStepCost
     const server = all[at] as Listed
-    const name = each[at]
+    const name = names.each[at]
     if (name === undefined || !isWanted({ name, server }) || !isVisible(server)) continue
-    if (!holders.has(name)) holders.set(name, holderOf(name, isVisible))
-    if (holders.get(name) === server) found.push({ name, server })
+    if (!found.has(name)) found.set(name, names.find(name, isVisible))
+    if (found.get(name) === server) servers.push({ name, server })
   }
-  return found
+  return servers
 }
 
 /** The server that has a name, or none. */
-function* named(
+function* serverNamed(
   catalogue: Catalogue,
   name: string,
   isVisible: (server: Listed) => boolean,
-): Generator<number, Named[]> {
-  const { holderOf } = yield* namesOf(catalogue.all())
-  const server = holderOf(name, isVisible)
+): Generator<number, NamedServer[]> {
+  const names = yield* namesOf(catalogue.all())
+  const server = names.find(name, isVisible)
   return server === undefined ? [] : [{ name, server }]
 }
 

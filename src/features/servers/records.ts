@@ -73,16 +73,17 @@ export function createServerRecords({ store, authorizer, now }: ServerRecordsDep
     write: (request, qualifiedName, merge) =>
       change(request, async (context) => {
         const before = await read(qualifiedName)
-        const { detail: given, extras: more } = await merge(context, before)
-        // A fixture says it itself, and keeps its word while its tools are these.
-        const isOfTools = before !== undefined && given.tools === before.detail.tools
-        const detail = { ...given, security: isOfTools ? before.detail.security : securityOf(given) }
+        const merged = await merge(context, before)
+        // A fixture states `security` itself. It stays as long as the tools are these.
+        const hasSameTools = before !== undefined && merged.detail.tools === before.detail.tools
+        const security = hasSameTools ? before.detail.security : securityOf(merged.detail)
+        const detail = { ...merged.detail, security }
         const createdAt = before === undefined ? new Date(now()).toISOString() : before.extras.createdAt
-        const same = { ...more, ...(createdAt !== undefined && { createdAt }) }
-        const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: same }, before)
-        const result = { stored: { detail, extras: same }, isNew: before === undefined, isChanged: !isSame }
+        const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
+        const isSame = before !== undefined && isDeepStrictEqual({ detail, extras: dated }, before)
+        const result = { stored: { detail, extras: dated }, isNew: before === undefined, isChanged: !isSame }
         if (isSame) return { result }
-        const extras = { ...same, updatedAt: new Date(now()).toISOString() }
+        const extras = { ...dated, updatedAt: new Date(now()).toISOString() }
         const puts = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
         await refuseFixture(store, serverKey(qualifiedName))
         const bytes = puts[0]?.value.length ?? 0
