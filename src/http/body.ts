@@ -47,8 +47,7 @@ export async function readJsonBody(
 export async function readOptionalBody<T>(request: Request, shape: Validator<T>, bounds?: BodyBounds): Promise<T> {
   const body = (await readJsonBody(request, bounds)) ?? {}
   if (shape.isValid(body)) return body
-  const [problem = { place: '', message: 'cannot be read' }] = shape.problems(body, 1)
-  throw invalidRequest(bodyProblemText(problem))
+  throw invalidRequest(bodyProblemText(shape.firstProblem(body)))
 }
 
 /**

@@ -155,8 +155,7 @@ function nameOf({ server }: Given): string {
 
 function whyNot(server: unknown): string | undefined {
   if (!serverShape.isValid(server)) {
-    const [problem = { place: '', message: 'is not a server.json' }] = serverShape.problems(server, 1)
-    return problemText(problem)
+    return problemText(serverShape.firstProblem(server))
   }
   const bytes = Buffer.byteLength(JSON.stringify(server))
   return bytes > serverJsonBytesMax ? `has ${bytes} bytes; at most ${serverJsonBytesMax} are kept` : undefined

@@ -329,8 +329,7 @@ function* linesOf(file: string): Generator<Line> {
     if (shape === undefined)
       throw wrong(`kind: ${JSON.stringify(kind)} is none of ${Object.keys(lineShapes).join(', ')}`)
     if (!shape.isValid(read.value)) {
-      const [problem = { place: '', message: 'is not a record' }] = shape.problems(read.value, 1)
-      throw wrong(problemText(problem))
+      throw wrong(problemText(shape.firstProblem(read.value)))
     }
     const line = read.value as ExportLine
     const wrongUrl = urlProblemOf(line)

@@ -62,8 +62,7 @@ const policyShape = validatorOf(Policy)
  */
 export function readPolicy(policy: unknown): { blocks: Block[] } | { problem: Problem } {
   if (!policyShape.isValid(policy)) {
-    const [problem = { place: '', message: 'is not a policy' }] = policyShape.problems(policy, 1)
-    return { problem: within('policy', problem) }
+    return { problem: within('policy', policyShape.firstProblem(policy)) }
   }
   const blocks: Block[] = []
   for (const [index, constraint] of policy.entries()) {

@@ -20,6 +20,8 @@ export interface Validator<T> {
   readonly isValid: (value: unknown) => value is T
   /** The problems of an invalid value, at most `limit`, in document order. */
   readonly problems: (value: unknown, limit?: number) => Problem[]
+  /** The first of them. */
+  readonly firstProblem: (value: unknown) => Problem
 }
 
 FormatRegistry.Set('date-time', (text) => isoDateTime.test(text) && !Number.isNaN(Date.parse(text)))
@@ -32,21 +34,24 @@ export function validatorOf<S extends TSchema>(schema: S): Validator<Static<S>> 
     compiled ??= TypeCompiler.Compile(schema)
     return compiled
   }
+  function problems(value: unknown, limit = 20): Problem[] {
+    const found: Problem[] = []
+    const seen = new Set<string>()
+    for (const error of check().Errors(value)) {
+      if (isMiscounted(error)) continue
+      const problem = describeError(bestUnionError(error))
+      // TypeBox also reports a missing field as one of the wrong type. The first report is clearer.
+      if (!seen.has(problem.place)) found.push(problem)
+      seen.add(problem.place)
+      if (found.length >= limit) break
+    }
+    return found
+  }
+
   return {
     isValid: (value): value is Static<S> => check().Check(value) || isOnlyMiscounted(check().Errors(value)),
-    problems(value, limit = 20) {
-      const problems: Problem[] = []
-      const seen = new Set<string>()
-      for (const error of check().Errors(value)) {
-        if (isMiscounted(error)) continue
-        const problem = describeError(bestUnionError(error))
-        // TypeBox also reports a missing field as one of the wrong type. The first report is clearer.
-        if (!seen.has(problem.place)) problems.push(problem)
-        seen.add(problem.place)
-        if (problems.length >= limit) break
-      }
-      return problems
-    },
+    problems,
+    firstProblem: (value) => problems(value, 1)[0] ?? { place: '', message: 'cannot be read' },
   }
 }
 

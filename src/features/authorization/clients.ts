@@ -163,7 +163,7 @@ function timeText(seconds: number): string {
 /** Throws OAuthError. */
 function readMetadata(body: unknown, schemes: readonly string[]): StoredClient {
   if (!metadataShape.isValid(body)) {
-    const [problem = { place: '', message: 'is not client metadata' }] = metadataShape.problems(body, 1)
+    const problem = metadataShape.firstProblem(body)
     const code = problem.place.startsWith('redirect_uris') ? 'invalid_redirect_uri' : 'invalid_client_metadata'
     throw new OAuthError(code, `${problem.place === '' ? 'the body' : problem.place}: ${problem.message}`)
   }

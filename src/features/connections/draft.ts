@@ -41,8 +41,7 @@ const reservedKeys = ['connectionId', 'namespace']
 export function readWrite(body: unknown): ConnectionWrite {
   if (body === undefined) throw invalidRequest('the request body is missing; send at least "mcpUrl" or "server"')
   if (!writeShape.isValid(body)) {
-    const [problem = { place: '', message: 'cannot be read' }] = writeShape.problems(body, 1)
-    throw invalidRequest(bodyProblemText(problem))
+    throw invalidRequest(bodyProblemText(writeShape.firstProblem(body)))
   }
   const { mcpUrl, server, mock, metadata, headers } = body
   const wrongUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)

@@ -2,7 +2,7 @@
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
-import { conflict, notFound } from '../../errors.ts'
+import { conflict, namespaceMissing, notFound } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { pageOf, paginationOf, withFields } from '../../http/numbered-pages.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -22,8 +22,8 @@ import { matchingNamespaces, type RegisteredServers, readNamespaceQuery } from '
 
 const changeShape = validatorOf(NamespaceChange)
 
-const missing = 'Namespace not found'
-const resource = 'namespaces'
+const toRead = { resource: 'namespaces', operation: 'read' } as const
+const toWrite = { resource: 'namespaces', operation: 'write' } as const
 
 type NamespaceHandlers = Pick<Handlers, 'listNamespaces' | 'getNamespace' | 'changeNamespace' | 'deleteNamespace'>
 
@@ -39,7 +39,7 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
   return {
     async listNamespaces(request) {
       const context = await authorizer.authenticate(request) // 401, 429
-      authorizer.requireList(context, { resource, operation: 'read' }) // 403
+      authorizer.requireList(context, toRead) // 403
       const query = readNamespaceQuery(request.url) // 400
       const names = await matchingNamespaces(deps, context, query)
       const namespaces = pageOf(names, query.page).map((name) => withFields({ name }, query.fields))
@@ -50,7 +50,7 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
     async getNamespace(request) {
       const context = await authorizer.authenticate(request) // 401, 429
       const [name] = namesInPath(request.url) // 404
-      const namespace = await authorizer.requireLed(context, name, { resource, operation: 'read' }, missing) // 404, 403
+      const namespace = await authorizer.requireLed(context, name, toRead, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
       return detailResponse(namespace)
     },
@@ -58,11 +58,11 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
     async changeNamespace(request) {
       const first = await authenticateToWrite(request) // 401, 429
       const [name] = namesInPath(request.url) // 404
-      await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing) // 404, 403
+      await authorizer.requireLed(first, name, toWrite, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
       const wanted = await readOptionalBody(request, changeShape) // 400
       const { namespace, isChanged } = await change(request, async (context) => {
-        const namespace = await authorizer.requireLed(context, name, { resource, operation: 'write' }, missing)
+        const namespace = await authorizer.requireLed(context, name, toWrite, namespaceMissing)
         if (namespace.pins === wanted.pins) return { result: { namespace, isChanged: false } }
         await refuseFixture(store, namespaceKey(namespace.namespace)) // 409
         const changed: Namespace = { ...namespace, ...wanted }
@@ -77,15 +77,15 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
     async deleteNamespace(request) {
       const first = await authenticateToWrite(request) // 401, 429
       const [name] = namesInPath(request.url) // 404
-      await authorizer.requireLed(first, name, { resource, operation: 'write' }, missing) // 404, 403
+      await authorizer.requireLed(first, name, toWrite, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
       const deleted = await change(request, async (context) => {
         // 404, 403
-        const { namespace } = await authorizer.requireLed(context, name, { resource, operation: 'write' }, missing)
+        const { namespace } = await authorizer.requireLed(context, name, toWrite, namespaceMissing)
         const key = namespaceKey(namespace)
         await refuseFixture(store, key) // 409
         const value = await store.get(key)
-        if (value === undefined) throw notFound(missing)
+        if (value === undefined) throw notFound(namespaceMissing)
         if (await hasServers(store, namespace))
           throw conflict(`The namespace ${namespace} has servers: delete them first`) // 409
         const deletes = [key, ...indexKeysOf({ key, value })]

@@ -7,7 +7,7 @@ import { canReachNamespace, isOrganizationAdmin } from '../../auth/authenticate.
 import type { RequestContext } from '../../auth/authorize.ts'
 import { leadsNamespace } from '../../auth/reach.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
-import { conflict, forbidden, invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { conflict, forbidden, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -32,7 +32,6 @@ import type { Store } from '../../storage/store.ts'
 import type { RegistryDeps } from './deps.ts'
 
 const writeShape = validatorOf(NamespaceWrite)
-const missing = 'Namespace not found'
 const resource = 'namespaces'
 
 export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'createNamespace' | 'putNamespace'> {
@@ -95,7 +94,7 @@ function requireAllowed({ denials }: RegistryDeps, { caller, request }: RequestC
   const decision = decide(caller.blocks, access)
   if (decision.allowed) return
   denials.recordPolicyDenial(request, caller, access, decision)
-  throw decision.visible ? forbidden(decision) : notFound(missing)
+  throw decision.visible ? forbidden(decision) : notFound(namespaceMissing)
 }
 
 async function freeName(store: Pick<Store, 'getMany'>): Promise<string> {

@@ -103,8 +103,7 @@ async function readPayload(request: Request): Promise<ReleasePayload> {
   const kind = (value as { type?: unknown } | null)?.type
   if (kind !== 'external') throw invalidRequest('payload.type: must be "external"; nothing is built or hosted here')
   if (!payloadShape.isValid(value)) {
-    const [problem = { place: '', message: 'cannot be read' }] = payloadShape.problems(value, 1)
-    throw invalidRequest(`payload: ${bodyProblemText(problem)}`)
+    throw invalidRequest(`payload: ${bodyProblemText(payloadShape.firstProblem(value))}`)
   }
   const wrongUrl = urlProblem(value.upstreamUrl)
   if (wrongUrl !== undefined) throw invalidRequest(`payload.upstreamUrl: ${wrongUrl}`)

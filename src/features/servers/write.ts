@@ -3,7 +3,7 @@
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
-import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { conflict, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
 import { readJsonBody, readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
@@ -44,7 +44,6 @@ export interface ServerWriteDeps extends WriteAuthenticationDeps {
 const writeShape = validatorOf(ServerWrite)
 const changeShape = validatorOf(ServerChange)
 
-const noNamespace = 'Namespace not found'
 const access = { resource: 'servers', operation: 'write' } as const
 
 type ServerWriteHandlers = Pick<Handlers, 'putServer' | 'changeServer' | 'deleteServer' | 'introspectServer'>
@@ -58,9 +57,9 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
     async putServer(request) {
       const first = await authenticateToWrite(request) // 401, 429
       const qualifiedName = readQualifiedName(request.url)
-      if (qualifiedName === undefined) throw notFound(noNamespace)
+      if (qualifiedName === undefined) throw notFound(namespaceMissing)
       const namespace = namespaceOf(qualifiedName)
-      await authorizer.requireLed(first, namespace, access, noNamespace) // 404, 403
+      await authorizer.requireLed(first, namespace, access, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
       const body = await readWrite(request) // 400, 413
       const { mcpUrl } = body
@@ -68,7 +67,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       if (mcpUrl !== undefined) await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
       const learnt = mcpUrl === undefined ? undefined : await learn(deps.upstream, first, mcpUrl, 'mcpUrl') // 400
       const merge: Merge = async (context, before) => {
-        await authorizer.requireLed(context, namespace, access, noNamespace) // 404, 403
+        await authorizer.requireLed(context, namespace, access, namespaceMissing) // 404, 403
         return trusted(context, before, merged(qualifiedName, before, body, learnt?.learnt))
       }
       const { stored, isNew, isChanged } = await records.write(request, qualifiedName, merge) // 401, 400, 409

@@ -78,7 +78,7 @@ async function mayScopeTo(organizationId: string, caller: Caller, registry: Regi
 function readCreateTokenRequest(body: unknown): CreateTokenRequest {
   if (body === undefined || body === null) return {}
   if (!requestShape.isValid(body)) {
-    const [problem = { place: '', message: 'is not a request for a token' }] = requestShape.problems(body, 1)
+    const problem = requestShape.firstProblem(body)
     throw invalidRequest(problem.place === '' ? `the body: ${problem.message}` : problemText(problem))
   }
   return body
