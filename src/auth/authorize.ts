@@ -44,6 +44,8 @@ export interface Authorizer {
     access: ResourceAccess,
     missing: string,
   ): Promise<Namespace>
+  /** For a namespace that may not exist yet. Throws 404 with this message if the policy hides the name; then 403. */
+  requireAllowed(context: RequestContext, name: string, access: ResourceAccess, missing: string): void
   /** For a list that is narrowed to the namespaces that the policy allows. Throws 403. */
   requireList(context: RequestContext, access: ResourceAccess): void
   /**
@@ -76,10 +78,10 @@ export interface AuthorizerDeps {
 
 export function createAuthorizer({ authenticator, store, denials }: AuthorizerDeps): Authorizer {
   /** Throws the error for a denying decision, and records it: 404 if the thing must look absent, otherwise 403. */
-  function enforce(decision: Decision, { caller, request }: RequestContext, access: Access): void {
+  function enforce(decision: Decision, { caller, request }: RequestContext, access: Access, missing?: string): void {
     if (decision.allowed) return
     denials.recordPolicyDenial(request, caller, access, decision)
-    throw decision.visible ? forbidden(decision) : notFound()
+    throw decision.visible ? forbidden(decision) : notFound(missing)
   }
 
   function requireAccess(
@@ -107,6 +109,10 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       if (wanted.operation === 'read' || (await leadsNamespace(caller, namespace, registry))) return namespace
       denials.recordWriteRefusal(request, caller, name, 'not_led')
       throw new PlatformError('forbidden', notLed)
+    },
+    requireAllowed(context, namespace, wanted, missing) {
+      const access: Access = { ...wanted, namespace, metadata: 'none' }
+      enforce(decide(context.caller.blocks, access), context, access, missing)
     },
     requireList(context, wanted) {
       const decision = decideOnList(context.caller.blocks, { ...wanted, metadata: 'none' })

@@ -7,7 +7,7 @@ import { canReachNamespace, isOrganizationAdmin } from '../../auth/authenticate.
 import type { RequestContext } from '../../auth/authorize.ts'
 import { leadsNamespace } from '../../auth/reach.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
-import { conflict, forbidden, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
+import { conflict, forbidden, invalidRequest, namespaceMissing, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -16,7 +16,6 @@ import type { Handlers } from '../../http/router.ts'
 import { madeNamespaceCharsMax } from '../../limits.ts'
 import { newNamespaceName } from '../../model/made-names.ts'
 import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite } from '../../model/registry.ts'
-import { decide } from '../../policy/decide.ts'
 import { validatorOf } from '../../schema/check.ts'
 import {
   deletingKey,
@@ -63,7 +62,7 @@ export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'create
     async putNamespace(request) {
       const first = await authenticateToWrite(request) // 401, 429
       const [name = ''] = namesInPath(request.url) // 404
-      requireAllowed(deps, first, name) // 404, 403
+      authorizer.requireAllowed(first, name, { resource, operation: 'write' }, namespaceMissing) // 404, 403
       const there = await first.registry.namespace(name)
       if (there !== undefined) await requireLedIfReached(first, there) // 403
       refuseQuery(request.url) // 400
@@ -87,15 +86,6 @@ export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'create
 
 /** A namespace as it is answered. `owner`: of one that was made by this request. */
 type Made = NamespaceMade & { readonly owner?: Owner }
-
-/** Throws 404 if the policy hides the name, and 403 if it does not allow to write it. */
-function requireAllowed({ denials }: RegistryDeps, { caller, request }: RequestContext, namespace: string): void {
-  const access = { namespace, resource, operation: 'write', metadata: 'none' } as const
-  const decision = decide(caller.blocks, access)
-  if (decision.allowed) return
-  denials.recordPolicyDenial(request, caller, access, decision)
-  throw decision.visible ? forbidden(decision) : notFound(namespaceMissing)
-}
 
 async function freeName(store: Pick<Store, 'getMany'>): Promise<string> {
   for (;;) {

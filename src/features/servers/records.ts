@@ -102,40 +102,6 @@ export function createServerRecords({ store, authorizer, now }: ServerRecordsDep
   }
 }
 
-/** A server that nobody has said anything about yet (door contract, 2.5). */
-export function newDetail(qualifiedName: string): StoredServer {
-  const slug = qualifiedName.slice(qualifiedName.indexOf('/') + 1)
-  const detail = {
-    qualifiedName,
-    displayName: slug,
-    description: '',
-    iconUrl: null,
-    remote: false,
-    deploymentUrl: null,
-    connections: [],
-    security: null,
-    tools: null,
-    resources: null,
-    prompts: null,
-  }
-  return { detail, extras: noExtras }
-}
-
-type HttpOption = ServerDetail['connections'][number]
-
-/** A server is reached by one URL: its deployment, and its one http option. */
-export function withUrl(detail: ServerDetail, url: string, schema?: HttpOption['configSchema']): ServerDetail {
-  const before = detail.connections.find((option) => option.type === 'http')
-  const configSchema = schema ?? before?.configSchema ?? {}
-  const others = detail.connections.filter(({ type }) => type !== 'http')
-  return {
-    ...detail,
-    remote: true,
-    deploymentUrl: url,
-    connections: [{ type: 'http', deploymentUrl: url, configSchema }, ...others],
-  }
-}
-
 /** Whether nothing suspicious was found in its tools; null without tools (door contract, 2.8). */
 function securityOf({ tools }: ServerDetail): ServerDetail['security'] {
   return tools === null ? null : { scanPassed: tools.every((tool) => findings(tool).length === 0) }

@@ -19,10 +19,13 @@ import { bodyProblemText, problemText, validatorOf } from '../../schema/check.ts
 import { readJsonBytes } from '../../schema/json.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { serverKey } from '../../storage/keys.ts'
+import { serverBody } from './body.ts'
+import type { ServerWriteDeps } from './deps.ts'
 import { learn } from './learn.ts'
+import { about, requireLedServer } from './led-server.ts'
+import { trusted, withUrl } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
-import { createServerRecords, withUrl } from './records.ts'
-import { about, requireLedServer, type ServerWriteDeps, serverBody, trusted } from './write.ts'
+import { createServerRecords } from './records.ts'
 
 const payloadShape = validatorOf(ReleasePayload)
 

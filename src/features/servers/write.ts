@@ -1,47 +1,26 @@
 /** Servers over HTTP: make or replace, change, delete, ask what they have (door contract, 2.5 to 2.8). */
 
-import { auditedCaller } from '../../auth/audited-caller.ts'
-import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
-import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
+import type { RequestContext } from '../../auth/authorize.ts'
+import { writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
 import { readJsonBody, readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { jsonDepthMax, serverBodyBytesMax } from '../../limits.ts'
-import { urlProblem } from '../../model/connection.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { createdAtOf } from '../../model/registry.ts'
-import {
-  isSamePlace,
-  ServerChange,
-  type ServerChanged,
-  type ServerDetail,
-  type ServerMade,
-  ServerWrite,
-  sameNameProblem,
-  serverUrlProblem,
-} from '../../model/server.ts'
-import type { Audit } from '../../ops/audit-log.ts'
-import { problemText, validatorOf } from '../../schema/check.ts'
+import { ServerChange, type ServerChanged, type ServerMade } from '../../model/server.ts'
+import { validatorOf } from '../../schema/check.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { serverKey } from '../../storage/keys.ts'
-import type { Store } from '../../storage/store.ts'
-import type { Introspection } from '../../upstream/introspect.ts'
-import type { Upstream } from '../../upstream/upstream.ts'
+import { readWrite, serverBody } from './body.ts'
+import type { ServerWriteDeps } from './deps.ts'
 import { learn } from './learn.ts'
+import { about, requireLedServer } from './led-server.ts'
+import { isOperator, merged, trusted, withChange } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
-import { createServerRecords, type Merge, newDetail, type StoredServer, withUrl } from './records.ts'
+import { createServerRecords, type Merge, type StoredServer } from './records.ts'
 
-export interface ServerWriteDeps extends WriteAuthenticationDeps {
-  readonly store: Store
-  readonly audit: Audit
-  readonly upstream: Upstream
-  /** Milliseconds since 1970. */
-  readonly now: () => number
-}
-
-const writeShape = validatorOf(ServerWrite)
 const changeShape = validatorOf(ServerChange)
 
 const access = { resource: 'servers', operation: 'write' } as const
@@ -135,107 +114,6 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
   function requireServer(context: RequestContext, path = context.request.url): Promise<string> {
     return requireLedServer(authorizer, context, readQualifiedName(path), 'write')
   }
-}
-
-/** The server that the caller leads, which must be there. Throws 404 and 403 as for its namespace. */
-export async function requireLedServer(
-  authorizer: Authorizer,
-  context: RequestContext,
-  qualifiedName: string | undefined,
-  operation: 'read' | 'write',
-): Promise<string> {
-  // As for one that is hidden: 404, whatever the policy says.
-  if (qualifiedName === undefined || (await context.registry.serverJson(qualifiedName)) === undefined) throw notFound()
-  const namespace = namespaceOf(qualifiedName)
-  await authorizer.requireLed(context, namespace, { resource: 'servers', operation }, 'Server not found')
-  return qualifiedName
-}
-
-/** Whether the caller may say that a server is verified: an operator as such, not with a token for an organization. */
-function isOperator({ caller }: RequestContext): boolean {
-  return caller.operator && caller.organizationId === undefined
-}
-
-/** A server that moves is no longer verified, unless an operator moves it. */
-export function trusted(context: RequestContext, before: StoredServer | undefined, after: StoredServer): StoredServer {
-  if (before === undefined || isOperator(context) || isSamePlace(before.detail, after.detail)) return after
-  return { ...after, extras: { ...after.extras, verified: false } }
-}
-
-/** What a write makes of a server. Without `learnt`, what the server has stays as it was. */
-function merged(
-  qualifiedName: string,
-  before: StoredServer | undefined,
-  write: ServerWrite,
-  learnt: Introspection['learnt'] | undefined,
-): StoredServer {
-  const { mcpUrl, tools, ...rest } = write
-  const base = withChange(before ?? newDetail(qualifiedName), rest)
-  const { remote, deploymentUrl, connections, resources, prompts } = rest
-  const given: Partial<ServerDetail> = {
-    ...(remote !== undefined && { remote }),
-    ...(deploymentUrl !== undefined && { deploymentUrl }),
-    ...(connections !== undefined && { connections }),
-    ...(resources !== undefined && { resources }),
-    ...(prompts !== undefined && { prompts }),
-    ...(tools !== undefined && {
-      tools: tools?.map(({ name, description = null, ...more }) => ({ name, description, ...more })) ?? null,
-    }),
-  }
-  const detail = { ...base.detail, ...given, ...learnt }
-  return { ...base, detail: mcpUrl === undefined ? detail : withUrl(detail, mcpUrl) }
-}
-
-function withChange(
-  { detail, extras }: StoredServer,
-  { displayName, description, iconUrl, ...rest }: ServerChange,
-): StoredServer {
-  const { homepage, repositoryUrl, backlinkUrl, license, unlisted, verified } = rest
-  return {
-    detail: {
-      ...detail,
-      ...(displayName !== undefined && { displayName }),
-      ...(description !== undefined && { description }),
-      ...(iconUrl !== undefined && { iconUrl }),
-    },
-    extras: {
-      ...extras,
-      ...(homepage !== undefined && { homepage }),
-      ...(repositoryUrl !== undefined && { repositoryUrl }),
-      ...(backlinkUrl !== undefined && { backlinkUrl }),
-      ...(license !== undefined && { license }),
-      ...(unlisted !== undefined && { unlisted }),
-      ...(verified !== undefined && { verified }),
-    },
-  }
-}
-
-/** Bounds for the bodies of servers. */
-export const serverBody = {
-  bytesMax: serverBodyBytesMax,
-  depthMax: jsonDepthMax,
-  tooLarge: () => new PlatformError('too_large', `the body is too large: at most ${serverBodyBytesMax} bytes`),
-}
-
-async function readWrite(request: Request): Promise<ServerWrite> {
-  const body = await readOptionalBody(request, writeShape, serverBody)
-  const { mcpUrl, tools, deploymentUrl = null, connections = [] } = body
-  for (const field of ['remote', 'deploymentUrl', 'connections', 'tools', 'resources', 'prompts'] as const) {
-    if (mcpUrl !== undefined && body[field] !== undefined)
-      throw invalidRequest(`${field}: cannot be combined with mcpUrl, which sets it`)
-  }
-  const wrongUrl = serverUrlProblem({ deploymentUrl, connections })
-  if (wrongUrl !== undefined) throw invalidRequest(problemText(wrongUrl))
-  const wrongMcpUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)
-  if (wrongMcpUrl !== undefined) throw invalidRequest(`mcpUrl: ${wrongMcpUrl}`)
-  const sameName = sameNameProblem(tools ?? null)
-  if (sameName !== undefined) throw invalidRequest(problemText(sameName))
-  return body
-}
-
-/** The caller of a write and its server, for the audit log. */
-export function about({ caller }: RequestContext, qualifiedName: string) {
-  return { ...auditedCaller(caller), server: qualifiedName }
 }
 
 function namesOf(qualifiedName: string): { readonly namespace: string; readonly server: string } {

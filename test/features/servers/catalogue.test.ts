@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createCatalogue } from '../../../src/features/servers/catalogue.ts'
-import { newDetail } from '../../../src/features/servers/records.ts'
+import { newDetail } from '../../../src/features/servers/merge.ts'
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { listingKey } from '../../../src/storage/keys.ts'

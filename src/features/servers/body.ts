@@ -1,0 +1,33 @@
+/** The bodies of writes of servers: their bounds, and what their schema does not say. */
+
+import { invalidRequest, PlatformError } from '../../errors.ts'
+import { readOptionalBody } from '../../http/body.ts'
+import { jsonDepthMax, serverBodyBytesMax } from '../../limits.ts'
+import { urlProblem } from '../../model/connection.ts'
+import { ServerWrite, sameNameProblem, serverUrlProblem } from '../../model/server.ts'
+import { problemText, validatorOf } from '../../schema/check.ts'
+
+const writeShape = validatorOf(ServerWrite)
+
+export const serverBody = {
+  bytesMax: serverBodyBytesMax,
+  depthMax: jsonDepthMax,
+  tooLarge: () => new PlatformError('too_large', `the body is too large: at most ${serverBodyBytesMax} bytes`),
+}
+
+/** Throws 400 and 413. */
+export async function readWrite(request: Request): Promise<ServerWrite> {
+  const body = await readOptionalBody(request, writeShape, serverBody)
+  const { mcpUrl, tools, deploymentUrl = null, connections = [] } = body
+  for (const field of ['remote', 'deploymentUrl', 'connections', 'tools', 'resources', 'prompts'] as const) {
+    if (mcpUrl !== undefined && body[field] !== undefined)
+      throw invalidRequest(`${field}: cannot be combined with mcpUrl, which sets it`)
+  }
+  const wrongUrl = serverUrlProblem({ deploymentUrl, connections })
+  if (wrongUrl !== undefined) throw invalidRequest(problemText(wrongUrl))
+  const wrongMcpUrl = mcpUrl === undefined ? undefined : urlProblem(mcpUrl)
+  if (wrongMcpUrl !== undefined) throw invalidRequest(`mcpUrl: ${wrongMcpUrl}`)
+  const sameName = sameNameProblem(tools ?? null)
+  if (sameName !== undefined) throw invalidRequest(problemText(sameName))
+  return body
+}

@@ -1,0 +1,14 @@
+/** What the handlers of writes of servers need. */
+
+import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts'
+import type { Audit } from '../../ops/audit-log.ts'
+import type { Store } from '../../storage/store.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
+
+export interface ServerWriteDeps extends WriteAuthenticationDeps {
+  readonly store: Store
+  readonly audit: Audit
+  readonly upstream: Upstream
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}

@@ -1,0 +1,99 @@
+/** What a write makes of a server (door contract, 2.5 to 2.9). */
+
+import type { RequestContext } from '../../auth/authorize.ts'
+import { isSamePlace, noExtras, type ServerChange, type ServerDetail, type ServerWrite } from '../../model/server.ts'
+import type { Introspection } from '../../upstream/introspect.ts'
+import type { StoredServer } from './records.ts'
+
+/** Whether the caller may say that a server is verified: an operator as such, not with a token for an organization. */
+export function isOperator({ caller }: RequestContext): boolean {
+  return caller.operator && caller.organizationId === undefined
+}
+
+/** A server that moves is no longer verified, unless an operator moves it. */
+export function trusted(context: RequestContext, before: StoredServer | undefined, after: StoredServer): StoredServer {
+  if (before === undefined || isOperator(context) || isSamePlace(before.detail, after.detail)) return after
+  return { ...after, extras: { ...after.extras, verified: false } }
+}
+
+/** What a write makes of a server. Without `learnt`, what the server has stays as it was. */
+export function merged(
+  qualifiedName: string,
+  before: StoredServer | undefined,
+  write: ServerWrite,
+  learnt: Introspection['learnt'] | undefined,
+): StoredServer {
+  const { mcpUrl, tools, ...rest } = write
+  const base = withChange(before ?? newDetail(qualifiedName), rest)
+  const { remote, deploymentUrl, connections, resources, prompts } = rest
+  const given: Partial<ServerDetail> = {
+    ...(remote !== undefined && { remote }),
+    ...(deploymentUrl !== undefined && { deploymentUrl }),
+    ...(connections !== undefined && { connections }),
+    ...(resources !== undefined && { resources }),
+    ...(prompts !== undefined && { prompts }),
+    ...(tools !== undefined && {
+      tools: tools?.map(({ name, description = null, ...more }) => ({ name, description, ...more })) ?? null,
+    }),
+  }
+  const detail = { ...base.detail, ...given, ...learnt }
+  return { ...base, detail: mcpUrl === undefined ? detail : withUrl(detail, mcpUrl) }
+}
+
+export function withChange(
+  { detail, extras }: StoredServer,
+  { displayName, description, iconUrl, ...rest }: ServerChange,
+): StoredServer {
+  const { homepage, repositoryUrl, backlinkUrl, license, unlisted, verified } = rest
+  return {
+    detail: {
+      ...detail,
+      ...(displayName !== undefined && { displayName }),
+      ...(description !== undefined && { description }),
+      ...(iconUrl !== undefined && { iconUrl }),
+    },
+    extras: {
+      ...extras,
+      ...(homepage !== undefined && { homepage }),
+      ...(repositoryUrl !== undefined && { repositoryUrl }),
+      ...(backlinkUrl !== undefined && { backlinkUrl }),
+      ...(license !== undefined && { license }),
+      ...(unlisted !== undefined && { unlisted }),
+      ...(verified !== undefined && { verified }),
+    },
+  }
+}
+
+/** A server that nobody has said anything about yet (door contract, 2.5). */
+export function newDetail(qualifiedName: string): StoredServer {
+  const slug = qualifiedName.slice(qualifiedName.indexOf('/') + 1)
+  const detail = {
+    qualifiedName,
+    displayName: slug,
+    description: '',
+    iconUrl: null,
+    remote: false,
+    deploymentUrl: null,
+    connections: [],
+    security: null,
+    tools: null,
+    resources: null,
+    prompts: null,
+  }
+  return { detail, extras: noExtras }
+}
+
+type HttpOption = ServerDetail['connections'][number]
+
+/** A server is reached by one URL: its deployment, and its one http option. */
+export function withUrl(detail: ServerDetail, url: string, schema?: HttpOption['configSchema']): ServerDetail {
+  const before = detail.connections.find((option) => option.type === 'http')
+  const configSchema = schema ?? before?.configSchema ?? {}
+  const others = detail.connections.filter(({ type }) => type !== 'http')
+  return {
+    ...detail,
+    remote: true,
+    deploymentUrl: url,
+    connections: [{ type: 'http', deploymentUrl: url, configSchema }, ...others],
+  }
+}
