@@ -50,6 +50,12 @@ export async function readOptionalBody<T>(request: Request, shape: Validator<T>,
   throw invalidRequest(bodyProblemText(shape.firstProblem(body)))
 }
 
+/** For operations that take no body: `null` and `{}` are none. `hint` follows the error. Throws `invalid_request`. */
+export async function refuseBody(request: Request, hint = ''): Promise<void> {
+  const body = (await readJsonBody(request)) ?? {}
+  if (JSON.stringify(body) !== '{}') throw invalidRequest(`the body must be empty${hint}`)
+}
+
 /**
  * Reads at most `bytesMax` bytes, with or without a `Content-Length`. Throws the error from `tooLarge`, and
  * `invalid_request` if the client disconnects.

@@ -8,7 +8,7 @@ import type { RequestContext } from '../../auth/authorize.ts'
 import { leadsNamespace } from '../../auth/reach.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, forbidden, invalidRequest, namespaceMissing, PlatformError } from '../../errors.ts'
-import { readOptionalBody } from '../../http/body.ts'
+import { readOptionalBody, refuseBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
@@ -46,9 +46,7 @@ export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'create
       // A made-up name is none of those that the token may use.
       if (named >= 0) throw forbidden({ block: named, field: 'namespaces' }) // 403
       refuseQuery(request.url) // 400
-      const body = await readOptionalBody(request, writeShape) // 400
-      if (Object.keys(body).length > 0)
-        throw invalidRequest('the body must be empty; PUT /namespaces/{name} takes an owner')
+      await refuseBody(request, '; PUT /namespaces/{name} takes an owner') // 400
       const made = await change(request, async ({ caller }) => {
         const owner = defaultOwner(caller)
         const owned = await store.keys({ ...namespacesOwnedBy(owner), limit: 1 })

@@ -3,7 +3,7 @@
 import type { RequestContext } from '../../auth/authorize.ts'
 import { writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
-import { readJsonBody, readOptionalBody } from '../../http/body.ts'
+import { readOptionalBody, refuseBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
@@ -90,9 +90,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const path = request.url.replace(/\/\.introspect(?=\/?(?:\?|$))/, '')
       const qualifiedName = await requireServer(first, path) // 404, 403
       refuseQuery(request.url) // 400
-      const body = await readJsonBody(request) // 400
-      if (body !== undefined && body !== null && JSON.stringify(body) !== '{}')
-        throw invalidRequest('the body must be empty')
+      await refuseBody(request) // 400
       const url = (await records.read(qualifiedName))?.detail.deploymentUrl ?? null
       if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
       await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
