@@ -89,6 +89,8 @@ function showTools(tools: readonly NamedTool[], { flags, terminal }: CommandCont
 /** `name`: `CONNECTION.TOOL`. `given`: JSON, `-` for stdin, or pairs. Resolves with the exit code. */
 export async function callTool(name: string, given: readonly string[], context: CommandContext): Promise<number> {
   const { flags, environment, terminal } = context
+  if (!/^[^.]+\../.test(name))
+    throw new CommandError(`${name}: a tool is called CONNECTION.TOOL; see \`postern tool list\``, 2)
   const client = openClient(flags, environment)
   const namespace = await client.namespace()
   const id = await connectionIn(name, client, namespace)
@@ -102,13 +104,12 @@ export async function callTool(name: string, given: readonly string[], context: 
   return result.isError === true ? 1 : 0
 }
 
-/** Ids may have dots: of several dots, one ends the longest id there is. Throws CommandError 2. */
+/** The connection in `CONNECTION.TOOL`: both may have dots, and the longest id there is counts. */
 async function connectionIn(name: string, client: ApiClient, namespace: string): Promise<string> {
   const [first = '', ...rest] = name.split('.')
-  if (first === '' || rest.length === 0)
-    throw new CommandError(`${name}: a tool is called CONNECTION.TOOL; see \`postern tool list\``, 2)
   if (rest.length === 1) return first
-  const { connections } = await allConnections(client, namespace)
+  // A token may call tools and not list connections: then the first dot divides.
+  const { connections } = await allConnections(client, namespace).catch(() => ({ connections: [] }))
   const ids = connections.map(({ connectionId }) => connectionId).filter((id) => name.startsWith(`${id}.`))
   return ids.reduce((longest, id) => (id.length > longest.length ? id : longest), first)
 }
