@@ -53,7 +53,13 @@ export const serversPageMax = 100
 /** Contract (door 2.1): servers on a page without `pageSize`. Past it: they are on the next page. */
 export const serversPageDefault = 10
 /** Ours: listings of servers read from the store at once. Past it: in several reads. */
-export const listingsPerRead = 500
+export const listingsPerRead = 100
+/** Ours: different words of a server that are indexed, of its name first and its description last. Past it: the rest is not found. */
+export const searchedWordsMax = 2000
+/** Ours: different words of all servers of a namespace that are indexed; each takes about 300 bytes of memory. Past it: its servers are found by their names. */
+export const namespaceSearchedWordsMax = 500_000
+/** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
+export const searchedNameWordsMax = 30
 /** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
 export const searchedCharsMax = 16 * kB
 /** Ours: characters of listings taken into the search index in one turn; about two milliseconds. Past it: other requests have their turn first. */
@@ -108,6 +114,8 @@ export const callConnectionsMax = 1000
 export const callBurstSeconds = 20
 /** Ours: bytes of a `server.json` that is imported. Past it: it is left out, and the command says so. */
 export const serverJsonBytesMax = 64 * kB
+/** Ours: levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */
+export const greetingDepthMax = 64
 /** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
 export const introspectionItemsMax = 5000
 /** Ours: characters of an error by which a server refuses to say what it has. Past it: cut. */

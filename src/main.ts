@@ -2,7 +2,7 @@
 
 import { type Command, CommanderError } from 'commander'
 import { createProgram } from './cli/program.ts'
-import { drained, write } from './cli/standard-output.ts'
+import { drained, isStdoutClosed, write } from './cli/standard-output.ts'
 import { CommandError } from './errors.ts'
 import { escapeControlCharactersInLines } from './ops/escape-control.ts'
 import { StoreError } from './storage/store.ts'
@@ -11,12 +11,15 @@ import { StoreError } from './storage/store.ts'
 const terminal = {
   stdout: (text: string) => write('stdout', escapeControlCharactersInLines(text)),
   stderr: (text: string) => write('stderr', escapeControlCharactersInLines(text)),
+  isStdoutClosed,
 }
 
 async function main(argv: readonly string[]): Promise<number> {
   let code = 0
+  const json = argv.includes('--json')
   const postern = createProgram({
     terminal,
+    json,
     exit(given) {
       code = given
     },
@@ -29,7 +32,7 @@ async function main(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError)
       return error.exitCode === 0 || error.code === 'commander.help' ? helpCode(error) : 2
     if (error instanceof CommandError) {
-      terminal.stderr(`${argv.includes('--json') ? JSON.stringify(error) : error.message}\n`)
+      terminal.stderr(`${json ? JSON.stringify(error) : error.message}\n`)
       return error.exitCode
     }
     // Its message is for the operator too.

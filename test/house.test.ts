@@ -108,8 +108,12 @@ test('policy, model and schema know no I/O, no framework and no clock', () => {
 })
 
 test('clocks and chance come in from the root', () => {
-  /** Each measures how long its own work takes, or how long it has kept something, or says when it made a key. */
+  /**
+   * Each measures how long its own work takes, or how long it has kept something, or says when it made a key, or that
+   * the user's token has expired.
+   */
   const stopwatches = [
+    'cli/client/api-client.ts',
     'cli/progress.ts',
     'cli/serve.ts',
     'features/connections/id-stream.ts',

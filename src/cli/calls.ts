@@ -5,6 +5,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
 import { rpcDepthMax } from '../limits.ts'
@@ -29,6 +30,9 @@ export interface CallsFlags {
   readonly json?: boolean
 }
 
+/** How soon a new call is shown. */
+const followPauseMs = 300
+
 /** A line of the record, as far as it is shown. */
 interface Call {
   readonly event?: string
@@ -51,10 +55,13 @@ interface Call {
 export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal): Promise<void> {
   const path = join(flags.data, 'calls.jsonl')
   if (!existsSync(path) && flags.follow !== true)
-    throw new CommandError(`${path}: no such file: no calls were recorded here`)
+    throw new CommandError(`${path}: no such file: no calls were recorded here; --data names another folder`)
   const matches = filterOf(flags, now)
   const print = printerOf(flags, terminal)
-  const pause = () => new Promise<void>((resolve) => setTimeout(resolve, 300))
+  const pause = async () => {
+    await setTimeout(followPauseMs)
+    return !terminal.isStdoutClosed()
+  }
   for await (const lines of followLines(path, flags.follow === true ? pause : undefined)) {
     print(lines.flatMap(callIn).filter(matches))
   }

@@ -22,7 +22,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
   postern
     .command('backup')
     .argument('<file>', 'the file to make; - for stdout')
-    .description('write the whole data folder to one file, whether or not the server runs')
+    .description('write all records and secrets of a data folder to one file, whether or not the server runs')
     .addOption(dataOption('data folder'))
     .action(async (file: string, flags) => {
       refuseStore(flags)
@@ -79,7 +79,7 @@ export function addCallCommands(postern: Command, { terminal }: Context): void {
     .command('calls')
     .description('show recorded calls of tools, whether or not the server runs')
     .option('--since <duration>', 'not older than this, like 1h')
-    .option('--namespace <name>', 'of this namespace')
+    .option('-n, --namespace <name>', 'of this namespace')
     .option('--connection <id>', 'through this connection, or NAMESPACE/ID')
     .option('--tool <name>', 'of this tool')
     .option('--user <id>', 'by this user')

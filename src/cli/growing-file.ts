@@ -12,11 +12,11 @@ interface Opened {
 }
 
 /**
- * Yields the complete lines in batches. Without `pause` it ends at the end of the file; with it, it awaits `pause()` and
- * looks again. A new file under this name is read once it is not empty: its writer has then left the old file, which is
- * read to its end first.
+ * Yields the complete lines in batches. Without `pause` it ends at the end of the file; with it, it awaits `pause()`,
+ * and looks again unless that was false. A new file under this name is read once it is not empty: its writer has then
+ * left the old file, which is read to its end first.
  */
-export async function* followLines(path: string, pause?: () => Promise<void>): AsyncGenerator<string[]> {
+export async function* followLines(path: string, pause?: () => Promise<boolean>): AsyncGenerator<string[]> {
   let current = await openedAt(path)
   try {
     for (;;) {
@@ -28,8 +28,7 @@ export async function* followLines(path: string, pause?: () => Promise<void>): A
           await current.file.close()
         }
         current = next
-      } else if (pause === undefined) return
-      else await pause()
+      } else if (pause === undefined || !(await pause())) return
     }
   } finally {
     await current?.file.close()

@@ -31,27 +31,34 @@ export async function importServersCommand(file: string, flags: ImportServersFla
   try {
     const options = { userId: owner, now: new Date(), ...(namespace !== undefined && { namespace }) }
     const { servers, namespaces, leftOut } = await importServers(store, documents, options)
-    await auditCommand(flags.data, 'servers.imported', { servers, namespaces })
-    terminal.stdout(`imported ${counted(servers, 'server')}, and made ${counted(namespaces, 'namespace')}\n`)
+    const [serverCount, namespaceCount] = [servers.length, namespaces.length]
+    await auditCommand(flags.data, 'servers.imported', { servers: serverCount, namespaces: namespaceCount })
+    terminal.stdout(`imported ${counted(serverCount, 'server')}${someOf(servers)}\n`)
+    if (namespaceCount > 0)
+      terminal.stdout(`made ${counted(namespaceCount, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
     for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${escapeControlCharacters(line)}\n`)
     if (leftOut.length > shownAtMost) terminal.stderr(`and ${leftOut.length - shownAtMost} more\n`)
-    if (servers === 0) throw new CommandError('no server was imported')
+    if (serverCount === 0)
+      throw new CommandError('no server was imported; `postern server add` takes a file with the details of one')
   } finally {
     await store.close()
   }
 }
 
 const shownAtMost = 20
+const namesShownAtMost = 5
+
+const bounds = { depthMax: fixtureDepthMax, numbers: 'exact' } as const
 
 /** The JSON documents of a file: one, or one a line. */
 function readDocuments(file: string): unknown[] {
   const bytes = readInput(file)
-  const whole = readJsonBytes(bytes, { depthMax: fixtureDepthMax })
+  const whole = readJsonBytes(bytes, bounds)
   if (!('problem' in whole)) return [whole.value]
   const documents: unknown[] = []
   for (const [index, line] of bytes.toString().split('\n').entries()) {
     if (line.trim() === '') continue
-    const read = readJsonBytes(Buffer.from(line), { depthMax: fixtureDepthMax })
+    const read = readJsonBytes(Buffer.from(line), bounds)
     if ('problem' in read) {
       // A first line that is no document: the file is one document, over several lines.
       if (documents.length === 0) throw new CommandError(`${file}: ${problemText(whole.problem)}`)
@@ -60,6 +67,12 @@ function readDocuments(file: string): unknown[] {
     documents.push(read.value)
   }
   return documents
+}
+
+/** A few of the names, after a colon. */
+function someOf(names: readonly string[]): string {
+  const more = names.length > namesShownAtMost ? ', …' : ''
+  return names.length === 0 ? '' : `: ${names.slice(0, namesShownAtMost).join(', ')}${more}`
 }
 
 function counted(count: number, what: string): string {

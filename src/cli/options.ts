@@ -6,6 +6,8 @@ import type { Terminal } from './terminal.ts'
 /** What a command has of its process. Tests pass their own. */
 export interface Context {
   readonly terminal: Terminal
+  /** Whether errors are printed as JSON. */
+  readonly json: boolean
   /** Sets the exit code of a command that resolves. A thrown CommandError has its own. */
   readonly exit: (code: number) => void
 }

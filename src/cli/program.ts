@@ -47,22 +47,24 @@ export function createProgram(context: Context): Command {
   addHelpCommands(postern, context)
   // Last: they visit each command that was added.
   addStoreOptions(postern)
-  pointToHelp(postern, 'postern')
+  pointToHelp(postern, 'postern', context)
   return postern
 }
 
 /** Ends each usage error with the command that prints the help. One line, Commander's suggestion included. */
-function pointToHelp(command: Command, name: string): void {
+function pointToHelp(command: Command, name: string, context: Context): void {
   command.configureOutput({
     outputError: (text, write) => {
       const problem = text
         .trim()
         .replace(/^error: /, '')
+        .replace(/\.$/, '')
         .replaceAll('\n', ' ')
-      write(`${problem}; run \`${name} --help\` for the list\n`)
+      const error = new CommandError(`${problem}; run \`${name} --help\` for the list`, 2)
+      write(`${context.json ? JSON.stringify(error) : error.message}\n`)
     },
   })
-  for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`)
+  for (const child of command.commands) pointToHelp(child, `${name} ${child.name()}`, context)
 }
 
 /** `serve` and `dev`, the two that stay: they resolve with an exit code once a signal has stopped them. */

@@ -8,13 +8,29 @@ let last: { readonly stdout: Promise<Error | undefined>; readonly stderr: Promis
   stderr: Promise.resolve(undefined),
 }
 
+// Each write is told of its failure; without this, the process would end with a stack trace.
+for (const name of ['stdout', 'stderr'] as const) process[name].on('error', () => {})
+
+let isClosed = false
+
+/** Whether the reader of stdout has closed it, as `head` does when it has enough. */
+export const isStdoutClosed = () => isClosed
+
 /** Starts a write. Failures are reported by `drained`. */
 export function write(name: 'stdout' | 'stderr', text: string): void {
   if (text === '') return
-  const drained = new Promise<Error | undefined>((resolve) => {
-    process[name].write(text, (error) => resolve(error ?? undefined))
+  const written = new Promise<Error | undefined>((resolve) => {
+    const ended = (error?: Error | null) => {
+      if (name === 'stdout' && isPipeError(error)) isClosed = true
+      resolve(error ?? undefined)
+    }
+    process[name].write(text, ended)
   })
-  last = { ...last, [name]: drained }
+  last = { ...last, [name]: written }
+}
+
+function isPipeError(error: Error | null | undefined): boolean {
+  return (error as NodeJS.ErrnoException | undefined)?.code === 'EPIPE'
 }
 
 /**
@@ -26,5 +42,5 @@ export async function drained(timeoutMs: number): Promise<string | undefined> {
   const waited = setTimeout(timeoutMs, [], { signal: late.signal }).catch(() => [])
   const errors = await Promise.race([Promise.all([last.stdout, last.stderr]), waited])
   late.abort()
-  return errors.find((error) => error !== undefined && (error as NodeJS.ErrnoException).code !== 'EPIPE')?.message
+  return errors.find((error) => error !== undefined && !isPipeError(error))?.message
 }

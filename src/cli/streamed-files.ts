@@ -59,7 +59,7 @@ export async function backUpToStdout(flags: { readonly data: string }, { stderr 
     const stdout = (text: string) => {
       said += text.replaceAll(path, 'stdout')
     }
-    await backUpCommand(path, flags, { stdout, stderr })
+    await backUpCommand(path, flags, { stdout, stderr, isStdoutClosed: () => false })
     try {
       for await (const bytes of createReadStream(path)) writeWhole(1, bytes)
     } catch (error) {

@@ -2,4 +2,6 @@
 export interface Terminal {
   readonly stdout: (text: string) => void
   readonly stderr: (text: string) => void
+  /** Whether the reader of stdout has closed it. */
+  readonly isStdoutClosed: () => boolean
 }

@@ -45,7 +45,9 @@ export function requireDataFolder(path: string): void {
     requirePrivateFolder(path)
   }
   if (!hasStore(path)) {
-    throw new CommandError(`there is no data folder at ${path}: name it with --data, or run postern serve first`)
+    throw new CommandError(
+      `there is no data folder at ${path}: name it with --data, or run this command where the server runs`,
+    )
   }
   requireSecret(path)
 }

@@ -44,8 +44,10 @@ export interface ServerImportOptions {
 }
 
 export interface ServersImported {
-  readonly servers: number
-  readonly namespaces: number
+  /** qualifiedNames. */
+  readonly servers: readonly string[]
+  /** Those that were made. */
+  readonly namespaces: readonly string[]
   /** What was left out, with the reason: `NAME: reason`. */
   readonly leftOut: readonly string[]
 }
@@ -92,8 +94,15 @@ export async function importServers(
       const isNew = (await store.get(namespaceKey(first))) === undefined
       const like = isNew ? await nameLike(store, first, namespaces) : undefined
       const fixture = await store.get(placeKey(serverKey(qualifiedName)))
-      if (!isQualified(qualifiedName)) problems.push(`${json.name}: ${qualifiedName} is too long for a name`)
+      const [stored, storedListing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
+      const kept = storedListing === undefined ? undefined : extrasOf(readListing(storedListing))
+      if (!isQualified(qualifiedName))
+        problems.push(`${json.name}: ${qualifiedName} cannot be the name of a server here`)
       else if (fixture !== undefined) problems.push(`${json.name}: a fixture brings it (${Buffer.from(fixture)})`)
+      else if (stored !== undefined && kept?.serverJson === undefined)
+        problems.push(
+          `${json.name}: ${qualifiedName} was registered here: delete it first, or choose another --namespace`,
+        )
       else if (taken.has(qualifiedName))
         problems.push(`${json.name}: ${qualifiedName} is the name of another server in the file`)
       else if ((await store.get(deletingKey(first))) !== undefined)
@@ -102,15 +111,13 @@ export async function importServers(
         problems.push(`${json.name}: the namespace ${first} would be too like ${like}: choose one with --namespace`)
       else {
         if (isNew) namespaces.set(first.toLowerCase(), first)
-        const [stored, listing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
         const before = stored === undefined ? undefined : readServer(stored)
         const imported = detailOf(qualifiedName, json)
         const isKnown = before !== undefined && isSamePlace(before, imported)
         // What a server has is not in a server.json: it stays as it was learnt.
         const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingLearnt }
-        const kept = listing === undefined ? noExtras : extrasOf(readListing(listing))
-        const said = extrasOfImport(json, publishedAt ?? kept.createdAt, now)
-        const extras = { ...kept, verified: kept.verified && isKnown, ...said }
+        const said = extrasOfImport(json, publishedAt ?? kept?.createdAt, now)
+        const extras = { ...noExtras, ...kept, verified: kept?.verified === true && isKnown, ...said }
         puts.push(serverEntry(detail), listingEntry(listingOf(detail, extras)))
         names.push(qualifiedName)
         taken.add(qualifiedName)
@@ -120,7 +127,7 @@ export async function importServers(
       const made: Namespace = { namespace: name, userId, createdAt: now.toISOString() }
       puts.push(...withIndex(namespaceEntry(made)))
     }
-    const result = { servers: names.length, namespaces: namespaces.size, leftOut: problems }
+    const result = { servers: names, namespaces: [...namespaces.values()], leftOut: problems }
     return names.length === 0 ? { result } : { write: { puts: [...puts, ...newListingVersions(names)] }, result }
   })
 }
@@ -145,7 +152,9 @@ function givenIn(document: unknown): Given[] {
 /** In the one form that the platform shows. */
 function timeOf(text: string): string | undefined {
   const ms = Date.parse(text)
-  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
+  const time = Number.isNaN(ms) ? '' : new Date(ms).toISOString()
+  // Years of more digits are no RFC 3339.
+  return /^\d{4}-/.test(time) ? time : undefined
 }
 
 function nameOf({ server }: Given): string {

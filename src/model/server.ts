@@ -2,7 +2,13 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { serverDescriptionCharsMax, serverLicenseCharsMax, serverNameCharsMax, urlCharsMax } from '../limits.ts'
+import {
+  searchedCharsMax,
+  serverDescriptionCharsMax,
+  serverLicenseCharsMax,
+  serverNameCharsMax,
+  urlCharsMax,
+} from '../limits.ts'
 import type { Problem } from '../schema/check.ts'
 import { Url, urlProblem } from './connection.ts'
 import { QualifiedName, Slug } from './names.ts'
@@ -190,10 +196,22 @@ export function listingOf(detail: ServerDetail, extras: ListingExtras): ServerLi
     iconUrl,
     remote,
     isDeployed: connections.some(({ type }) => type === 'http'),
-    tools: tools?.map(({ name }) => name) ?? [],
+    tools: searchedNames(tools?.map(({ name }) => name) ?? []),
     // In one order, so that what is the same has the same bytes.
     ...extrasOf(extras),
   }
+}
+
+/** The first of the names, as many as are searched. */
+export function searchedNames(names: readonly string[]): string[] {
+  let left = searchedCharsMax
+  const found: string[] = []
+  for (const name of names) {
+    if (left <= 0) break
+    found.push(name.slice(0, left))
+    left -= name.length
+  }
+  return found
 }
 
 type Place = Pick<ServerDetail, 'deploymentUrl' | 'connections'>

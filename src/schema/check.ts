@@ -24,8 +24,15 @@ export interface Validator<T> {
   readonly firstProblem: (value: unknown) => Problem
 }
 
-FormatRegistry.Set('date-time', (text) => isoDateTime.test(text) && !Number.isNaN(Date.parse(text)))
-const isoDateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
+FormatRegistry.Set('date-time', isDateTime)
+
+/** A date and time of RFC 3339. The runtime takes the 30th of February for a day of March. */
+export function isDateTime(text: string): boolean {
+  if (!dateTime.test(text) || Number.isNaN(Date.parse(text))) return false
+  const day = text.slice(0, 10)
+  return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
+}
+const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
 
 /** A validator, compiled at its first use: most commands use few schemas. */
 export function validatorOf<S extends TSchema>(schema: S): Validator<Static<S>> {

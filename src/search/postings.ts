@@ -21,8 +21,8 @@ export interface Postings {
   remove(id: string): void
   idOf(number: number): string | undefined
   of(word: string): Occurrences | undefined
-  /** The words that begin with this one and are longer. It must have `searchBeginningCharsMin` letters at least. */
-  longer(word: string): string[]
+  /** The words with the same first `searchBeginningCharsMin` letters; this one must have as many. */
+  likeBeginning(word: string): Iterable<string>
   /** The number of words in a field of a document. */
   lengthOf(number: number, field: number): number
   averageLength(field: number): number
@@ -112,8 +112,7 @@ export function createPostings(fieldCount: number): Postings {
     },
     idOf: (number) => ids[number],
     of: (word) => occurrences.get(word),
-    longer: (word) =>
-      [...(byBeginning.get(beginningOf(word)) ?? [])].filter((other) => other !== word && other.startsWith(word)),
+    likeBeginning: (word) => byBeginning.get(beginningOf(word)) ?? [],
     lengthOf: (number, field) => lengths[number * fieldCount + field] as number,
     averageLength: (field) => (totals[field] as number) / documents.size,
   }

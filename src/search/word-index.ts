@@ -99,8 +99,11 @@ function ranking(postings: Postings, weights: readonly number[]) {
     const scores = noScores()
     const exact = postings.of(word)
     const rarityOfWord = exact === undefined ? Number.POSITIVE_INFINITY : rarityOf(exact)
-    for (const other of [word, ...(isBeginning ? postings.longer(word) : [])]) {
-      const found = postings.of(other)
+    let compared = 0
+    for (const other of isBeginning ? postings.likeBeginning(word) : [word]) {
+      compared += 1
+      if (compared % documentsPerStep === 0) yield documentsPerStep * costPerDocument
+      const found = other.startsWith(word) ? postings.of(other) : undefined
       if (found === undefined) continue
       // A longer word may be rarer, and must not say more than the word itself.
       const rarity = (Math.min(rarityOf(found), rarityOfWord) * word.length) / other.length

@@ -6,6 +6,18 @@
 /** In order, with repetitions. */
 export function wordsOf(text: string): string[] {
   const parts = text.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
-  const plain = parts.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
-  return plain.match(/[\p{L}\p{N}]+/gu) ?? []
+  return (
+    withoutMarks(parts)
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? []
+  )
+}
+
+/**
+ * Compatible forms without accents. Marks are put in order when a text is normalized, which takes time by the square of
+ * their number; so it is normalized in short pieces. Their order does not matter: they are removed.
+ */
+function withoutMarks(text: string): string {
+  const pieces = text.match(/[^]{1,64}/gu) ?? []
+  return pieces.map((piece) => piece.normalize('NFKD').replace(/\p{M}/gu, '')).join('')
 }

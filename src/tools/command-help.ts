@@ -4,7 +4,11 @@ import type { Argument, Command, Option } from 'commander'
 import { createProgram } from '../cli/program.ts'
 
 const nothing = () => undefined
-const program = createProgram({ terminal: { stdout: nothing, stderr: nothing }, exit: nothing })
+const program = createProgram({
+  terminal: { stdout: nothing, stderr: nothing, isStdoutClosed: () => false },
+  json: false,
+  exit: nothing,
+})
 
 /** Flags of `serve`, with variables and defaults. */
 export function settingsTable(): string {

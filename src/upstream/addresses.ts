@@ -126,7 +126,7 @@ export function refusalOf(url: URL, addressText: string, policy: AddressPolicy):
   }
   if (allowed.some((one) => matchesAllowed(one, address, host, port))) return undefined
   if (!isPublic(address)) {
-    return 'is not a public address: name it with --allow-upstream if connections may point there'
+    return 'is not a public address: start the server with --allow-upstream if connections may point there'
   }
   return isPublicAllowed ? undefined : 'is not among the addresses that --allow-upstream names'
 }

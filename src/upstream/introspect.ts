@@ -105,15 +105,17 @@ function checked(what: keyof Definitions, list: Definitions[keyof Definitions]):
   if (list !== null && list.length > introspectionItemsMax)
     throw new UnlearntError(`The server has ${list.length} ${what}; at most ${introspectionItemsMax} are kept`)
   const found = { [what]: list } as Partial<Definitions>
-  let text: string
-  try {
-    text = JSON.stringify(found)
-  } catch {
-    throw new UnlearntError(`The server's ${what} are nested deeper than ${jsonDepthMax}`)
-  }
-  const read = readJson(text, { depthMax: jsonDepthMax })
+  if (hasInexactNumber(list)) throw new UnlearntError(`The server's ${what} have a number that cannot be kept exactly`)
+  const read = readJson(JSON.stringify(found), { depthMax: jsonDepthMax })
   const [problem] = 'problem' in read ? [read.problem] : shape.problems(found, 1)
   const wrong = problem ?? sameNameProblem(found.tools ?? null)
   if (wrong !== undefined) throw new UnlearntError(`The server's ${what} are wrong: ${problemText(wrong)}`)
   return found
+}
+
+/** Whether a number may be another than the server wrote: it was parsed with the precision of a double. */
+function hasInexactNumber(value: unknown): boolean {
+  if (typeof value === 'number')
+    return !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasInexactNumber)
 }

@@ -5,16 +5,20 @@
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import {
+  greetingDepthMax,
   introspectionPagesMax,
   probeBytesAtOnce,
   probeRequestsMax,
   probeResponseBytesMax,
   probeTimeoutMs,
+  rpcKeysMax,
+  rpcValuesMax,
   serverErrorCharsMax,
 } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
+import { createPartsCounter } from '../schema/json-parts.ts'
 import { version } from '../version.ts'
 import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
 
@@ -132,8 +136,8 @@ async function connectClient<T>(
         if (isMessage && status >= 400 && status < 500) isRefusal = true
         if (isMessage && (status < 200 || status > 299))
           problem = `The server does not speak MCP: it answered ${status}`
-        return limitFetch(toResponse(answer), left, () => {
-          problem = `The server sent too much: at most ${bounds.bytes} bytes are read`
+        return limitFetch(toResponse(answer), left, (reason) => {
+          problem = reason ?? `The server sent too much: at most ${bounds.bytes} bytes are read`
           enough.abort()
         })
       } catch (error) {
@@ -173,20 +177,23 @@ async function connectClient<T>(
   }
 }
 
-/** A server's own words, as far as they are told. */
+/** A server's own words, as far as they are told, on one line. */
 export function shortened(text: string): string {
-  return text.length <= serverErrorCharsMax ? text : `${text.slice(0, serverErrorCharsMax)}…`
+  const line = text.slice(0, serverErrorCharsMax).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
+  return text.length <= serverErrorCharsMax ? line : `${line}…`
 }
 
 /** What a server answered is not what was asked for. The message is for people. */
 export class UnlearntError extends Error {}
 
 /**
- * Fails the body when `left` is used up, and passes it on in pieces of `probeBytesAtOnce` with the event loop
- * yielded in between: the package parses each piece at once.
+ * Fails the body when `left` is used up, or when it has more parts than JSON may have here, which the package would
+ * build before anybody could count them. Passes it on in pieces of `probeBytesAtOnce` with the event loop yielded in
+ * between: the package parses each piece at once.
  */
-function limitFetch(response: Response, left: { bytes: number }, onTooMuch: () => void): Response {
+function limitFetch(response: Response, left: { bytes: number }, onTooMuch: (reason?: string) => void): Response {
   if (response.body === null) return response
+  const parts = createPartsCounter({ depthMax: greetingDepthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax })
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       async transform(chunk, controller) {
@@ -198,7 +205,14 @@ function limitFetch(response: Response, left: { bytes: number }, onTooMuch: () =
         }
         for (let at = 0; at < chunk.length; at += probeBytesAtOnce) {
           if (at > 0) await new Promise((resolve) => setImmediate(resolve))
-          controller.enqueue(chunk.subarray(at, at + probeBytesAtOnce))
+          const piece = chunk.subarray(at, at + probeBytesAtOnce)
+          const tooMany = parts.add(piece)
+          if (tooMany !== undefined) {
+            controller.error(new Error('the answer to a greeting has too many parts'))
+            onTooMuch(`What the server sent ${tooMany}`)
+            return
+          }
+          controller.enqueue(piece)
         }
       },
     }),

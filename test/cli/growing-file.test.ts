@@ -18,6 +18,7 @@ async function readDuring(...steps: (() => void)[]): Promise<string[]> {
     const step = steps.shift()
     if (step === undefined) throw over
     step()
+    return true
   }
   try {
     for await (const some of followLines(path, pause)) lines.push(...some)

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { run, type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { executable, run, type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
 
 let place: Workplace
 let server: Server
@@ -73,6 +73,10 @@ test('from an empty folder to who called what', async () => {
   // People, and where they work.
   const adaKey = (await run(place, ['keys', 'create', '--user', 'ada', '--data', place.data])).stdout
   await works('ada', `login ${server.url}`, { stdin: adaKey })
+  expect(await works('op', `login ${server.url}`, { stdin: adaKey })).toBe(
+    `logged in to ${server.url} as ada, in place of another key\n`,
+  )
+  await works('op', `login ${server.url}`, { stdin: operatorKey })
   expect(await works('op', 'org add acme --owner ada --name Acme')).toBe('the organization acme belongs to ada\n')
   await works('ada', 'org member add acme grace --role admin')
   expect(await works('ada', 'org list')).toBe('acme\towner\n')
@@ -208,7 +212,7 @@ describe('says what to do', () => {
     const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey }
     for (const name of ['one-of', 'two-of']) await works('op2', `namespace add ${name}`, { env })
     expect((await as('op2', ['connection', 'list'], { env })).stderr).toBe(
-      'you have access to several namespaces: choose one with -n\n',
+      'you have access to several namespaces (one-of, two-of): choose one with -n\n',
     )
     expect((await as('op2', ['tool', 'call', 'nodot', '-n', 'one-of'], { env })).code).toBe(2)
   })
@@ -230,6 +234,74 @@ test('a connection may have dots in its id, and arguments reach the server as th
   })
 })
 
+test('a token that may call tools of one namespace needs no more to call them', async () => {
+  const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey }
+  await works('op4', 'namespace add narrow', { env })
+  await works('op4', `connection add one http://127.0.0.1:${upstream.port}/mcp -n narrow --metadata team=a`, { env })
+  await works('op4', `connection add two http://127.0.0.1:${upstream.port}/mcp -n narrow`, { env })
+  expect(await works('op4', 'connection list -n narrow --metadata team=a', { env })).toMatch(
+    /^one\tconnected\t[^\n]*\n$/,
+  )
+  const token = (await works('op4', 'token mint --namespaces narrow --operations execute', { env })).trim()
+  const holder = { env: { POSTERN_URL: server.url, POSTERN_TOKEN: token } }
+  expect(await works('x', 'tool call one.get_forecast', holder)).toContain('get_forecast')
+  expect(await works('x', 'tool list one', holder)).toContain('one.get_forecast')
+  expect((await as('x', ['tool', 'list'], holder)).stderr).toBe(
+    'The token does not allow this: policy[0].operations. It may not list connections: name one, `postern tool list CONNECTION`\n',
+  )
+  const reader = (await works('op4', 'token mint --namespaces narrow --operations read', { env })).trim()
+  expect(await as('x', ['tool', 'list'], { env: { ...holder.env, POSTERN_TOKEN: reader } })).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^one: The token[^\n]*\ntwo: The token[^\n]*\nno connection could be asked for its tools\n$/,
+    ),
+  })
+  expect((await as('x', ['token', 'mint', '--operations', 'exec'], { env })).code).toBe(2)
+})
+
+test('what is not there is named, with the command that lists what is', async () => {
+  const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey, POSTERN_NAMESPACE: 'narrow' }
+  for (const [line, text] of [
+    ['connection get nope', 'there is no connection nope that you may use: see `postern connection list`'],
+    ['tool call nope.x', 'there is no connection nope in narrow that you may use: see `postern connection list`'],
+    ['server get a/b', 'there is no server a/b that you may use so: see `postern server search`'],
+    [
+      'server add nope/x http://127.0.0.1:1',
+      'there is no namespace nope that you may change: see `postern namespace list`',
+    ],
+    ['namespace rm nope --yes', 'there is no namespace nope that you may change: see `postern namespace list`'],
+  ] as const)
+    expect({ line, ...(await as('op4', line.split(' '), { env })) }).toMatchObject({
+      line,
+      code: 1,
+      stderr: `${text}\n`,
+    })
+  expect((await as('op4', ['connection', 'add', 'b d', 'http://127.0.0.1:1'], { env })).stderr).toStartWith(
+    'b d: must be',
+  )
+  const claims = Buffer.from(JSON.stringify({ exp: 1 })).toString('base64url')
+  const expired = { env: { POSTERN_URL: server.url, POSTERN_TOKEN: `e30.${claims}.x` } }
+  expect((await as('x', ['whoami'], expired)).stderr).toBe(
+    'the token expired at 1970-01-01T00:00:01.000Z: mint another with `postern token mint`\n',
+  )
+  expect(JSON.parse((await as('x', ['tool', 'call', '--json'], { env })).stderr)).toMatchObject({ error: 'usage' })
+})
+
+test('a reader who has enough ends a command without a word', async () => {
+  const line = JSON.stringify({ event: 'call', time: '2026-01-01T00:00:00Z', userId: 'ada', tool: 'x', outcome: 'ok' })
+  const data = join(place.folder, 'many-calls')
+  mkdirSync(data)
+  writeFileSync(join(data, 'calls.jsonl'), `${line}\n`.repeat(5000))
+  for (const flags of ['--json', '', '--follow --json']) {
+    const piped = Bun.spawnSync(['bash', '-c', `"$0" calls --data "$1" ${flags} | head -1`, executable, data])
+    expect({ flags, lines: piped.stdout.toString().split('\n').length, stderr: piped.stderr.toString() }).toEqual({
+      flags,
+      lines: 2,
+      stderr: '',
+    })
+  }
+})
+
 test('a mistake in a document to import is shown where it is', async () => {
   const file = join(place.folder, 'mistake.json')
   const importing = async (text: string) => {
@@ -245,7 +317,10 @@ test('servers are imported from a dump of a registry, and read by an editor', as
   const entry = { name: 'io.github.someone/tool', description: 'A tool', version: '1.2.3' }
   writeFileSync(file, JSON.stringify({ servers: [{ server: entry }], metadata: { count: 1 } }))
   const imported = await run(place, ['server', 'import', file, '--data', place.data])
-  expect(imported).toMatchObject({ code: 0, stdout: 'imported 1 server, and made 1 namespace\n' })
+  expect(imported).toMatchObject({
+    code: 0,
+    stdout: 'imported 1 server: io.github.someone/tool\nmade 1 namespace of operator: io.github.someone\n',
+  })
   const headers = { authorization: `Bearer ${operatorKey}` }
   const path = '/v0.1/servers/io.github.someone%2Ftool/versions/latest'
   const answer = await (await fetch(`${server.url}${path}`, { headers })).json()

@@ -147,3 +147,10 @@ test('no step of a search costs more than a turn', () => {
     }
   }
 })
+
+test('accents of any number and order change no word', () => {
+  for (const marks of ['\u0301', '\u0323\u0301', '\u0344', '\uff9e\u0301'])
+    expect(wordsOf(`Cafe${marks.repeat(200)} noir`)).toEqual(['cafe', 'noir'])
+  // Pieces do not cut a character in two.
+  for (let at = 55; at < 70; at += 1) expect(wordsOf(`${'x'.repeat(at)}𝐚é`)).toEqual([`${'x'.repeat(at)}ae`])
+})

@@ -7,9 +7,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  introspectionBytesMax,
   parsedResponseCharsMax,
   requestBodyBytesMax,
   rpcBodyBytesMax,
+  serverBodyBytesMax,
   upstreamResponseBytesMax,
 } from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
@@ -33,6 +35,9 @@ const things: Readonly<Record<string, (bytes: number) => string>> = {
   numbers: (bytes) => listOf('1e5', bytes),
   'numbers that are not exact': (bytes) => listOf('12345678901234567890.5', bytes),
   escapes: (bytes) => quoted('\\u00e9'.repeat(bytes / 6)),
+  marks: (bytes) => quoted('\u0301\u0323'.repeat(bytes / 4)),
+  'marks of two classes': (bytes) => quoted('\u0344'.repeat(bytes / 4) + '\u0323'.repeat(bytes / 4)),
+  words: (bytes) => quoted(Array.from({ length: bytes / 8 }, (_, i) => `aaa${i.toString(36)}`).join(' ')),
   'halves of pairs': (bytes) => quoted('\\ud83d\\ude00'.repeat(bytes / 12)),
   backslashes: (bytes) => quoted('\\\\'.repeat(bytes / 2)),
   quotes: (bytes) => listOf('""', bytes),
@@ -86,6 +91,24 @@ export const heavy: Trial = {
       port: 0,
       fetch: () => new Response(answer.text, { headers: { 'content-type': answer.type } }),
     })
+    // Greets as it should, so that it is asked for what it has.
+    using registered = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      async fetch(request) {
+        const { id, method } = (await request.json().catch(() => ({}))) as { id?: number; method?: string }
+        if (id === undefined) return new Response(null, { status: 202 })
+        if (method !== 'initialize')
+          return new Response(answer.text.replace('"id":1', `"id":${id}`), { headers: { 'content-type': answer.type } })
+        const serverInfo = { name: 'registered', version: '1' }
+        const capabilities = { tools: {}, resources: {}, prompts: {} }
+        return Response.json({
+          jsonrpc: '2.0',
+          id,
+          result: { protocolVersion: '2025-06-18', capabilities, serverInfo },
+        })
+      },
+    })
     using idle = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') })
     const flags = ['--allow-upstream', '127.0.0.1', '--failure-rate', '0', '--mint-rate', '0', '--write-rate', '0']
     await using server = await startServer(place, ['--fixtures', fixtures, ...flags])
@@ -123,7 +146,8 @@ export const heavy: Trial = {
       /** How much longer than the idle server. */
       const once = async (): Promise<number> => {
         await waits()
-        const statuses = await run({ ask, thing, chance: random(chosen), tokens, sets })
+        const mcpUrl = `http://127.0.0.1:${registered.port}/mcp`
+        const statuses = await run({ ask, thing, chance: random(chosen), tokens, sets, mcpUrl })
         const [ours, control] = await waits()
         for (const status of statuses) seen.set(status, (seen.get(status) ?? 0) + 1)
         expect(!statuses.includes(500), () => `${about}: ${statuses}`)
@@ -154,6 +178,8 @@ interface Round {
   readonly tokens: readonly string[]
   /** What the upstream answers next. */
   sets(text: string, type: string): void
+  /** Of an upstream that greets as it should, and then answers the same. */
+  readonly mcpUrl: string
 }
 
 /** Each gives the statuses it got. Several at once: what one request may cost, three may three times. */
@@ -237,6 +263,36 @@ const operations: Readonly<Record<string, (round: Round) => Promise<number[]>>> 
         (_, i) => `metadata.${chance.pick(['a', '%41', 'x.'])}${i}=${'a'.repeat(100)}`,
       )
       return ask('GET', `/connect/mallory?${filters.slice(0, chance.int(40)).join('&')}`)
+    }),
+  'a server': ({ ask, thing, chance }) =>
+    several(async () => {
+      const frame = chance.pick([
+        '…',
+        '{"description":…}',
+        '{"tools":[{"name":…,"inputSchema":{"type":"object"}}]}',
+        '{"tools":[{"name":"do","inputSchema":{"type":"object","x":…}}]}',
+        '{"resources":…}',
+      ])
+      // A description has fewer.
+      const bytes = chance.pick([9000, serverBodyBytesMax])
+      const status = await ask('PUT', `/servers/mallory/s${chance.int(20)}`, filled(frame, thing, bytes))
+      // It is taken into the index with the next search.
+      return status === 201 ? ask('GET', '/servers?q=aaa') : status
+    }),
+  'a server at a URL': ({ ask, thing, chance, sets, mcpUrl }) => {
+    const frame = chance.pick([
+      ...answers,
+      '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"do","inputSchema":{"type":"object","x":…}}]}}',
+    ])
+    const text = filled(frame, thing, introspectionBytesMax)
+    const isStream = chance.chance(0.4)
+    sets(isStream ? `data: ${text}\n\n` : text, isStream ? 'text/event-stream' : 'application/json')
+    return several(() => ask('PUT', `/servers/mallory/u${chance.int(20)}`, JSON.stringify({ mcpUrl })))
+  },
+  'a search': ({ ask, chance }) =>
+    several(() => {
+      const words = chance.pick(['aaa', 'aaa1', 'aaaz', 'do', 'mallory do', 'a', 'e'.repeat(256)])
+      return ask('GET', `/servers?q=${encodeURIComponent(words)}&pageSize=100`)
     }),
   'a path': ({ ask, chance }) =>
     several(() => ask('GET', `/connect/${chance.pick(['%2e', 'a/', '%c3%28', 'a'.repeat(50), '..%5c']).repeat(100)}`)),

@@ -29,7 +29,7 @@ const refused = (
   url = 'http://a.example.com/',
 ) => refusalOf(new URL(url), address, policy(allowed, isPublicAllowed))
 const never = 'is an address that no connection may point to'
-const notPublic = 'is not a public address: name it with --allow-upstream if connections may point there'
+const notPublic = 'is not a public address: start the server with --allow-upstream if connections may point there'
 const notNamed = 'is not among the addresses that --allow-upstream names'
 
 describe('without a word of the operator', () => {

@@ -1,8 +1,8 @@
 /** Requests of commands to a running platform, over HTTP, with the user's key or token. */
 
-import { CommandError } from '../../errors.ts'
+import { CommandError, type ErrorCode } from '../../errors.ts'
 import type { ConnectionPage } from '../../model/connection.ts'
-import type { Pagination } from '../../model/registry.ts'
+import type { Me, Pagination } from '../../model/registry.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Environment, readHosts } from './hosts.ts'
 
@@ -20,10 +20,17 @@ export interface CommandContext {
   readonly terminal: Terminal
 }
 
+export interface RequestOptions {
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** What is told in place of a 404's message, which names nothing. */
+  readonly missing?: string
+}
+
 export interface ApiClient {
   readonly url: string
   /** The body of a successful response, which is not checked to be a `T`. Throws CommandError for any other. */
-  request<T = unknown>(method: string, path: string, body?: unknown): Promise<T>
+  request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<T>
   /** The namespace that was named, or the only one that the caller has access to. Throws CommandError. */
   namespace(): Promise<string>
 }
@@ -47,7 +54,7 @@ export function openClient({ url: given, namespace }: ClientFlags, environment: 
   if (credential === undefined)
     throw new CommandError(`no key for ${url}: run \`postern login ${url}\`, or set POSTERN_TOKEN`)
 
-  async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  async function request<T>(method: string, path: string, { body, missing }: RequestOptions = {}): Promise<T> {
     const init = {
       method,
       headers: {
@@ -56,19 +63,33 @@ export function openClient({ url: given, namespace }: ClientFlags, environment: 
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     }
-    const response = await fetch(`${url}${path}`, init).catch((error: Error) => {
-      throw new CommandError(`cannot reach ${url}: ${error.message}`, 1, { code: 'unreachable' })
+    const response = await fetch(`${url}${path}`, init).catch((error: NodeJS.ErrnoException) => {
+      const reason = error.code ?? error.message
+      throw new CommandError(`cannot reach ${url} (${reason}): does \`postern serve\` run there?`, 1, {
+        code: 'unreachable',
+      })
     })
+    const { status, ok } = response
     const answer = await response.json().catch(() => undefined)
-    if (response.ok && answer !== undefined) return answer as T
-    if (response.ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
-    const { error = 'error', message = error } = (answer ?? {}) as { error?: string; message?: string }
+    if (ok && answer !== undefined) return answer as T
+    if (ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
+    // Some operations have the message alone, as `error`.
+    const { error = '', message = error } = (answer ?? {}) as { error?: string; message?: string }
+    const code = message === error ? (codes.get(status) ?? 'error') : error
+    throw new CommandError(textFor(status, message || `status ${status}`, missing), 1, { code, status })
+  }
+
+  function textFor(status: number, message: string, missing: string | undefined): string {
+    // Another message names what is missing itself.
+    if (status === 404 && missing !== undefined && message.endsWith('not found')) return missing
+    if (status !== 401) return message
+    const expiry = expiryOf(credential ?? '')
+    if (expiry !== undefined && expiry <= Date.now())
+      return `the token expired at ${new Date(expiry).toISOString()}: mint another with \`postern token mint\``
     const isFromEnvironment = key === undefined && credential === environment['POSTERN_TOKEN']
-    const next = isFromEnvironment
-      ? 'set POSTERN_TOKEN to a valid one, or unset it'
-      : `run \`postern login ${url}\` with a valid key`
-    const text = response.status === 401 ? `${message}; ${next}` : message
-    throw new CommandError(text, 1, { code: error, status: response.status })
+    return isFromEnvironment
+      ? `${message}; set POSTERN_TOKEN to a valid one, or unset it`
+      : `${message}; run \`postern login ${url}\` with a valid key`
   }
 
   return {
@@ -76,14 +97,43 @@ export function openClient({ url: given, namespace }: ClientFlags, environment: 
     request,
     async namespace() {
       if (namespace !== undefined && namespace !== '') return namespace
-      const path = '/namespaces?pageSize=2'
-      const { namespaces } = await request<{ namespaces: readonly { name: string }[] }>('GET', path)
-      const [only, other] = namespaces
+      // Not from `GET /namespaces`, which a token for connections may not read.
+      const { namespaces, more } = await request<Me>('GET', '/me')
+      const [only, ...others] = namespaces.map(({ name }) => name)
       if (only === undefined)
         throw new CommandError('you have access to no namespace: create one with `postern namespace add NAME`')
-      if (other !== undefined) throw new CommandError('you have access to several namespaces: choose one with -n')
-      return only.name
+      if (others.length === 0) return only
+      const names = [only, ...others]
+      const some = names.length > namesShown || more ? `${names.slice(0, namesShown).join(', ')}, …` : names.join(', ')
+      throw new CommandError(`you have access to several namespaces (${some}): choose one with -n`)
     },
+  }
+}
+
+const namesShown = 5
+
+/** What the `error` of a response is where it has one; by status, for operations that have the message alone. */
+const codes: ReadonlyMap<number, ErrorCode> = new Map([
+  [400, 'invalid_request'],
+  [401, 'unauthorized'],
+  [403, 'forbidden'],
+  [404, 'not_found'],
+  [409, 'conflict'],
+  [413, 'too_large'],
+  [429, 'rate_limited'],
+  [502, 'upstream_error'],
+  [503, 'unavailable'],
+])
+
+/** When a service token expires, in milliseconds since 1970; undefined for any other credential. */
+function expiryOf(credential: string): number | undefined {
+  const [, claims, signature] = credential.split('.')
+  if (claims === undefined || signature === undefined) return undefined
+  try {
+    const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp?: unknown }
+    return typeof exp === 'number' ? exp * 1000 : undefined
+  } catch {
+    return undefined
   }
 }
 
@@ -106,17 +156,21 @@ export async function allPages<Items extends string, Item>(
   }
 }
 
-/** All connections of a namespace, as one page. */
-export async function allConnections({ request }: ApiClient, namespace: string): Promise<ConnectionPage> {
+/** All connections of a namespace that have this metadata, as one page. */
+export async function allConnections(
+  { request }: ApiClient,
+  namespace: string,
+  metadata: Readonly<Record<string, string>> = {},
+): Promise<ConnectionPage> {
   const connections: ConnectionPage['connections'] = []
-  let cursor: string | null = null
-  do {
-    const query: string = cursor === null ? '' : `?cursor=${encodeURIComponent(cursor)}`
-    const page: ConnectionPage = await request('GET', `/connect/${pathSegment(namespace)}${query}`)
+  const query = new URLSearchParams()
+  for (const [key, value] of Object.entries(metadata)) query.set(`metadata.${key}`, value)
+  for (;;) {
+    const page = await request<ConnectionPage>('GET', `/connect/${pathSegment(namespace)}?${query}`)
     connections.push(...page.connections)
-    cursor = page.nextCursor
-  } while (cursor !== null)
-  return { connections, nextCursor: null }
+    if (page.nextCursor === null) return { connections, nextCursor: null }
+    query.set('cursor', page.nextCursor)
+  }
 }
 
 /** In one spelling, without a slash at its end. Throws CommandError 2 for anything but an http or https URL. */

@@ -1,6 +1,7 @@
 /** Commands that speak to a running platform over HTTP: what they are called, and their flags. */
 
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { operationKinds, resourceTypes } from '../../model/constraint.ts'
 import { type Context, collect, group } from '../options.ts'
 import type { CommandContext } from './api-client.ts'
 
@@ -9,7 +10,11 @@ const urlOption = () =>
 const namespaceOption = () =>
   new Option('-n, --namespace <name>', 'the namespace (default: the only one there is)').env('POSTERN_NAMESPACE')
 const jsonOption = () => new Option('--json', 'print what the platform answered, as JSON')
-const many = (flag: string, words: string) => new Option(flag, `${words}; repeatable`).argParser(collect)
+const many = (flag: string, words: string, choices?: readonly string[]) =>
+  new Option(flag, `${words}; repeatable`).argParser((value: string, previous?: readonly string[]) => {
+    if (choices?.includes(value) === false) throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.`)
+    return collect(value, previous)
+  })
 
 /** A command of a running platform. */
 const remote = (command: Command) => command.addOption(urlOption()).addOption(jsonOption())
@@ -48,8 +53,8 @@ export function addClientCommands(postern: Command, context: Context, server: Co
     .description('mint a service token and print it')
     .option('--policy <file>', 'a policy as JSON: a file, or - for stdin')
     .addOption(many('--namespaces <name>', 'only this namespace'))
-    .addOption(many('--resources <type>', 'only connections, servers, namespaces or skills'))
-    .addOption(many('--operations <kind>', 'only read, write or execute'))
+    .addOption(many('--resources <type>', `only ${resourceTypes.join(', ')}`, resourceTypes))
+    .addOption(many('--operations <kind>', `only ${operationKinds.join(', ')}`, operationKinds))
     .addOption(many('--metadata <key=value>', 'only connections with this metadata'))
     .addOption(many('--rpc <path=pattern>', 'only MCP requests that match, like params.name=^get_'))
     .option('--ttl <duration>', 'how long it is good, like 30m (default: 1h)')
@@ -181,7 +186,8 @@ function addConnectionCommands(postern: Command, contextOf: ContextOf): void {
     )
   inNamespace(connection.command('list'))
     .description('list connections')
-    .action(async (flags) => (await import('./connection.ts')).listConnections(contextOf(flags)))
+    .addOption(many('--metadata <key=value>', 'only those with this metadata'))
+    .action(async (flags) => (await import('./connection.ts')).listConnections(flags, contextOf(flags)))
   inNamespace(connection.command('get'))
     .argument('<id>', 'the connection')
     .description('print a connection')

@@ -2,8 +2,16 @@
 
 import { CommandError } from '../../errors.ts'
 import type { Connection } from '../../model/connection.ts'
+import { ConnectionId, isConnectionId } from '../../model/names.ts'
 import { readInput } from '../json-input.ts'
-import { allConnections, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import {
+  type ApiClient,
+  allConnections,
+  type CommandContext,
+  openClient,
+  pathSegment,
+  type RequestOptions,
+} from './api-client.ts'
 import { printJson, printSentence, printTable } from './output.ts'
 import { readPairs } from './pairs.ts'
 
@@ -20,6 +28,14 @@ interface StatusFields {
   readonly message?: string
 }
 
+const states: Readonly<Record<string, string>> = {
+  connected: 'is connected',
+  disconnected: 'is disconnected',
+  auth_required: 'needs a sign-in',
+  input_required: 'needs input',
+  error: 'cannot be used',
+}
+
 /** `target`: the URL of an MCP server, or a registered one. */
 export async function addConnection(
   id: string,
@@ -34,33 +50,41 @@ export async function addConnection(
     ...(metadata !== undefined && { metadata: readPairs(metadata) }),
     ...(mock === true && { mock: { enabled: true } }),
   }
-  const path = `/connect/${pathSegment(await client.namespace())}/${pathSegment(id)}`
-  const made = await client.request<Connection>('PUT', path, body)
+  if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
+  const made = await client.request<Connection>('PUT', await pathOf(id, client), { body })
   const { state, setupUrl, message }: StatusFields = made.status
   const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
-  printSentence(made, flags, `${id} is ${state}${next}${message === undefined ? '' : `: ${message}`}`, terminal)
+  const told = `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`
+  printSentence(made, flags, told, terminal)
 }
 
-export async function listConnections({ flags, environment, terminal }: CommandContext): Promise<void> {
+export async function listConnections(
+  { metadata = [] }: Pick<ConnectionFlags, 'metadata'>,
+  { flags, environment, terminal }: CommandContext,
+): Promise<void> {
   const client = openClient(flags, environment)
-  const found = await allConnections(client, await client.namespace())
+  const found = await allConnections(client, await client.namespace(), readPairs(metadata))
   const rows = found.connections.map((one) => [one.connectionId, one.status?.state, one.name, one.mcpUrl])
   printTable(found, flags, ['CONNECTION', 'STATE', 'NAME', 'URL'], rows, terminal)
 }
 
 export async function getConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
   const client = openClient(flags, environment)
-  printJson(
-    await client.request('GET', `/connect/${pathSegment(await client.namespace())}/${pathSegment(id)}`),
-    flags,
-    terminal,
-  )
+  printJson(await client.request('GET', await pathOf(id, client), noConnection(id)), flags, terminal)
 }
 
 export async function removeConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
   const client = openClient(flags, environment)
-  const removed = await client.request('DELETE', `/connect/${pathSegment(await client.namespace())}/${pathSegment(id)}`)
+  const removed = await client.request('DELETE', await pathOf(id, client), noConnection(id))
   printSentence(removed, flags, `${id} is deleted`, terminal)
+}
+
+async function pathOf(id: string, client: ApiClient): Promise<string> {
+  return `/connect/${pathSegment(await client.namespace())}/${pathSegment(id)}`
+}
+
+function noConnection(id: string): RequestOptions {
+  return { missing: `there is no connection ${id} that you may use: see \`postern connection list\`` }
 }
 
 /** `Name: value` lines. */

@@ -17,7 +17,8 @@ export async function login(given: string, flags: ClientFlags, environment: Envi
   const me = await client.request<Me>('GET', '/me')
   const { keys } = readHosts(environment)
   writeHosts(environment, { current: url, keys: { ...keys, [url]: key } })
-  printSentence(me, flags, `logged in to ${url} as ${me.userId}`, terminal)
+  const isOther = keys[url] !== undefined && keys[url] !== key
+  printSentence(me, flags, `logged in to ${url} as ${me.userId}${isOther ? ', in place of another key' : ''}`, terminal)
 }
 
 /** Forgets the key of a platform; of the current one, if none is named. */
@@ -28,7 +29,9 @@ export function logout(given: string | undefined, environment: Environment, { st
   const { [url]: _, ...rest } = keys
   const next = current === url ? undefined : current
   writeHosts(environment, { keys: rest, ...(next !== undefined && { current: next }) })
+  const others = Object.keys(rest)
   stdout(`logged out of ${url}; the key itself still works, until it is revoked\n`)
+  if (next === undefined && others.length > 0) stdout(`still logged in to ${others.join(', ')}: name one with --url\n`)
 }
 
 export async function whoAmI(flags: ClientFlags, environment: Environment, terminal: Terminal): Promise<void> {

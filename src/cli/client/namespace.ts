@@ -11,7 +11,7 @@ export async function addNamespace(
   { flags, environment, terminal }: CommandContext,
 ): Promise<void> {
   const body = organizationId === undefined ? undefined : { organizationId }
-  const made = await openClient(flags, environment).request('PUT', `/namespaces/${pathSegment(name)}`, body)
+  const made = await openClient(flags, environment).request('PUT', `/namespaces/${pathSegment(name)}`, { body })
   printSentence(made, flags, `you manage the namespace ${name}`, terminal)
 }
 
@@ -35,10 +35,7 @@ export async function removeNamespace(name: string, context: CommandContext): Pr
   const { flags, environment, terminal } = context
   const client = openClient(flags, environment)
   await confirmDeletion(`Delete the namespace ${name} with all its connections?`, context)
-  printSentence(
-    await client.request('DELETE', `/namespaces/${pathSegment(name)}`),
-    flags,
-    `the namespace ${name} is deleted`,
-    terminal,
-  )
+  const missing = `there is no namespace ${name} that you may change: see \`postern namespace list\``
+  const removed = await client.request('DELETE', `/namespaces/${pathSegment(name)}`, { missing })
+  printSentence(removed, flags, `the namespace ${name} is deleted`, terminal)
 }

@@ -12,8 +12,9 @@ export async function addOrganization(
 ): Promise<void> {
   const client = openClient(flags, environment)
   const body = { owner: owner ?? (await client.request<Me>('GET', '/me')).userId, ...(name !== undefined && { name }) }
-  const made = await client.request('PUT', `/organizations/${pathSegment(id)}`, body)
-  printSentence(made, flags, `the organization ${id} belongs to ${body.owner}`, terminal)
+  const made = await client.request<OrganizationDetail>('PUT', `/organizations/${pathSegment(id)}`, { body })
+  const owners = made.members.filter(({ role }) => role === 'owner').map(({ userId }) => userId)
+  printSentence(made, flags, `the organization ${id} belongs to ${owners.join(', ')}`, terminal)
 }
 
 export async function listOrganizations({ flags, environment, terminal }: CommandContext): Promise<void> {
@@ -51,7 +52,7 @@ export async function setMember(
   { flags, environment, terminal }: CommandContext,
 ): Promise<void> {
   const path = `/organizations/${pathSegment(organization)}/members/${pathSegment(user)}`
-  const member = await openClient(flags, environment).request('PUT', path, { role })
+  const member = await openClient(flags, environment).request('PUT', path, { body: { role } })
   printSentence(member, flags, `${user} is ${role} of ${organization}`, terminal)
 }
 
@@ -70,7 +71,7 @@ export async function createOrganizationKey(
 ): Promise<void> {
   const client = openClient(flags, environment)
   const made = await client.request<ApiKeyMade>('POST', `/organizations/${pathSegment(organization)}/api-keys`, {
-    name,
+    body: { name },
   })
   printSentence(made, flags, made.key, terminal)
   terminal.stderr(`${made.id} acts for ${organization}. The key is not shown again.\n`)

@@ -1,9 +1,11 @@
 /** `postern server`: the servers that are registered with a platform. */
 
 import { CommandError } from '../../errors.ts'
+import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts'
+import { escapeControlCharacters } from '../../ops/escape-control.ts'
 import { readJsonFile } from '../json-input.ts'
-import { allPages, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import { allPages, type CommandContext, openClient, pathSegment, type RequestOptions } from './api-client.ts'
 import { printJson, printSentence, printTable } from './output.ts'
 
 /** `source`: the URL of an MCP server, or a file with the body of `PUT /servers`. */
@@ -15,9 +17,12 @@ export async function addServer(
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(source) && !/^https?:/i.test(source))
     throw new CommandError(`${source}: must be an http or https URL, or a file`, 2)
   const body = /^https?:/i.test(source) ? { mcpUrl: source } : readJsonFile(source)
-  const made = await openClient(flags, environment).request<ServerMade>('PUT', `/servers/${pathSegment(name)}`, body)
+  const missing = `there is no namespace ${namespaceOf(name)} that you may change: see \`postern namespace list\``
+  const path = `/servers/${pathSegment(name)}`
+  const made = await openClient(flags, environment).request<ServerMade>('PUT', path, { body, missing })
   // With `--json` they are in the body.
-  for (const warning of flags.json === true ? [] : (made.warnings ?? [])) terminal.stderr(`warning: ${warning}\n`)
+  for (const warning of flags.json === true ? [] : (made.warnings ?? []))
+    terminal.stderr(`warning: ${escapeControlCharacters(warning)}\n`)
   printSentence(made, flags, `${name} is registered`, terminal)
 }
 
@@ -47,7 +52,11 @@ export async function searchServers(
 }
 
 export async function getServer(name: string, { flags, environment, terminal }: CommandContext): Promise<void> {
-  printJson(await openClient(flags, environment).request('GET', `/servers/${pathSegment(name)}`), flags, terminal)
+  printJson(
+    await openClient(flags, environment).request('GET', `/servers/${pathSegment(name)}`, noServer(name)),
+    flags,
+    terminal,
+  )
 }
 
 export async function introspectServer(name: string, { flags, environment, terminal }: CommandContext): Promise<void> {
@@ -61,6 +70,14 @@ export async function introspectServer(name: string, { flags, environment, termi
 }
 
 export async function removeServer(name: string, { flags, environment, terminal }: CommandContext): Promise<void> {
-  const removed = await openClient(flags, environment).request('DELETE', `/servers/${pathSegment(name)}`)
+  const removed = await openClient(flags, environment).request(
+    'DELETE',
+    `/servers/${pathSegment(name)}`,
+    noServer(name),
+  )
   printSentence(removed, flags, `${name} is deleted; connections to it stay`, terminal)
+}
+
+function noServer(name: string): RequestOptions {
+  return { missing: `there is no server ${name} that you may use so: see \`postern server search\`` }
 }

@@ -34,6 +34,6 @@ export async function mintToken(mint: MintFlags, { flags, environment, terminal 
     ...(policy.length > 0 && { policy }),
     ...(organization !== undefined && { organizationId: organization }),
   }
-  const minted = await openClient(flags, environment).request<CreateTokenResponse>('POST', '/tokens', body)
+  const minted = await openClient(flags, environment).request<CreateTokenResponse>('POST', '/tokens', { body })
   printSentence(minted, flags, minted.token, terminal)
 }

@@ -35,11 +35,9 @@ async function toolsOf(
   { flags, terminal }: CommandContext,
 ): Promise<NamedTool[]> {
   const namespace = await client.namespace()
-  const ids: string[] =
-    connection === undefined
-      ? (await allConnections(client, namespace)).connections.map(({ connectionId }) => connectionId)
-      : [connection]
+  const ids = connection === undefined ? await connectionIds(client, namespace) : [connection]
   const named: NamedTool[] = []
+  let failed = 0
   for (const id of ids) {
     try {
       const { tools } = await client.request<{ tools: readonly Tool[] }>(
@@ -51,9 +49,21 @@ async function toolsOf(
       if (connection !== undefined || !(error instanceof CommandError)) throw error
       const told = { connectionId: id, ...error.toJSON() }
       terminal.stderr(flags.json === true ? `${JSON.stringify(told)}\n` : `${id}: ${error.message}\n`)
+      failed += 1
     }
   }
+  if (failed > 0 && failed === ids.length) throw new CommandError('no connection could be asked for its tools')
   return named
+}
+
+async function connectionIds(client: ApiClient, namespace: string): Promise<string[]> {
+  try {
+    return (await allConnections(client, namespace)).connections.map(({ connectionId }) => connectionId)
+  } catch (error) {
+    if (!(error instanceof CommandError) || error.status !== 403) throw error
+    const message = `${error.message}. It may not list connections: name one, \`postern tool list CONNECTION\``
+    throw new CommandError(message, 1, { code: error.code, status: error.status })
+  }
 }
 
 export async function listTools(connection: string | undefined, context: CommandContext): Promise<void> {
@@ -96,7 +106,8 @@ export async function callTool(name: string, given: readonly string[], context: 
   const id = await connectionIn(name, client, namespace)
   const tool = name.slice(id.length + 1)
   const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools/${pathSegment(tool)}`
-  const result = await client.request<ToolResult>('POST', path, argumentsIn(given))
+  const missing = `there is no connection ${id} in ${namespace} that you may use: see \`postern connection list\``
+  const result = await client.request<ToolResult>('POST', path, { body: argumentsIn(given), missing })
   if (flags.json === true) printJson(result, flags, terminal)
   else
     for (const part of result.content ?? [])

@@ -8,14 +8,14 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { listingsPerRead, searchedCharsMax, searchedCharsPerTurn } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
-import type { ServerListing } from '../../model/server.ts'
-import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
-import { wordsOf } from '../../search/words.ts'
+import { type ServerListing, searchedNames } from '../../model/server.ts'
+import type { WordIndex } from '../../search/word-index.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import { idOfKey, listingGroups, listingGroupVersionKey, listingsIn, listingsVersionKey } from '../../storage/keys.ts'
 import { readListing } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
+import { createSearchedWords } from './searched-words.ts'
 
 export interface Listed {
   readonly listing: ServerListing
@@ -38,15 +38,12 @@ export interface Catalogue {
 export const serversPerStep = 1000
 export const serversStepCost = 10_000
 
-/** How much a word says in each field (door contract, 2.4): qualifiedName, displayName, names of tools, description. */
-const weights = [4, 3, 2, 1]
-
 export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>): Catalogue {
   const byName = new Map<string, Listed>()
   /** A hash of each listing as it is stored, to see what has changed: by name, by group. */
   const hashes = listingGroups.map(() => new Map<string, bigint>())
   const groupVersions = listingGroups.map(() => '')
-  const words = createWordIndex(weights)
+  const words = createSearchedWords()
   let version = ''
   /** The servers that `sorted` does not have as they are; after an update that failed, too. */
   const unsorted = new Set<string>()
@@ -55,14 +52,16 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   let next: Promise<void> | undefined
 
   /** Returns how many characters were taken into the index. */
-  function put(listing: ServerListing): number {
+  function put(stored: ServerListing): number {
+    // One that an older version stored has all its tools' names.
+    const listing = { ...stored, tools: searchedNames(stored.tools) }
     const { qualifiedName } = listing
+    const namespace = namespaceOf(qualifiedName)
     const before = byName.get(qualifiedName)
     const texts = textsOf(listing)
-    byName.set(qualifiedName, { listing, namespace: namespaceOf(qualifiedName), id: uuidOf(qualifiedName) })
+    byName.set(qualifiedName, { listing, namespace, id: uuidOf(qualifiedName) })
     if (before !== undefined && isDeepStrictEqual(textsOf(before.listing), texts)) return 0
-    words.remove(qualifiedName)
-    words.add(qualifiedName, texts.map(wordsOf))
+    words.put(qualifiedName, namespace, texts)
     return texts.reduce((sum, { length }) => sum + length, 0)
   }
 
@@ -75,11 +74,14 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
       const hash = Bun.hash.xxHash3(value)
       const name = idOfKey(prefix, key)
       after.add(name)
-      if (before.get(name) === hash) continue
+      if (before.get(name) === hash) {
+        await takeTurn(value.length / hashedBytesPerCharacter)
+        continue
+      }
       const characters = put(readListing(value))
       before.set(name, hash)
       unsorted.add(name)
-      await takeTurn(characters)
+      await takeTurn(characters + listingCharacters)
     }
     for (const name of before.keys()) {
       if (after.has(name)) continue
@@ -164,7 +166,7 @@ export function placeAfter(servers: readonly Listed[], qualifiedName: string): n
   return from
 }
 
-/** What is searched of a server, field by field as in `weights`. */
+/** What is searched of a server, field by field in the order of `searched-words.ts`. */
 function textsOf({ qualifiedName, displayName, tools, description }: ServerListing): string[] {
   return [qualifiedName, displayName, tools.join(' '), description].map((text) => text.slice(0, searchedCharsMax))
 }
@@ -175,7 +177,7 @@ type TakeTurn = (characters: number) => Promise<void>
 function turnTaker(): TakeTurn {
   let taken = 0
   return async (characters) => {
-    taken += characters + listingCharacters
+    taken += characters
     if (taken < searchedCharsPerTurn) return
     taken = 0
     await new Promise((resolve) => setImmediate(resolve))
@@ -184,6 +186,8 @@ function turnTaker(): TakeTurn {
 
 /** Reading a listing costs as much as so many characters of it. */
 const listingCharacters = 100
+/** So many bytes are read and hashed in the time that a character takes. */
+const hashedBytesPerCharacter = 100
 
 /** A name-based UUID (RFC 9562, version 8: custom), always the same for a name. */
 function uuidOf(qualifiedName: string): string {

@@ -15,6 +15,7 @@ import type { Turns } from '../../http/turns.ts'
 import { registryPageDefault, registryPageMax } from '../../limits.ts'
 import type { RegistryEntry, RegistryPage } from '../../model/server-json.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
+import { isDateTime } from '../../schema/check.ts'
 import { serverKey } from '../../storage/keys.ts'
 import { readServer } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
@@ -205,14 +206,12 @@ function* serverNamed(
 
 const parameters = ['cursor', 'limit', 'search', 'updated_since', 'version', 'include_deleted']
 
-const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/
-
 /** Throws `invalid_request`. */
 function readPageQuery(url: string) {
   const query = readQuery(url, parameters)
   readFlag(query, 'include_deleted')
   const since = query.get('updated_since')
-  if (since !== undefined && !(timePattern.test(since) && !Number.isNaN(Date.parse(since))))
+  if (since !== undefined && !isDateTime(since))
     throw invalidRequest('updated_since: must be a time like 2026-01-31T08:00:00Z')
   const cursor = query.get('cursor') || undefined
   return {

@@ -10,10 +10,14 @@ export function isOperator({ caller }: RequestContext): boolean {
   return caller.operator && caller.organizationId === undefined
 }
 
-/** A server that moves is no longer verified, unless an operator moves it. */
+/**
+ * What was said of a server at its old place does not hold at a new one: it is no longer verified, unless an operator
+ * moves it, nor described by the `server.json` that was imported.
+ */
 export function trusted(context: RequestContext, before: StoredServer | undefined, after: StoredServer): StoredServer {
-  if (before === undefined || isOperator(context) || isSamePlace(before.detail, after.detail)) return after
-  return { ...after, extras: { ...after.extras, verified: false } }
+  if (before === undefined || isSamePlace(before.detail, after.detail)) return after
+  const { serverJson: _, ...extras } = after.extras
+  return { ...after, extras: { ...extras, verified: extras.verified && isOperator(context) } }
 }
 
 /** What a write makes of a server. Without `learnt`, what the server has stays as it was. */

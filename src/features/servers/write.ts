@@ -45,14 +45,16 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       // Nothing is asked for a write that is refused.
       if (mcpUrl !== undefined) await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
       const learnt = mcpUrl === undefined ? undefined : await learn(deps.upstream, first, mcpUrl, 'mcpUrl') // 400
+      let urlBefore: string | null = null
       const merge: Merge = async (context, before) => {
         await authorizer.requireLed(context, namespace, access, namespaceMissing) // 404, 403
+        urlBefore = before?.detail.deploymentUrl ?? null
         return trusted(context, before, merged(qualifiedName, before, body, learnt?.learnt))
       }
       const { stored, isNew, isChanged } = await records.write(request, qualifiedName, merge) // 401, 400, 409
       const made = madeOf(stored)
       if (isChanged) await audit.record(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
-      const warnings = learnt?.problems ?? []
+      const warnings = warningsOf(learnt?.problems ?? [], urlBefore, stored)
       return new Response(JSON.stringify({ ...made, ...(warnings.length > 0 && { warnings }) }), {
         status: 201,
         headers: privateJson,
@@ -112,6 +114,15 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
   function requireServer(context: RequestContext, path = context.request.url): Promise<string> {
     return requireLedServer(authorizer, context, readQualifiedName(path), 'write')
   }
+}
+
+/** What could not be learnt stays as it was: at another URL, it is what another server has. */
+function warningsOf(problems: readonly string[], urlBefore: string | null, { detail }: StoredServer): string[] {
+  const { deploymentUrl, tools, resources, prompts } = detail
+  const isOthers = urlBefore !== null && urlBefore !== deploymentUrl && (tools ?? resources ?? prompts) !== null
+  return isOthers && problems.length > 0
+    ? [...problems, `What is shown of it is still that of ${urlBefore}`]
+    : [...problems]
 }
 
 function namesOf(qualifiedName: string): { readonly namespace: string; readonly server: string } {

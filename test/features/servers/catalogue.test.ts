@@ -3,6 +3,8 @@
 import { expect, test } from 'bun:test'
 import { createCatalogue } from '../../../src/features/servers/catalogue.ts'
 import { newDetail } from '../../../src/features/servers/merge.ts'
+import { createSearchedWords } from '../../../src/features/servers/searched-words.ts'
+import { namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { listingKey } from '../../../src/storage/keys.ts'
@@ -48,4 +50,32 @@ test('has all servers in the order of their names, after few changes and after m
         has: withServers.has(namespace),
       })
   }
+})
+
+test('has so many words of a server, and of a namespace, that nobody fills the memory with them', async () => {
+  const words = createSearchedWords()
+  const find = (word: string) => {
+    const search = words.search([word], { most: 500, isWanted: () => true })
+    let step = search.next()
+    while (step.done !== true) step = search.next()
+    return step.value.map(({ id }) => id)
+  }
+  const textOf = (server: number, count: number) => Array.from({ length: count }, (_, i) => `w${server}x${i}`).join(' ')
+  const put = (server: number, namespace = 'a') =>
+    words.put(`${namespace}/s${server}`, namespace, [`${namespace}/s${server}`, 'Name', '', textOf(server, 3000)])
+  put(0)
+  expect([find(`w0x${searchedWordsMax - 10}`), find(`w0x${searchedWordsMax}`)]).toEqual([['a/s0'], []])
+  const full = namespaceSearchedWordsMax / searchedWordsMax
+  for (let server = 1; server <= full; server += 1) put(server)
+  // The namespace is full: another server is found by its names, and in another namespace by all.
+  put(full + 1)
+  put(full + 1, 'b')
+  expect([find(`s${full + 1}`).sort(), find(`w${full + 1}x100`)]).toEqual([
+    [`a/s${full + 1}`, `b/s${full + 1}`],
+    [`b/s${full + 1}`],
+  ])
+  // What goes makes room.
+  for (const server of [0, 1]) words.remove(`a/s${server}`)
+  put(full + 1)
+  expect(find(`w${full + 1}x100`).sort()).toEqual([`a/s${full + 1}`, `b/s${full + 1}`])
 })

@@ -151,6 +151,7 @@ describe('the list', () => {
       '?cursor=abc',
       '?updated_since=yesterday',
       '?updated_since=2026-99-99T00:00:00Z',
+      '?updated_since=2026-02-30T00:00:00Z',
       '?include_deleted=2',
     ])
       expect({ query, ...(await ada(`GET /v0.1/servers${query}`)) }).toMatchObject({ query, status: 400 })
@@ -214,7 +215,11 @@ describe('who may read it', () => {
 
 describe('an import', () => {
   test('of a server.json keeps it as it is, and its name', async () => {
-    expect(await load([weather])).toEqual({ servers: 1, namespaces: 1, leftOut: [] })
+    expect(await load([weather])).toEqual({
+      servers: ['io.github.someone/weather'],
+      namespaces: ['io.github.someone'],
+      leftOut: [],
+    })
     expect((await page('?search=someone')).servers[0]?.server as unknown).toEqual(weather)
     expect((await ada('GET /servers/io.github.someone/weather')).body).toMatchObject({
       deploymentUrl: 'https://weather.example.com/mcp',
@@ -239,8 +244,8 @@ describe('an import', () => {
       },
     ]
     expect(await load(documents, 'mirror')).toEqual({
-      servers: 1,
-      namespaces: 1,
+      servers: ['mirror/io.github.someone.weather'],
+      namespaces: ['mirror'],
       leftOut: ['a.b/gone: it was deleted', expect.stringMatching(/^no-slash: name: must be NAMESPACE\/NAME/)],
     })
     expect((await ada('GET /servers?namespace=mirror')).body.servers).toMatchObject([
@@ -248,7 +253,7 @@ describe('an import', () => {
     ])
     expect(await names('?search=io.github')).toEqual(['io.github.someone/weather'])
     expect((await ada('GET /v0.1/servers/io.github.someone%2Fweather/versions/2.1.0')).status).toBe(200)
-    expect(await load(documents, 'mirror')).toMatchObject({ servers: 1, namespaces: 0 })
+    expect(await load(documents, 'mirror')).toMatchObject({ namespaces: [] })
   })
 
   test('takes no older version of a server whose latest is deleted', async () => {
@@ -258,8 +263,8 @@ describe('an import', () => {
     ]
     for (const servers of [versions, versions.toReversed()])
       expect(await load([{ servers }])).toEqual({
-        servers: 0,
-        namespaces: 0,
+        servers: [],
+        namespaces: [],
         leftOut: ['io.github.someone/weather: it was deleted'],
       })
     // A version that is deleted says nothing of the latest.
@@ -267,19 +272,19 @@ describe('an import', () => {
       server: weather,
       _meta: official({ isLatest: index === 1, status }),
     }))
-    expect(await load([{ servers }])).toMatchObject({ servers: 1 })
+    expect(await load([{ servers }])).toMatchObject({ servers: [weather.name] })
   })
 
   test('makes no namespace that differs from another in small and capital letters alone', async () => {
     const named = (name: string) => ({ ...weather, name })
     expect(await load([named('io.Some/one'), named('io.some/two'), named('io.Some/three')])).toEqual({
-      servers: 2,
-      namespaces: 1,
+      servers: ['io.Some/one', 'io.Some/three'],
+      namespaces: ['io.Some'],
       leftOut: ['io.some/two: the namespace io.some would be too like io.Some: choose one with --namespace'],
     })
     expect(await load([named('io.SOME/one'), named('Northwind/one'), named('io.Some/four')])).toMatchObject({
-      servers: 1,
-      namespaces: 0,
+      servers: ['io.Some/four'],
+      namespaces: [],
       leftOut: [expect.stringContaining('too like io.Some'), expect.stringContaining('too like northwind')],
     })
   })
@@ -328,7 +333,35 @@ describe('an import', () => {
     expect(await shown()).toEqual({ ...before, tools: undefined, security: null, verified: false })
   })
 
+  test('leaves what was registered here, and what was moved since', async () => {
+    await ada('PUT /namespaces/lab-one')
+    await ada('PUT /servers/lab-one/io.github.someone.weather', { displayName: 'Ours' })
+    expect(await load([weather], 'lab-one')).toEqual({
+      servers: [],
+      namespaces: [],
+      leftOut: [
+        'io.github.someone/weather: lab-one/io.github.someone.weather was registered here: delete it first, or choose another --namespace',
+      ],
+    })
+    await load([weather])
+    const operator = ada.as(sampleKeys.operator)
+    await operator('PUT /servers/io.github.someone/weather', { deploymentUrl: 'https://here.example.com/mcp' })
+    // The registry no longer says what was imported.
+    expect((await page('?search=someone/weather')).servers[0]?.server).toMatchObject({ version: '1.0.0' })
+    expect(await load([weather])).toMatchObject({ servers: [], leftOut: [expect.stringContaining('registered here')] })
+  })
+
+  test('takes no time that others cannot read, and says of a name that it cannot be one', async () => {
+    const far = { server: weather, _meta: official({ publishedAt: '+275760-09-13T00:00:00Z' }) }
+    await load([far])
+    const { createdAt } = (await ada('GET /servers?namespace=io.github.someone')).body.servers[0]
+    expect(createdAt).toBe(new Date(startOfTime).toISOString())
+    expect(await load([{ ...weather, name: 'acme/..' }])).toMatchObject({
+      leftOut: ['acme/..: acme/.. cannot be the name of a server here'],
+    })
+  })
+
   test('leaves what a fixture brings', async () => {
-    expect(await load([{ ...weather, name: 'northwind/crm' }])).toMatchObject({ servers: 0, namespaces: 0 })
+    expect(await load([{ ...weather, name: 'northwind/crm' }])).toMatchObject({ servers: [], namespaces: [] })
   })
 })

@@ -12,6 +12,8 @@ interface Behind {
   tools: object[]
   capabilities?: object
   status?: number
+  /** JSON in place of `tools`. */
+  text?: string
   /** Runs before the tools are told. */
   meanwhile?: () => Promise<unknown>
 }
@@ -40,7 +42,11 @@ const upstream: Upstream = {
       },
       'prompts/list': { prompts: [{ name: 'ask', arguments: [{ name: 'who', required: true }], title: 'Ask' }] },
     }
-    const answer = JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} })
+    const result =
+      method === 'tools/list' && behind.text !== undefined
+        ? `{"tools":${behind.text}}`
+        : JSON.stringify(results[method] ?? {})
+    const answer = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
     return { status: 200, headers: { 'content-type': 'application/json' }, body: new Uint8Array(Buffer.from(answer)) }
   },
 }
@@ -269,6 +275,31 @@ describe('a server', () => {
     // Another method on that path is of no server.
     expect((await ada('DELETE /servers/lab-one/bare/.introspect')).status).toBe(404)
     expect((await ada('GET /servers/lab-one/bare')).status).toBe(200)
+  })
+
+  test.each([
+    ['too deep', `${'{"a":'.repeat(70)}1${'}'.repeat(70)}`, 'What the server sent is nested deeper than 64'],
+    ['deeper than is kept', `${'{"a":'.repeat(40)}1${'}'.repeat(40)}`, "The server's tools are wrong"],
+    ['of too many keys', `{${Array.from({ length: 20_001 }, (_, i) => `"k${i}":1`)}}`, 'has more than 20000 keys'],
+    ['of too many values', `[${'1,'.repeat(150_001)}1]`, 'has more than 150000 values'],
+    ['with a number that changes', '9007199254740993', "The server's tools have a number that cannot be kept exactly"],
+    ['with a number that is none', '1e400', "The server's tools have a number that cannot be kept exactly"],
+  ])('is not learnt to have tools %s', async (_, schema, problem) => {
+    await ada('PUT /servers/lab-one/thing', { mcpUrl: url })
+    servers[url] = { tools: [], text: `[{"name":"bad","inputSchema":{"type":"object","x":${schema}}}]` }
+    const made = await ada('PUT /servers/lab-one/thing', { mcpUrl: url })
+    expect(made).toMatchObject({ status: 201, body: { warnings: [expect.stringContaining(problem)] } })
+    expect((await ada('GET /servers/lab-one/thing')).body.tools).toHaveLength(2)
+    expect((await ada('POST /servers/lab-one/thing/.introspect')).status).toBe(502)
+  })
+
+  test('at a new URL that cannot be asked shows what it had, and says so', async () => {
+    await ada('PUT /servers/lab-one/thing', { mcpUrl: url })
+    const moved = await ada('PUT /servers/lab-one/thing', { mcpUrl: 'https://down.example.com/mcp' })
+    expect(moved.body.warnings).toEqual([
+      'The server could not be reached: nobody is there',
+      `What is shown of it is still that of ${url}`,
+    ])
   })
 
   test('is asked in vain where its URL changes meanwhile', async () => {

@@ -1,0 +1,52 @@
+/** Counts the parts of JSON while its bytes arrive, so that nothing is built of what has too many. */
+
+import type { JsonBounds } from './json.ts'
+
+/** What has more than the bounds allow, in words that continue a sentence; undefined while nothing has. */
+export interface PartsCounter {
+  add(bytes: Uint8Array): string | undefined
+}
+
+const [quote, backslash, lineEnd, colon, comma] = [0x22, 0x5c, 0x0a, 0x3a, 0x2c]
+const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
+
+/**
+ * For JSON, and for event streams whose data is JSON. Keys and values are counted by colons, commas and brackets
+ * outside of strings. A line end is in no string, so that a quote elsewhere in an event stream hides one line at most.
+ */
+export function createPartsCounter({
+  depthMax,
+  keysMax,
+  valuesMax,
+}: Required<Omit<JsonBounds, 'numbers'>>): PartsCounter {
+  let [keys, values, depth] = [0, 0, 0]
+  let isInString = false
+  let isEscaped = false
+
+  function addInString(byte: number): void {
+    if (byte === lineEnd || (byte === quote && !isEscaped)) isInString = false
+    isEscaped = byte === backslash && !isEscaped && isInString
+  }
+
+  function addOutside(byte: number): void {
+    if (byte === quote) isInString = true
+    else if (byte === colon) keys += 1
+    else if (byte === comma) values += 1
+    else if (byte === openArray || byte === openObject) {
+      values += 1
+      depth += 1
+    } else if (byte === closeArray || byte === closeObject) depth = Math.max(0, depth - 1)
+  }
+
+  return {
+    add(bytes) {
+      for (const byte of bytes) {
+        if (isInString) addInString(byte)
+        else addOutside(byte)
+        if (depth > depthMax) return `is nested deeper than ${depthMax}`
+      }
+      if (keys > keysMax) return `has more than ${keysMax} keys`
+      return values > valuesMax ? `has more than ${valuesMax} values` : undefined
+    },
+  }
+}
