@@ -110,6 +110,8 @@ const threatHeadings: Readonly<Record<string, string>> = {
   K: 'Keys and secrets',
   T: 'Tokens',
   L: 'Lists and records',
+  R: 'Rules on MCP requests',
+  C: 'Registry and record of calls',
   D: 'Availability',
   F: 'Files and terminals',
   S: 'Sign-in',
@@ -119,6 +121,8 @@ const threatHeadings: Readonly<Record<string, string>> = {
 /** The threats of `test/threats.json`, each with its control and the files of its tests. */
 export function threatTables(): string {
   const threats = JSON.parse(readFileSync(resolve(root, 'test/threats.json'), 'utf8')) as readonly Threat[]
+  const unknown = threats.find(({ row }) => !(row.charAt(0) in threatHeadings))
+  if (unknown !== undefined) throw new Error(`${unknown.row}: no heading for threats of this letter`)
   const tables = Object.entries(threatHeadings).map(([letter, heading]) => {
     const rows = threats.filter(({ row }) => row.startsWith(letter)).map(threatRow)
     return [`### ${heading}`, '', '| | Threat | Control | Tests |', '|---|---|---|---|', ...rows].join('\n')
