@@ -59,7 +59,7 @@ import { asPlatformError, errorResponse } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import { createMiddleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
-import { createRateLimit } from './http/rate-limit.ts'
+import { createHolderRateLimit, createRateLimit } from './http/rate-limit.ts'
 import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
@@ -242,7 +242,7 @@ export function createApp(deps: AppDeps): App {
 
   const minter = createMinter({ authenticator, signers: deps.signers, audit, issuer, now, observer })
   const catalogue = createCatalogue(store)
-  const writes = createRateLimit({ perSecond: rates.writes, now: monotonic })
+  const writes = createHolderRateLimit({ perSecond: rates.writes, now: monotonic })
   const ofRegistry = {
     authorizer,
     denials,
@@ -295,7 +295,7 @@ export function createApp(deps: AppDeps): App {
       ...tokenHandlers({
         authenticator: { ...authenticator, authenticate: authorizer.authenticate },
         minter,
-        mints: createRateLimit({ perSecond: rates.mints, now: monotonic }),
+        mints: createHolderRateLimit({ perSecond: rates.mints, now: monotonic }),
         denials,
         now,
         observer,

@@ -90,7 +90,7 @@ export const introspectionBytesMax = MB
 export const registryPageMax = 100
 /** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public registry. Past it: they are on the next page. */
 export const registryPageDefault = 30
-/** Contract (door 9.1): refused calls a second that are recorded one by one. Past it: only their number is. */
+/** Contract (door 9.1): refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
 export const callRefusalsPerSecond = 100
 /** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away. Within it: lines go to the moved file. */
 export const callLogCheckMs = 500

@@ -1,7 +1,8 @@
 /** Authenticates requests that write, at a rate for each API key, and once more where they change the registry. */
 
 import { rateLimited } from '../errors.ts'
-import type { RateLimit } from '../http/rate-limit.ts'
+import type { HolderRateLimit } from '../http/rate-limit.ts'
+import type { Audit } from '../ops/audit-log.ts'
 import { changeRegistry, type RegistryChange } from '../storage/registry-write.ts'
 import type { Store } from '../storage/store.ts'
 import type { Authorizer, RequestContext } from './authorize.ts'
@@ -10,18 +11,27 @@ import type { Denials } from './denials.ts'
 export interface WriteAuthenticationDeps {
   readonly authorizer: Authorizer
   readonly denials: Denials
-  /** Limits writes and deletions per API key. */
-  readonly writes: RateLimit
+  readonly audit: Audit
+  /** Limits writes and deletions per API key, and within a key per family of tokens. */
+  readonly writes: HolderRateLimit
 }
 
-/** Throws 401, and 429 if the caller's API key exceeds its write rate. */
+/** Throws 401, 429 if the caller exceeds its write rate, and 503 while the audit log cannot be written. */
 export type WriteAuthentication = (request: Request) => Promise<RequestContext>
 
-export function writeAuthentication({ authorizer, denials, writes }: WriteAuthenticationDeps): WriteAuthentication {
+export function writeAuthentication({
+  authorizer,
+  denials,
+  audit,
+  writes,
+}: WriteAuthenticationDeps): WriteAuthentication {
   return async (request) => {
     const context = await authorizer.authenticate(request)
-    const wait = writes.take(context.caller.keyId)
-    if (wait === 0) return context
+    const wait = writes.take(context.caller)
+    if (wait === 0) {
+      audit.requireWritable()
+      return context
+    }
     denials.recordWriteRefusal(request, context.caller, undefined, 'rate_limited')
     throw rateLimited('This API key is writing too fast', wait)
   }

@@ -9,6 +9,7 @@ import { setTimeout } from 'node:timers/promises'
 import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
 import { rpcDepthMax } from '../limits.ts'
+import { parseLine } from '../ops/audit-chain.ts'
 import { argumentsHash } from '../ops/call-log.ts'
 import { followLines } from './growing-file.ts'
 import { readJsonFile } from './json-input.ts'
@@ -67,13 +68,11 @@ export async function showCalls(flags: CallsFlags, now: Date, terminal: Terminal
   }
 }
 
+/** The call in a line; none in a line of another kind, or one that was not written so (`audit verify` tells of it). */
 function callIn(line: string): Call[] {
-  try {
-    const call = JSON.parse(line) as Call
-    return call.event === 'call' ? [call] : []
-  } catch {
-    return []
-  }
+  if (parseLine(line) === undefined) return []
+  const call = JSON.parse(line) as Call
+  return call.event === 'call' ? [call] : []
 }
 
 /** Throws CommandError for a bad flag. */

@@ -115,7 +115,11 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const audit = openAuditLog(dataPath, {
     now: () => new Date(),
     ...(replica !== undefined && { replica }),
-    onFailure: (error) => log.error('the audit log cannot be written', { error: String(error) }),
+    onFailure: (error, line) =>
+      log.error('the audit log cannot be written', {
+        error: String(error),
+        ...(line !== undefined && { done: JSON.stringify(line) }),
+      }),
   })
   cleanup.defer(() => audit.close())
   const callLog = config.areCallsRecorded

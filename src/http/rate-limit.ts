@@ -2,6 +2,7 @@
 
 import { LRUCache } from 'lru-cache'
 import { burstSeconds, rateLimitNamesMax } from '../limits.ts'
+import { type Holder, ownerOf } from './shares.ts'
 
 export interface RateLimit {
   /** Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. */
@@ -43,5 +44,30 @@ export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, n
       return wait
     },
     wait: (name) => (perSecond === 0 ? 0 : seconds(refill(name).left)),
+  }
+}
+
+export interface HolderRateLimit {
+  /** As `RateLimit.take`, for an API key or one of its tokens. */
+  take(holder: Holder): number
+}
+
+/**
+ * The rate of an API key with all its tokens; of an organization, of all its keys. A family of tokens has half of it: a token that was given away, and may do
+ * nothing, does not keep its key from working.
+ */
+export function createHolderRateLimit(options: Required<Pick<RateLimitOptions, 'perSecond' | 'now'>>): HolderRateLimit {
+  const keys = createRateLimit(options)
+  const families = createRateLimit({ ...options, perSecond: options.perSecond / 2 })
+  return {
+    take(holder) {
+      const { keyId, family } = holder
+      const isToken = family !== keyId
+      const wait = isToken ? families.wait(family) : 0
+      if (wait > 0) return wait
+      const waitOfKey = keys.take(ownerOf(holder))
+      if (waitOfKey === 0 && isToken) families.take(family)
+      return waitOfKey
+    },
   }
 }

@@ -4,12 +4,21 @@
  * is always left for the next caller.
  */
 
+import { isOrganizationUser } from '../model/names.ts'
+
 /** The owner of a share. */
 export interface Holder {
   /** The id of the API key. */
   readonly keyId: string
   /** The id of the first token of the family, or of the API key if it is used directly. */
   readonly family: string
+  /** The user of the key. */
+  readonly userId?: string
+}
+
+/** All keys of an organization hold one share: its admins make as many keys as they like. */
+export function ownerOf({ keyId, userId }: Holder): string {
+  return userId !== undefined && isOrganizationUser(userId) ? userId : keyId
 }
 
 export interface Shares {
@@ -30,8 +39,9 @@ export function createShares(total: number): Shares {
   let held = 0
 
   return {
-    take({ keyId, family }, amount) {
-      const key = keys.get(keyId) ?? { held: 0, families: new Map<string, number>() }
+    take(holder, amount) {
+      const [owner, { family }] = [ownerOf(holder), holder]
+      const key = keys.get(owner) ?? { held: 0, families: new Map<string, number>() }
       const ofFamily = key.families.get(family) ?? 0
       const forKey = (total - (held - key.held)) / 2
       const forFamily = (forKey - (key.held - ofFamily)) / 2
@@ -39,18 +49,19 @@ export function createShares(total: number): Shares {
       held += amount
       key.held += amount
       key.families.set(family, ofFamily + amount)
-      keys.set(keyId, key)
+      keys.set(owner, key)
       return true
     },
-    giveBack({ keyId, family }, amount) {
-      const key = keys.get(keyId)
+    giveBack(holder, amount) {
+      const [owner, { family }] = [ownerOf(holder), holder]
+      const key = keys.get(owner)
       const ofFamily = key?.families.get(family)
       if (key === undefined || ofFamily === undefined) return
       held -= amount
       key.held -= amount
       if (ofFamily === amount) key.families.delete(family)
       else key.families.set(family, ofFamily - amount)
-      if (key.families.size === 0) keys.delete(keyId)
+      if (key.families.size === 0) keys.delete(owner)
     },
   }
 }

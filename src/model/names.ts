@@ -44,6 +44,10 @@ export function organizationUserId(organizationId: string): string {
   return `organization:${organizationId}`
 }
 
+export function isOrganizationUser(userId: string): boolean {
+  return userId.startsWith('organization:')
+}
+
 const slug = new RegExp(`^${slugPattern}$`)
 const qualifiedName = new RegExp(`^${slugPattern}(?:/${slugPattern})?$`)
 

@@ -6,6 +6,7 @@
  */
 
 import { join } from 'node:path'
+import { auditRefusalsPerCaller, auditRefusalsPerSecond } from '../limits.ts'
 import { StoreError } from '../storage/store.ts'
 import { AuditFile } from './audit-file.ts'
 import { openAuditLock } from './audit-lock.ts'
@@ -17,11 +18,18 @@ export type AuditFields = Readonly<Record<string, string | number | boolean | nu
 
 /** What writes entries. Time, number and hashes are added here. */
 export interface Audit {
+  /** Throws StoreError `unavailable` if lines cannot be written, as far as the last ones told. Asked before an act. */
+  requireWritable(): void
   /**
-   * Resolves when the line is in the file. Rejects with StoreError `unavailable` if it cannot be written; the caller
-   * must then refuse the act.
+   * Before an act: resolves when the line is in the file. Rejects with StoreError `unavailable` if it cannot be written;
+   * the caller must then refuse the act.
    */
   record(event: string, fields: AuditFields): Promise<void>
+  /**
+   * After an act that is durable: as `record`, but rejects with StoreError `indeterminate`, so that nobody is told that
+   * nothing was done. A line that cannot be written is passed to `onFailure`, whole.
+   */
+  recordDone(event: string, fields: AuditFields): Promise<void>
   /**
    * Records a denial. Denials may come in floods: beyond a bound only their number is written, and the caller does not
    * wait.
@@ -39,22 +47,29 @@ interface AuditLogOptions {
   readonly now: () => Date
   /** Added to each line, if the store is shared with others that have logs of their own. */
   readonly replica?: string
-  /** Called if lines of `recordBestEffort`, or a reopening, failed. */
-  readonly onFailure: (error: unknown) => void
+  /** Called if lines of `recordBestEffort` or `recordDone`, or a reopening, failed. `line`: what was done. */
+  readonly onFailure: (error: unknown, line?: object) => void
 }
 
 const secondMs = 1000
+
+function cannotWrite(kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
+  return new StoreError(kind, `the audit log cannot be written: ${(cause as Error).message}`, { cause })
+}
 
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
 export function openAuditLog(folder: string, { now, replica, onFailure }: AuditLogOptions): AuditLog {
   const lock = openAuditLock(join(folder, 'audit.lock'))
   const file = new AuditFile(join(folder, 'audit.jsonl'), lock)
+  let hasFailed = false
   const lines = createLineBatch((entries) => {
+    hasFailed = true
     lock.hold(() => file.append(entries, { time: now().toISOString(), ...(replica && { replica }) }))
+    hasFailed = false
   })
   let second = 0
   let countTimer: ReturnType<typeof setTimeout> | undefined
-  const denials = createRefusalCount()
+  const denials = createRefusalCount({ perCaller: auditRefusalsPerCaller, inAll: auditRefusalsPerSecond })
 
   /** Writes the number of denials that were only counted. */
   function writeCounts(): void {
@@ -66,11 +81,22 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
   }
 
   return {
+    requireWritable() {
+      if (!hasFailed) return
+      try {
+        file.reopen()
+      } catch (error) {
+        throw cannotWrite('unavailable', error)
+      }
+    },
     record: (event, fields) =>
       lines.add(event, fields).catch((error: unknown) => {
-        throw new StoreError('unavailable', `the audit log cannot be written: ${(error as Error).message}`, {
-          cause: error,
-        })
+        throw cannotWrite('unavailable', error)
+      }),
+    recordDone: (event, fields) =>
+      lines.add(event, fields).catch((error: unknown) => {
+        onFailure(error, { event, ...fields })
+        throw cannotWrite('indeterminate', error)
       }),
     recordBestEffort(event, caller, fields) {
       const current = Math.floor(now().getTime() / secondMs)

@@ -9,6 +9,7 @@ import { callRefusalsPerSecond } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
 import { StoreError } from '../storage/store.ts'
 import { type CallFileOptions, openCallFile } from './call-file.ts'
+import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 import { createLineBatch } from './line-batch.ts'
 
 /**
@@ -52,10 +53,10 @@ export interface CallLog {
   /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
   record(call: CallRecord): Promise<void>
   /**
-   * Records a refused call, as `record` does. Past `callRefusalsPerSecond` only their number is written, when the second
-   * is over, and no record is made.
+   * Records a refused call, as `record` does. Past a bound of its caller, and one of all, only their number is written,
+   * by caller, when the second is over; then no record is made.
    */
-  refused(makeRecord: () => CallRecord): Promise<void>
+  refused(caller: RefusedCaller, makeRecord: () => CallRecord): Promise<void>
   /** Opens the file of this name, if another one was moved there or the file was moved away. */
   reopen(): void
   close(): void
@@ -71,7 +72,7 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
   const file = openCallFile(path, options)
   const lines = createLineBatch((entries) => file.append(entries))
   let second = 0
-  let [written, unwritten] = [0, 0]
+  const refusals = createRefusalCount({ perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond })
   let countTimer: ReturnType<typeof setTimeout> | undefined
 
   const add = (event: string, fields: object) =>
@@ -81,26 +82,24 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
     })
 
   /** Writes the number of refusals that were only counted. */
-  function writeCount(): void {
+  function writeCounts(): void {
     clearTimeout(countTimer)
     countTimer = undefined
-    if (unwritten > 0) add('refusals.unwritten', { count: unwritten }).catch(onFailure)
-    unwritten = 0
+    for (const { caller, count } of refusals.end())
+      add('refusals.unwritten', { userId: caller?.userId, keyId: caller?.keyId, count }).catch(onFailure)
   }
 
   return {
     record: (call) => add('call', call),
-    async refused(makeRecord) {
+    async refused(caller, makeRecord) {
       const current = Math.floor(options.monotonic() / secondMs)
       if (current !== second) {
-        writeCount()
-        ;[second, written] = [current, 0]
+        writeCounts()
+        second = current
       }
-      written += 1
-      if (written <= callRefusalsPerSecond) return add('call', makeRecord())
-      unwritten += 1
+      if (refusals.isWritten(caller)) return add('call', makeRecord())
       // Without a further refusal, the timer ends the second.
-      countTimer ??= setTimeout(writeCount, secondMs).unref()
+      countTimer ??= setTimeout(writeCounts, secondMs).unref()
     },
     reopen() {
       try {
@@ -110,7 +109,7 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
       }
     },
     close() {
-      writeCount()
+      writeCounts()
       lines.flush()
       file.close()
     },

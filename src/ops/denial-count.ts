@@ -1,10 +1,10 @@
 /**
- * Decides which denials of a second are written one by one and which are only counted. Each caller has a bound, so that
+ * Decides which denials of a second a log writes one by one and which are only counted. Each caller has a bound, so that
  * one who floods the log cannot hide the others; all callers together have one too, so that many cannot fill the disk.
  * Pure: the user of this file decides when a second ends.
  */
 
-import { auditCallersPerSecond, auditRefusalsPerCaller, auditRefusalsPerSecond } from '../limits.ts'
+import { auditCallersPerSecond } from '../limits.ts'
 
 /** The unit of counting: an API key with all its tokens, because a caller can mint many tokens. */
 export interface RefusedCaller {
@@ -25,7 +25,14 @@ export interface RefusalCount {
   end(): Unwritten[]
 }
 
-export function createRefusalCount(): RefusalCount {
+export interface RefusalBounds {
+  /** Of each caller, in a second. */
+  readonly perCaller: number
+  /** Of all callers, in a second, beyond the first of each. */
+  readonly inAll: number
+}
+
+export function createRefusalCount({ perCaller, inAll }: RefusalBounds): RefusalCount {
   const callers = new Map<string, { readonly caller: RefusedCaller; count: number; unwritten: number }>()
   /** Written denials beyond the first of each caller. */
   let more = 0
@@ -43,7 +50,7 @@ export function createRefusalCount(): RefusalCount {
         return true
       }
       known.count += 1
-      if (known.count <= auditRefusalsPerCaller && more < auditRefusalsPerSecond) {
+      if (known.count <= perCaller && more < inAll) {
         more += 1
         return true
       }

@@ -35,7 +35,7 @@ const app = createApp({
   secrets,
   issuer,
   guard,
-  audit: { record: async () => {}, recordBestEffort() {} },
+  audit: { requireWritable() {}, record: async () => {}, recordDone: async () => {}, recordBestEffort() {} },
   rates: { mints: 0, failures: 0, writes: 0, calls: 0 },
   authorization: { isOn: false, redirectSchemes: [], hasClientDocument: true, takesDocuments: false },
   isRegistryOpen: false,

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { firstHash, formatLine } from '../../src/ops/audit-chain.ts'
 import { executable, run, type Server, startServer, type Workplace, workplace } from '../support/executable.ts'
 
 let place: Workplace
@@ -288,10 +289,18 @@ test('what is not there is named, with the command that lists what is', async ()
 })
 
 test('a reader who has enough ends a command without a word', async () => {
-  const line = JSON.stringify({ event: 'call', time: '2026-01-01T00:00:00Z', userId: 'ada', tool: 'x', outcome: 'ok' })
+  let end = { seq: 0, hash: firstHash }
+  const lines = Array.from({ length: 5000 }, () => {
+    const { text, hash } = formatLine({ seq: end.seq + 1, event: 'call', userId: 'ada', tool: 'x', prev: end.hash })
+    end = { seq: end.seq + 1, hash }
+    return text
+  })
   const data = join(place.folder, 'many-calls')
   mkdirSync(data)
-  writeFileSync(join(data, 'calls.jsonl'), `${line}\n`.repeat(5000))
+  writeFileSync(join(data, 'calls.jsonl'), `${lines.join('\n')}\n`)
+  // A line that was put in without its hash is not shown.
+  writeFileSync(join(data, 'calls.jsonl'), '{"event":"call","tool":"forged"}\n', { flag: 'a' })
+  expect((await run(place, ['calls', '--data', data, '--tool', 'forged'])).stdout).toBe('')
   for (const flags of ['--json', '', '--follow --json']) {
     const piped = Bun.spawnSync(['bash', '-c', `"$0" calls --data "$1" ${flags} | head -1`, executable, data])
     expect({ flags, lines: piped.stdout.toString().split('\n').length, stderr: piped.stderr.toString() }).toEqual({

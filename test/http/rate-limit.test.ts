@@ -1,7 +1,7 @@
 /** Buckets that fill with a clock that is told what to do. */
 
 import { expect, test } from 'bun:test'
-import { createRateLimit } from '../../src/http/rate-limit.ts'
+import { createHolderRateLimit, createRateLimit } from '../../src/http/rate-limit.ts'
 import { burstSeconds } from '../../src/limits.ts'
 
 function limitOf(perSecond: number) {
@@ -55,4 +55,18 @@ test('each name has its own', () => {
 test('0 is no limit', () => {
   const { limit } = limitOf(0)
   for (let i = 0; i < 1000; i += 1) expect([limit.take('a'), limit.wait('a')]).toEqual([0, 0])
+})
+
+test('a family of tokens has half of what its key has, and the keys of an organization have one rate', () => {
+  const limit = createHolderRateLimit({ perSecond: 2, now: () => 0 })
+  /** How many a holder gets at once. */
+  const takeAll = (keyId: string, family = keyId, userId = 'ada') => {
+    let count = 0
+    while (limit.take({ keyId, family, userId }) === 0) count += 1
+    return count
+  }
+  expect([takeAll('key', 'token'), takeAll('key')]).toEqual([burstSeconds, burstSeconds])
+  expect(takeAll('another')).toBe(2 * burstSeconds)
+  const [first, second] = ['one', 'two'].map((keyId) => takeAll(keyId, keyId, 'organization:acme'))
+  expect([first, second]).toEqual([2 * burstSeconds, 0])
 })

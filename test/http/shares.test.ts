@@ -22,6 +22,14 @@ test('whoever comes next finds some, however many came before', () => {
   expect(got).toEqual([256, 192, 144, 108])
 })
 
+test('the keys of an organization hold one share, however many there are', () => {
+  const shares = createShares(800)
+  const take = (keyId: string, amount: number) =>
+    shares.take({ keyId, family: keyId, userId: 'organization:acme' }, amount)
+  expect([take('one', 200), take('two', 100), take('three', 50), take('four', 26)]).toEqual([true, true, true, false])
+  expect(takeAll(shares, 'somebody')).toBe(112)
+})
+
 test('what is given back is there again, and nothing is ever held past the total', () => {
   const name = fc.constantFrom('a', 'b', 'c')
   const step = fc.record({ keyId: name, family: name, amount: fc.integer({ min: 1, max: 40 }), takes: fc.boolean() })

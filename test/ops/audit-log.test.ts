@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import {
   appendFileSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -242,4 +243,36 @@ test('what others wrote stands in it escaped: nothing that a viewer would act on
   expect(lines.map((line) => JSON.parse(line).name)).toEqual([...hostile].map((character) => `a${character}b`))
   expect(lines.join('')).toMatch(/^[\x20-\x7e]*$/)
   expect(verify(lines)).toMatchObject({ entries: hostile.length, problems: [] })
+})
+
+test('a line without its hash is none that a crash left, wherever it stands', async () => {
+  using place = workplace()
+  const lines = await logOf(place.folder, 3)
+  const forged = '{"seq":3,"time":"2026-03-02T09:00:00.000Z","event":"token.revoked","userId":"mallory"}'
+  for (const at of [1, 2, 3]) expect(verify(lines.toSpliced(at, 0, forged)).problems).toHaveLength(1)
+  const last = lines.at(-1) ?? ''
+  expect(
+    verify([...lines.slice(0, -1), last.replace(/,"hash":.*/, '}').replace('"number":2', '"number":3')]).problems,
+  ).toHaveLength(1)
+  expect(verify([...lines.slice(0, -1), last.slice(0, 60)]).truncatedLines).toEqual(['3'])
+})
+
+test('what was done and cannot be recorded is not said to be undone, and nothing more is done until it can be', async () => {
+  using place = workplace()
+  const failures: unknown[] = []
+  const audit = openAuditLog(place.folder, { now, onFailure: (error, line) => void failures.push(line ?? error) })
+  await audit.record('thing.happened', {})
+  audit.requireWritable()
+  rmSync(join(place.folder, 'audit.jsonl'))
+  mkdirSync(join(place.folder, 'audit.jsonl'))
+  await expect(audit.recordDone('thing.done', { what: 'x' })).rejects.toThrow(
+    expect.objectContaining({ kind: 'indeterminate' }),
+  )
+  expect(failures).toEqual([{ event: 'thing.done', what: 'x' }])
+  expect(() => audit.requireWritable()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
+  rmSync(join(place.folder, 'audit.jsonl'), { recursive: true })
+  audit.requireWritable()
+  await audit.recordDone('thing.done', { what: 'y' })
+  audit.close()
+  expect(JSON.parse(linesOf(place.folder).at(-1) ?? '')).toMatchObject({ event: 'thing.done', what: 'y' })
 })

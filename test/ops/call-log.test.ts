@@ -49,3 +49,17 @@ test('a file that is moved away then is continued after the calls that are in it
   expect(linesOf(path).map((line) => JSON.parse(line).seq)).toEqual([6, 7])
   expect(problemsOf(`${path}.1`, path)).toEqual([])
 })
+
+test('one who is refused again and again hides no other caller, and is counted by name', async () => {
+  const path = join(folder, 'refused.jsonl')
+  const log = openCallLog(path, { now: () => new Date(0), monotonic: () => 0, onFailure: () => {} })
+  const refused = (keyId: string, tool: string) => log.refused({ userId: keyId, keyId }, () => ({ tool }) as CallRecord)
+  await Promise.all(Array.from({ length: 500 }, () => refused('eve', 'x')))
+  await refused('ada', 'delete_everything')
+  log.close()
+  const lines = linesOf(path).map((line) => JSON.parse(line))
+  expect(lines.filter(({ tool }) => tool === 'x')).toHaveLength(100)
+  expect(lines.filter(({ tool }) => tool === 'delete_everything')).toHaveLength(1)
+  expect(lines.at(-1)).toMatchObject({ event: 'refusals.unwritten', userId: 'eve', count: 400 })
+  expect(problemsOf(path)).toEqual([])
+})

@@ -158,7 +158,9 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     now: () => platform.now,
     log,
     audit: {
+      requireWritable() {},
       record: async (event, fields) => void audited.push({ event, ...fields }),
+      recordDone: async (event, fields) => void audited.push({ event, ...fields }),
       recordBestEffort: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),
     },
     authorization: {

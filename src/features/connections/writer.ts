@@ -103,7 +103,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
   }
 
   function recordWrite(event: string, { caller }: RequestContext, ref: ConnectionRef): Promise<void> {
-    return audit.record(event, { ...auditedCaller(caller), ...ref })
+    return audit.recordDone(event, { ...auditedCaller(caller), ...ref })
   }
 
   return {

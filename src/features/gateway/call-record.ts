@@ -100,7 +100,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         const ending = endingOf(thrown, isAnswered || request.signal.aborted)
         if (ending.outcome === 'refused') {
           observe?.('refused', call.connection.namespace, call.connection.connectionId)
-          await log?.refused(() => line(ending))
+          await log?.refused(caller, () => line(ending))
         } else await end(ending)
         throw thrown
       }

@@ -10,7 +10,7 @@ import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import type { RateLimit } from '../../http/rate-limit.ts'
-import type { Holder, Shares } from '../../http/shares.ts'
+import { type Holder, ownerOf, type Shares } from '../../http/shares.ts'
 import type { Turns } from '../../http/turns.ts'
 import { auditNameCharsMax, authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
@@ -114,7 +114,7 @@ export async function forward(
   return deps.tracing.span(options, () => forwardRecorded(deps, call, message, headers))
 }
 
-/** Records a call of a tool, if calls are recorded, and bounds their rate. */
+/** Records a call of a tool, if calls are recorded. */
 async function forwardRecorded(
   deps: GatewayDeps,
   call: AuthorizedCall,
@@ -122,11 +122,7 @@ async function forwardRecorded(
   headers: Headers,
 ): Promise<Response> {
   if (message.method !== 'tools/call') return forwardAllowed(deps, call, message, headers)
-  const send = async (onAnswer?: () => void) => {
-    const wait = deps.calls.take(call.context.caller.keyId)
-    if (wait > 0) throw callsTooFast(message, wait)
-    return forwardAllowed(deps, call, message, headers, onAnswer)
-  }
+  const send = (onAnswer?: () => void) => forwardAllowed(deps, call, message, headers, onAnswer)
   return deps.recorder === undefined ? send() : deps.recorder.record(call, message, send)
 }
 
@@ -144,6 +140,9 @@ async function forwardAllowed(
   onAnswer?: () => void,
 ): Promise<Response> {
   const allowed = await authorizeMessage(deps, call, message, headers)
+  // Not before: a token that may call nothing does not keep its key from calling.
+  const wait = message.method === 'tools/call' ? deps.calls.take(ownerOf(call.context.caller)) : 0
+  if (wait > 0) throw callsTooFast(message, wait)
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
   const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, message, headers)
   onAnswer?.()

@@ -46,7 +46,7 @@ export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey
         return { write: { puts: made.puts }, result: made }
       })
       // Audited before it is answered: a key that is not in the log is never shown.
-      await audit.record('key.created', { ...auditedCaller(first.caller), organizationId, created: record.keyId })
+      await audit.recordDone('key.created', { ...auditedCaller(first.caller), organizationId, created: record.keyId })
       const made: ApiKeyMade = { id: record.keyId, name, key, createdAt: record.createdAt }
       return new Response(JSON.stringify(made), { status: 201, headers: noStoreJson })
     },
@@ -72,7 +72,7 @@ export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey
         if (record === undefined) throw notFound('API key not found')
         return { write: { ...revocationOf(record, new Date(now())), fromReserve: true }, result: undefined }
       })
-      await audit.record('key.revoked', { ...auditedCaller(first.caller), organizationId, revoked: keyId })
+      await audit.recordDone('key.revoked', { ...auditedCaller(first.caller), organizationId, revoked: keyId })
       return doneResponse()
     },
   }

@@ -53,7 +53,12 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
         return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
       })
       if (isChanged)
-        await audit.record('member.changed', { ...auditedCaller(first.caller), organizationId, member: userId, role })
+        await audit.recordDone('member.changed', {
+          ...auditedCaller(first.caller),
+          organizationId,
+          member: userId,
+          role,
+        })
       const member: Member = { userId, role }
       return new Response(JSON.stringify(member), { headers: privateJson })
     },
@@ -73,7 +78,7 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
         const entry = memberEntry(organizationId, userId, before)
         return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: true }, result: undefined }
       })
-      await audit.record('member.removed', { ...auditedCaller(first.caller), organizationId, member: userId })
+      await audit.recordDone('member.removed', { ...auditedCaller(first.caller), organizationId, member: userId })
       return doneResponse()
     },
   }

@@ -70,7 +70,7 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
         return { write, result: { namespace: changed, isChanged: true } }
       })
       if (isChanged)
-        await audit.record('namespace.changed', { ...auditedCaller(first.caller), namespace: namespace.namespace })
+        await audit.recordDone('namespace.changed', { ...auditedCaller(first.caller), namespace: namespace.namespace })
       return detailResponse(namespace)
     },
 
@@ -93,9 +93,12 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
         const mark = newVersion(deletingKey(namespace))
         return { write: { deletes, puts: [mark], fromReserve: true }, result: namespace }
       })
-      await audit.record('namespace.deleted', { ...auditedCaller(first.caller), namespace: deleted })
-      // Nobody reaches them any more; the mark says that they are going, to this process and to the next.
-      await removeDeleted(store, deleted)
+      try {
+        await audit.recordDone('namespace.deleted', { ...auditedCaller(first.caller), namespace: deleted })
+      } finally {
+        // Nobody reaches them any more; the mark says that they are going, to this process and to the next.
+        await removeDeleted(store, deleted)
+      }
       return new Response(JSON.stringify({ success: true, name: deleted }), { headers: privateJson })
     },
   }

@@ -105,7 +105,7 @@ async function madeResponse(
   context: RequestContext,
 ): Promise<Response> {
   if (owner !== undefined)
-    await audit.record('namespace.created', {
+    await audit.recordDone('namespace.created', {
       ...auditedCaller(context.caller),
       namespace: name,
       owner: ownerText(owner),

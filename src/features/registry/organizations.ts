@@ -74,7 +74,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         const puts = [organizationEntry(after), ...withIndex(memberEntry(organizationId, owner, 'owner'))]
         return { write: { puts }, result: before === undefined ? created : changed }
       })
-      if (event !== undefined) await audit.record(event, { ...auditedCaller(first.caller), organizationId, owner })
+      if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(first.caller), organizationId, owner })
       return detailResponse(await readDetail(store, organizationId), event === created ? 201 : 200)
     },
 
@@ -98,7 +98,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
         return { write: { deletes: gone, puts, fromReserve: true }, result: undefined }
       })
-      await audit.record('organization.deleted', { ...auditedCaller(first.caller), organizationId })
+      await audit.recordDone('organization.deleted', { ...auditedCaller(first.caller), organizationId })
       return doneResponse()
     },
   }

@@ -52,7 +52,7 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
         const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
         return trusted(context, before, after)
       })
-      await audit.record('server.changed', { ...about(first, qualifiedName), release: id })
+      await audit.recordDone('server.changed', { ...about(first, qualifiedName), release: id })
       const made: ReleaseMade = {
         deploymentId: id,
         status: 'SUCCESS',

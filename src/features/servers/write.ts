@@ -53,7 +53,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       }
       const { stored, isNew, isChanged } = await records.write(request, qualifiedName, merge) // 401, 400, 409
       const made = madeOf(stored)
-      if (isChanged) await audit.record(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
+      if (isChanged) await audit.recordDone(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
       const warnings = warningsOf(learnt?.problems ?? [], urlBefore, stored)
       return new Response(JSON.stringify({ ...made, ...(warnings.length > 0 && { warnings }) }), {
         status: 201,
@@ -74,7 +74,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
         if (before === undefined) throw notFound()
         return withChange(before, change)
       })
-      if (isChanged) await audit.record('server.changed', about(first, qualifiedName))
+      if (isChanged) await audit.recordDone('server.changed', about(first, qualifiedName))
       return changedResponse(qualifiedName)
     },
 
@@ -83,7 +83,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const qualifiedName = await requireServer(first) // 404, 403
       refuseQuery(request.url) // 400
       await records.remove(request, qualifiedName, requireServer) // 401, 404, 403, 409
-      await audit.record('server.deleted', about(first, qualifiedName))
+      await audit.recordDone('server.deleted', about(first, qualifiedName))
       return changedResponse(qualifiedName)
     },
 
@@ -106,7 +106,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
           throw conflict('The URL of this server was changed meanwhile: ask again') // 409
         return { ...before, detail: { ...before.detail, ...learnt } }
       })
-      if (isChanged) await audit.record('server.introspected', about(first, qualifiedName))
+      if (isChanged) await audit.recordDone('server.introspected', about(first, qualifiedName))
       return new Response(JSON.stringify(stored.detail), { headers: privateJson })
     },
   }

@@ -116,8 +116,8 @@ address with <code>--base-url</code>.</p>`,
   })
 }
 
-const nextShape =
-  /^\/(?:connect\/[a-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9._-]*\/setup|oauth\/authorize|signin\/cli)(?:\?[\x21-\x7e]*)?$/
+const setup = 'connect/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9_-][A-Za-z0-9._-]*/setup'
+const nextShape = new RegExp(String.raw`^/(?:${setup}|oauth/authorize|signin/cli)(?:\?[\x21-\x7e]*)?$`)
 
 /** The path below the base URL to go on with. Only the pages that need a session: anything else goes to `/signin`. */
 function pathAfterSignIn(next: string | undefined): string {

@@ -7,7 +7,7 @@ import { rateLimited } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { refuseQuery } from '../../http/query.ts'
-import type { RateLimit } from '../../http/rate-limit.ts'
+import type { HolderRateLimit } from '../../http/rate-limit.ts'
 import { jsonResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { jwksMaxAgeSeconds } from '../../limits.ts'
@@ -17,7 +17,7 @@ export interface TokenDeps {
   readonly authenticator: Authenticator
   readonly minter: Minter
   /** Limits minting per API key. */
-  readonly mints: RateLimit
+  readonly mints: HolderRateLimit
   readonly denials: Denials
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -38,7 +38,7 @@ export function tokenHandlers({
       try {
         const { caller: sender } = await authenticator.authenticate(request) // 401, 429
         known = sender
-        const wait = mints.take(sender.keyId)
+        const wait = mints.take(sender)
         if (wait > 0) throw rateLimited('This API key is minting tokens too fast', wait) // 429
         refuseQuery(request.url) // 400
         const body = await readJsonBody(request) // 400

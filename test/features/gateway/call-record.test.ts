@@ -376,6 +376,14 @@ test('a key that calls too fast is told to wait, with all its tokens', async () 
   expect(lines().slice(-3)).toMatchObject([refused, refused, { tool: 'four', outcome: 'ok' }])
 })
 
+test('calls that the policy refuses do not count against the rate of the key', async () => {
+  platform = await createTestPlatform({ callLog: log, upstream, rates: { calls: 0.1 }, store: platform.store })
+  const policy = [{ rpcReqMatch: { 'params.name': '^nothing$' } }]
+  const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
+  for (let i = 0; i < 20; i += 1) expect((await call('ada/up', 'one', {}, token)).status).toBe(403)
+  expect((await call('ada/up', 'one')).status).toBe(200)
+})
+
 test('canonical JSON is that of RFC 8785', () => {
   for (const [value, text] of [
     [{ b: 1, a: [2, { d: null, c: 'é\u0001' }] }, '{"a":[2,{"c":"é\\u0001","d":null}],"b":1}'],
