@@ -53,8 +53,8 @@ export interface HolderRateLimit {
 }
 
 /**
- * The rate of an API key with all its tokens; of an organization, of all its keys. A family of tokens has half of it: a token that was given away, and may do
- * nothing, does not keep its key from working.
+ * The rate of an API key with all its tokens; of an organization, of all its keys. A family of tokens has half of it: a
+ * token that was given away, and may do nothing, does not keep its key from working.
  */
 export function createHolderRateLimit(options: Required<Pick<RateLimitOptions, 'perSecond' | 'now'>>): HolderRateLimit {
   const keys = createRateLimit(options)
