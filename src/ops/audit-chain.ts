@@ -122,7 +122,19 @@ function breakText(before: number, seq: number): string {
   return 'does not follow the entry before it: lines were changed, taken out or put in'
 }
 
-/** True if the line is a prefix of a possible entry, as a crash leaves it: a whole object without its hash is none. */
+/** True if the line is the beginning of a possible entry, as a crash leaves it: its object is never closed. */
 function isTruncated(line: string): boolean {
-  return line.startsWith('{"seq":'.slice(0, line.length)) && !line.endsWith('}')
+  return line.startsWith('{"seq":'.slice(0, line.length)) && !isClosed(line)
+}
+
+/** Whether the object with which a line of JSON begins ends in it. */
+function isClosed(line: string): boolean {
+  // Without strings, whose brackets do not count.
+  const brackets = line.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[{}[\]]/g) ?? []
+  let depth = 0
+  for (const bracket of brackets) {
+    depth += bracket === '{' || bracket === '[' ? 1 : -1
+    if (depth === 0) return true
+  }
+  return false
 }

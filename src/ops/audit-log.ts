@@ -10,6 +10,7 @@ import { auditRefusalsPerCaller, auditRefusalsPerSecond } from '../limits.ts'
 import { StoreError } from '../storage/store.ts'
 import { AuditFile } from './audit-file.ts'
 import { openAuditLock } from './audit-lock.ts'
+import type { Entry } from './chained-file.ts'
 import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 import { createLineBatch } from './line-batch.ts'
 
@@ -18,11 +19,14 @@ export type AuditFields = Readonly<Record<string, string | number | boolean | nu
 
 /** What writes entries. Time, number and hashes are added here. */
 export interface Audit {
-  /** Throws StoreError `unavailable` if lines cannot be written, as far as the last ones told. Asked before an act. */
+  /**
+   * Asked before an act. Throws StoreError `unavailable` if lines could not be written and still cannot. Lines of what
+   * was done meanwhile are written first, when they can be.
+   */
   requireWritable(): void
   /**
-   * Before an act: resolves when the line is in the file. Rejects with StoreError `unavailable` if it cannot be written;
-   * the caller must then refuse the act.
+   * Before an act: resolves when the line is in the file. Rejects with StoreError `unavailable` if it cannot be
+   * written; the caller must then refuse the act.
    */
   record(event: string, fields: AuditFields): Promise<void>
   /**
@@ -62,11 +66,16 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
   const lock = openAuditLock(join(folder, 'audit.lock'))
   const file = new AuditFile(join(folder, 'audit.jsonl'), lock)
   let hasFailed = false
-  const lines = createLineBatch((entries) => {
+  /** What was done and has no line yet. No act is begun before they are written, so they are few. */
+  let owed: Entry[] = []
+  const write = (entries: readonly Entry[]) => {
     hasFailed = true
-    lock.hold(() => file.append(entries, { time: now().toISOString(), ...(replica && { replica }) }))
+    const waiting = owed
+    lock.hold(() => file.append([...waiting, ...entries], { time: now().toISOString(), ...(replica && { replica }) }))
+    owed = owed.slice(waiting.length)
     hasFailed = false
-  })
+  }
+  const lines = createLineBatch(write)
   let second = 0
   let countTimer: ReturnType<typeof setTimeout> | undefined
   const denials = createRefusalCount({ perCaller: auditRefusalsPerCaller, inAll: auditRefusalsPerSecond })
@@ -84,7 +93,7 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
     requireWritable() {
       if (!hasFailed) return
       try {
-        file.reopen()
+        write([{ event: 'log.failed', fields: {} }])
       } catch (error) {
         throw cannotWrite('unavailable', error)
       }
@@ -95,6 +104,7 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
       }),
     recordDone: (event, fields) =>
       lines.add(event, fields).catch((error: unknown) => {
+        owed.push({ event, fields })
         onFailure(error, { event, ...fields })
         throw cannotWrite('indeterminate', error)
       }),

@@ -50,6 +50,11 @@ export function argumentsHash(key: Buffer, args: unknown): string {
 }
 
 export interface CallLog {
+  /**
+   * Asked before a call. Throws StoreError `unavailable` if lines could not be written and still cannot; where they can
+   * be again, a line says how many are missing.
+   */
+  requireWritable(): void
   /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
   record(call: CallRecord): Promise<void>
   /**
@@ -68,8 +73,14 @@ export interface CallLogOptions extends CallFileOptions {
 
 const secondMs = 1000
 
+function cannotWrite(kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
+  return new StoreError(kind, `the record of calls cannot be written: ${(cause as Error).message}`, { cause })
+}
+
 export function openCallLog(path: string, { onFailure, ...options }: CallLogOptions): CallLog {
   const file = openCallFile(path, options)
+  /** Lines that could not be written. */
+  let lost = 0
   const lines = createLineBatch((entries) => file.append(entries))
   let second = 0
   const refusals = createRefusalCount({ perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond })
@@ -77,8 +88,8 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
 
   const add = (event: string, fields: object) =>
     lines.add(event, fields).catch((error: unknown) => {
-      const message = `the record of calls cannot be written: ${(error as Error).message}`
-      throw new StoreError('indeterminate', message, { cause: error })
+      lost += 1
+      throw cannotWrite('indeterminate', error)
     })
 
   /** Writes the number of refusals that were only counted. */
@@ -90,6 +101,15 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
   }
 
   return {
+    requireWritable() {
+      if (lost === 0) return
+      try {
+        file.append([{ event: 'calls.lost', fields: { count: lost } }])
+        lost = 0
+      } catch (error) {
+        throw cannotWrite('unavailable', error)
+      }
+    },
     record: (call) => add('call', call),
     async refused(caller, makeRecord) {
       const current = Math.floor(options.monotonic() / secondMs)

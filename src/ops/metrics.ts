@@ -1,5 +1,6 @@
 /** The server's metrics, in the text format of Prometheus. */
 
+import { STATUS_CODES } from 'node:http'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { callConnectionsMax } from '../limits.ts'
 
@@ -123,13 +124,18 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
     refused: (reason) => refused.inc({ reason }),
     credentialRefused: (reason) => credentials.inc({ reason }),
     called,
-    upstreamResponded: (outcome, seconds) => upstream.observe({ outcome }, seconds),
+    upstreamResponded: (outcome, seconds) => upstream.observe({ outcome: upstreamOutcome(outcome) }, seconds),
     async text() {
       await readHealth()
       return registry.metrics()
     },
     contentType: registry.contentType,
   }
+}
+
+/** A server may answer any number: statuses that HTTP does not know are counted together, as `2xx` to `9xx`. */
+function upstreamOutcome(outcome: string): string {
+  return /^\d+$/.test(outcome) && !(outcome in STATUS_CODES) ? `${outcome.charAt(0)}xx` : outcome
 }
 
 /** Connections beyond `callConnectionsMax` are counted together: each is a time series of its own. */

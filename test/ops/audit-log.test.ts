@@ -249,7 +249,8 @@ test('a line without its hash is none that a crash left, wherever it stands', as
   using place = workplace()
   const lines = await logOf(place.folder, 3)
   const forged = '{"seq":3,"time":"2026-03-02T09:00:00.000Z","event":"token.revoked","userId":"mallory"}'
-  for (const at of [1, 2, 3]) expect(verify(lines.toSpliced(at, 0, forged)).problems).toHaveLength(1)
+  for (const end of ['', ' ', ' x', '{'])
+    for (const at of [1, 2, 3]) expect(verify(lines.toSpliced(at, 0, forged + end)).problems).toHaveLength(1)
   const last = lines.at(-1) ?? ''
   expect(
     verify([...lines.slice(0, -1), last.replace(/,"hash":.*/, '}').replace('"number":2', '"number":3')]).problems,
@@ -274,5 +275,10 @@ test('what was done and cannot be recorded is not said to be undone, and nothing
   audit.requireWritable()
   await audit.recordDone('thing.done', { what: 'y' })
   audit.close()
-  expect(JSON.parse(linesOf(place.folder).at(-1) ?? '')).toMatchObject({ event: 'thing.done', what: 'y' })
+  expect(linesOf(place.folder).map((line) => JSON.parse(line))).toMatchObject([
+    { event: 'log.continued' },
+    { event: 'thing.done', what: 'x' },
+    { event: 'log.failed' },
+    { event: 'thing.done', what: 'y' },
+  ])
 })

@@ -1,7 +1,7 @@
 /** The record of calls on a disk that is full. */
 
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chainVerifier } from '../../src/ops/audit-chain.ts'
@@ -62,4 +62,32 @@ test('one who is refused again and again hides no other caller, and is counted b
   expect(lines.filter(({ tool }) => tool === 'delete_everything')).toHaveLength(1)
   expect(lines.at(-1)).toMatchObject({ event: 'refusals.unwritten', userId: 'eve', count: 400 })
   expect(problemsOf(path)).toEqual([])
+})
+
+test('while the record cannot be written no call is begun, and then it says how many lines are missing', async () => {
+  const path = join(folder, 'unwritable.jsonl')
+  let time = 0
+  const log = openCallLog(path, { now: () => new Date(0), monotonic: () => time, onFailure: () => {} })
+  log.requireWritable()
+  await log.record({ tool: 'one' } as CallRecord)
+  renameSync(path, `${path}.1`)
+  mkdirSync(path)
+  // Another file may be there by now: it is looked for.
+  time = 1000
+  await expect(log.record({ tool: 'two' } as CallRecord)).rejects.toThrow(
+    expect.objectContaining({ kind: 'indeterminate' }),
+  )
+  time = 2000
+  expect(() => log.requireWritable()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
+  rmSync(path, { recursive: true })
+  time = 3000
+  log.requireWritable()
+  await log.record({ tool: 'three' } as CallRecord)
+  log.close()
+  expect(linesOf(path).map((line) => JSON.parse(line))).toMatchObject([
+    { event: 'log.continued' },
+    { event: 'calls.lost', count: 1 },
+    { event: 'call', tool: 'three' },
+  ])
+  expect(problemsOf(`${path}.1`, path)).toEqual([])
 })

@@ -65,6 +65,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
 
   return {
     async record(call, message, send) {
+      log?.requireWritable() // 503
       const started = monotonic()
       // A notification has no answer.
       const isNotification = message.body['id'] === undefined

@@ -104,9 +104,11 @@ function* searching(
       return server !== undefined && isWanted(server)
     },
   })
+  // Beside the best: how rare a word is among all servers would tell of those that the caller does not see.
+  const best = hits[0]?.score ?? 1
   return hits.flatMap(({ id, score }) => {
     const server = find(id)
-    return server === undefined ? [] : [{ server, score: Math.round(score * 1e4) / 1e4 }]
+    return server === undefined ? [] : [{ server, score: Math.round((score / best) * 1e4) / 1e4 }]
   })
 }
 

@@ -166,6 +166,16 @@ describe('the list of servers', () => {
 })
 
 describe('a search', () => {
+  test('tells by no score what others have that the caller does not see', async () => {
+    await ada('PUT /namespaces/lab-one')
+    await ada('PUT /servers/lab-one/probe', { description: 'zephyrmerger' })
+    const probe = async () => (await ada('GET /servers?q=zephyrmerger&namespace=lab-one')).body.servers[0].score
+    const before = await probe()
+    await priya('PUT /namespaces/secret-lab')
+    await priya('PUT /servers/secret-lab/zephyrmerger', { description: 'zephyrmerger', unlisted: true })
+    expect([before, await probe()]).toEqual([1, 1])
+  })
+
   test('finds words of names, tools and descriptions, best first, with a score', async () => {
     const { servers: hits } = (await ada('GET /servers?q=weather')).body
     expect(hits[0]).toMatchObject({ qualifiedName: 'northwind/weather', score: expect.any(Number) })
