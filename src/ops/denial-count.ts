@@ -1,6 +1,7 @@
 /**
- * Decides which denials of a second a log writes one by one and which are only counted. Each caller has a bound, so that
- * one who floods the log cannot hide the others; all callers together have one too, so that many cannot fill the disk.
+ * Decides which denials of a second a log writes one by one and which are only counted. Each caller has a bound, so
+ * that one who floods the log cannot hide the others; all callers together have one too, so that many cannot fill the
+ * disk.
  * Pure: the user of this file decides when a second ends.
  */
 
