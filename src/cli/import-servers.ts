@@ -60,7 +60,7 @@ function readDocuments(file: string): unknown[] {
     if (line.trim() === '') continue
     const read = readJsonBytes(Buffer.from(line), bounds)
     if ('problem' in read) {
-      // A first line that is no document: the file is one document, over several lines.
+      // The first line is not a document by itself: the file is one document of several lines.
       if (documents.length === 0) throw new CommandError(`${file}: ${problemText(whole.problem)}`)
       throw new CommandError(`${file}:${index + 1}: ${problemText(read.problem)}`)
     }

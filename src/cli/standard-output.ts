@@ -8,7 +8,7 @@ let last: { readonly stdout: Promise<Error | undefined>; readonly stderr: Promis
   stderr: Promise.resolve(undefined),
 }
 
-// Each write is told of its failure; without this, the process would end with a stack trace.
+// A failed write calls its callback. Without a listener too, the process would end with a stack trace.
 for (const name of ['stdout', 'stderr'] as const) process[name].on('error', () => {})
 
 let isClosed = false

@@ -7,12 +7,11 @@
 
 import { join } from 'node:path'
 import { auditRefusalsPerCaller, auditRefusalsPerSecond } from '../limits.ts'
-import { StoreError } from '../storage/store.ts'
 import { AuditFile } from './audit-file.ts'
 import { openAuditLock } from './audit-lock.ts'
 import type { Entry } from './chained-file.ts'
 import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
-import { createLineBatch } from './line-batch.ts'
+import { cannotWrite, createLineBatch } from './line-batch.ts'
 
 /** Fields of an entry. Undefined ones are left out. */
 export type AuditFields = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>
@@ -56,10 +55,8 @@ interface AuditLogOptions {
 }
 
 const secondMs = 1000
-
-function cannotWrite(kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
-  return new StoreError(kind, `the audit log cannot be written: ${(cause as Error).message}`, { cause })
-}
+/** In errors. */
+const logName = 'the audit log'
 
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
 export function openAuditLog(folder: string, { now, replica, onFailure }: AuditLogOptions): AuditLog {
@@ -95,18 +92,18 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
       try {
         write([{ event: 'log.failed', fields: {} }])
       } catch (error) {
-        throw cannotWrite('unavailable', error)
+        throw cannotWrite(logName, 'unavailable', error)
       }
     },
     record: (event, fields) =>
       lines.add(event, fields).catch((error: unknown) => {
-        throw cannotWrite('unavailable', error)
+        throw cannotWrite(logName, 'unavailable', error)
       }),
     recordDone: (event, fields) =>
       lines.add(event, fields).catch((error: unknown) => {
         owed.push({ event, fields })
         onFailure(error, { event, ...fields })
-        throw cannotWrite('indeterminate', error)
+        throw cannotWrite(logName, 'indeterminate', error)
       }),
     recordBestEffort(event, caller, fields) {
       const current = Math.floor(now().getTime() / secondMs)

@@ -7,10 +7,9 @@
 import { createHmac } from 'node:crypto'
 import { callRefusalsPerSecond } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
-import { StoreError } from '../storage/store.ts'
 import { type CallFileOptions, openCallFile } from './call-file.ts'
 import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
-import { createLineBatch } from './line-batch.ts'
+import { cannotWrite, createLineBatch } from './line-batch.ts'
 
 /**
  * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
@@ -72,10 +71,8 @@ export interface CallLogOptions extends CallFileOptions {
 }
 
 const secondMs = 1000
-
-function cannotWrite(kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
-  return new StoreError(kind, `the record of calls cannot be written: ${(cause as Error).message}`, { cause })
-}
+/** In errors. */
+const logName = 'the record of calls'
 
 export function openCallLog(path: string, { onFailure, ...options }: CallLogOptions): CallLog {
   const file = openCallFile(path, options)
@@ -89,7 +86,7 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
   const add = (event: string, fields: object) =>
     lines.add(event, fields).catch((error: unknown) => {
       lost += 1
-      throw cannotWrite('indeterminate', error)
+      throw cannotWrite(logName, 'indeterminate', error)
     })
 
   /** Writes the number of refusals that were only counted. */
@@ -107,7 +104,7 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
         file.append([{ event: 'calls.lost', fields: { count: lost } }])
         lost = 0
       } catch (error) {
-        throw cannotWrite('unavailable', error)
+        throw cannotWrite(logName, 'unavailable', error)
       }
     },
     record: (call) => add('call', call),

@@ -1,5 +1,6 @@
 /** Entries of one turn of the event loop, which are written to a log together. */
 
+import { StoreError } from '../storage/store.ts'
 import type { Entry } from './chained-file.ts'
 
 export interface LineBatch {
@@ -38,4 +39,9 @@ export function createLineBatch(write: (entries: readonly Entry[]) => void): Lin
       }),
     flush,
   }
+}
+
+/** `what`: the log. `unavailable`: nothing was done yet; `indeterminate`: what the line tells of was done. */
+export function cannotWrite(what: string, kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
+  return new StoreError(kind, `${what} cannot be written: ${(cause as Error).message}`, { cause })
 }

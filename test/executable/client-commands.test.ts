@@ -263,14 +263,20 @@ test('a token that may call tools of one namespace needs no more to call them', 
 test('what is not there is named, with the command that lists what is', async () => {
   const env = { POSTERN_URL: server.url, POSTERN_TOKEN: operatorKey, POSTERN_NAMESPACE: 'narrow' }
   for (const [line, text] of [
-    ['connection get nope', 'there is no connection nope that you may use: see `postern connection list`'],
-    ['tool call nope.x', 'there is no connection nope in narrow that you may use: see `postern connection list`'],
-    ['server get a/b', 'there is no server a/b that you may use so: see `postern server search`'],
+    [
+      'connection get nope',
+      'there is no connection nope in narrow, or you have no access to it: see `postern connection list`',
+    ],
+    [
+      'tool call nope.x',
+      'there is no connection nope in narrow, or you have no access to it: see `postern connection list`',
+    ],
+    ['server get a/b', 'there is no server a/b, or you may not change it: see `postern server search`'],
     [
       'server add nope/x http://127.0.0.1:1',
-      'there is no namespace nope that you may change: see `postern namespace list`',
+      'there is no namespace nope, or you may not change it: see `postern namespace list`',
     ],
-    ['namespace rm nope --yes', 'there is no namespace nope that you may change: see `postern namespace list`'],
+    ['namespace rm nope --yes', 'there is no namespace nope, or you may not change it: see `postern namespace list`'],
   ] as const)
     expect({ line, ...(await as('op4', line.split(' '), { env })) }).toMatchObject({
       line,

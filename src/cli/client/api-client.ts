@@ -23,7 +23,7 @@ export interface CommandContext {
 export interface RequestOptions {
   /** Sent as JSON. */
   readonly body?: unknown
-  /** What is told in place of a 404's message, which names nothing. */
+  /** The error's text for a 404, whose own message does not name what is missing. */
   readonly missing?: string
 }
 

@@ -4,14 +4,8 @@ import { CommandError } from '../../errors.ts'
 import type { Connection } from '../../model/connection.ts'
 import { ConnectionId, isConnectionId } from '../../model/names.ts'
 import { readInput } from '../json-input.ts'
-import {
-  type ApiClient,
-  allConnections,
-  type CommandContext,
-  openClient,
-  pathSegment,
-  type RequestOptions,
-} from './api-client.ts'
+import { allConnections, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import { noConnection } from './missing.ts'
 import { printJson, printSentence, printTable } from './output.ts'
 import { readPairs } from './pairs.ts'
 
@@ -51,7 +45,7 @@ export async function addConnection(
     ...(mock === true && { mock: { enabled: true } }),
   }
   if (!isConnectionId(id)) throw new CommandError(`${id}: ${ConnectionId['errorMessage']}`, 2)
-  const made = await client.request<Connection>('PUT', await pathOf(id, client), { body })
+  const made = await client.request<Connection>('PUT', pathOf(await client.namespace(), id), { body })
   const { state, setupUrl, message }: StatusFields = made.status
   const next = setupUrl === undefined ? '' : `: open ${setupUrl}`
   const told = `${id} ${states[state] ?? state}${next}${message === undefined ? '' : `: ${message}`}`
@@ -70,21 +64,20 @@ export async function listConnections(
 
 export async function getConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
   const client = openClient(flags, environment)
-  printJson(await client.request('GET', await pathOf(id, client), noConnection(id)), flags, terminal)
+  const namespace = await client.namespace()
+  const connection = await client.request('GET', pathOf(namespace, id), noConnection(namespace, id))
+  printJson(connection, flags, terminal)
 }
 
 export async function removeConnection(id: string, { flags, environment, terminal }: CommandContext): Promise<void> {
   const client = openClient(flags, environment)
-  const removed = await client.request('DELETE', await pathOf(id, client), noConnection(id))
+  const namespace = await client.namespace()
+  const removed = await client.request('DELETE', pathOf(namespace, id), noConnection(namespace, id))
   printSentence(removed, flags, `${id} is deleted`, terminal)
 }
 
-async function pathOf(id: string, client: ApiClient): Promise<string> {
-  return `/connect/${pathSegment(await client.namespace())}/${pathSegment(id)}`
-}
-
-function noConnection(id: string): RequestOptions {
-  return { missing: `there is no connection ${id} that you may use: see \`postern connection list\`` }
+function pathOf(namespace: string, id: string): string {
+  return `/connect/${pathSegment(namespace)}/${pathSegment(id)}`
 }
 
 /** `Name: value` lines. */

@@ -2,6 +2,7 @@
 
 import { allPages, type CommandContext, openClient, pathSegment } from './api-client.ts'
 import { confirmDeletion } from './confirm-deletion.ts'
+import { noNamespace } from './missing.ts'
 import { printSentence, printTable } from './output.ts'
 
 /** `organization`: the owner; the caller, if it is left out. */
@@ -35,7 +36,6 @@ export async function removeNamespace(name: string, context: CommandContext): Pr
   const { flags, environment, terminal } = context
   const client = openClient(flags, environment)
   await confirmDeletion(`Delete the namespace ${name} with all its connections?`, context)
-  const missing = `there is no namespace ${name} that you may change: see \`postern namespace list\``
-  const removed = await client.request('DELETE', `/namespaces/${pathSegment(name)}`, { missing })
+  const removed = await client.request('DELETE', `/namespaces/${pathSegment(name)}`, noNamespace(name))
   printSentence(removed, flags, `the namespace ${name} is deleted`, terminal)
 }

@@ -2,7 +2,7 @@
 
 import { CommandError } from '../../errors.ts'
 
-/** Throws CommandError 2 for what is no pair. */
+/** Throws CommandError 2 for an argument that is not a pair. */
 export function readPairs(given: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     given.map((pair) => {

@@ -5,7 +5,8 @@ import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts'
 import { escapeControlCharacters } from '../../ops/escape-control.ts'
 import { readJsonFile } from '../json-input.ts'
-import { allPages, type CommandContext, openClient, pathSegment, type RequestOptions } from './api-client.ts'
+import { allPages, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import { noNamespace, noServer } from './missing.ts'
 import { printJson, printSentence, printTable } from './output.ts'
 
 /** `source`: the URL of an MCP server, or a file with the body of `PUT /servers`. */
@@ -17,9 +18,11 @@ export async function addServer(
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(source) && !/^https?:/i.test(source))
     throw new CommandError(`${source}: must be an http or https URL, or a file`, 2)
   const body = /^https?:/i.test(source) ? { mcpUrl: source } : readJsonFile(source)
-  const missing = `there is no namespace ${namespaceOf(name)} that you may change: see \`postern namespace list\``
   const path = `/servers/${pathSegment(name)}`
-  const made = await openClient(flags, environment).request<ServerMade>('PUT', path, { body, missing })
+  const made = await openClient(flags, environment).request<ServerMade>('PUT', path, {
+    ...noNamespace(namespaceOf(name)),
+    body,
+  })
   // With `--json` they are in the body.
   for (const warning of flags.json === true ? [] : (made.warnings ?? []))
     terminal.stderr(`warning: ${escapeControlCharacters(warning)}\n`)
@@ -76,8 +79,4 @@ export async function removeServer(name: string, { flags, environment, terminal 
     noServer(name),
   )
   printSentence(removed, flags, `${name} is deleted; connections to it stay`, terminal)
-}
-
-function noServer(name: string): RequestOptions {
-  return { missing: `there is no server ${name} that you may use so: see \`postern server search\`` }
 }

@@ -7,6 +7,7 @@ import { createWordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 import { parseJson, readJsonFile } from '../json-input.ts'
 import { type ApiClient, allConnections, type CommandContext, openClient, pathSegment } from './api-client.ts'
+import { noConnection } from './missing.ts'
 import { printJson, printTable } from './output.ts'
 import { readPairs } from './pairs.ts'
 
@@ -106,8 +107,10 @@ export async function callTool(name: string, given: readonly string[], context: 
   const id = await connectionIn(name, client, namespace)
   const tool = name.slice(id.length + 1)
   const path = `/connect/${pathSegment(namespace)}/${pathSegment(id)}/.tools/${pathSegment(tool)}`
-  const missing = `there is no connection ${id} in ${namespace} that you may use: see \`postern connection list\``
-  const result = await client.request<ToolResult>('POST', path, { body: argumentsIn(given), missing })
+  const result = await client.request<ToolResult>('POST', path, {
+    ...noConnection(namespace, id),
+    body: argumentsIn(given),
+  })
   if (flags.json === true) printJson(result, flags, terminal)
   else
     for (const part of result.content ?? [])
