@@ -4,7 +4,7 @@
  */
 
 import { type Caller, createAuthenticator } from './auth/authenticate.ts'
-import { createAuthorizer } from './auth/authorize.ts'
+import { countedByOwner, createAuthorizer } from './auth/authorize.ts'
 import { createBrowserSessions } from './auth/browser-sessions.ts'
 import { createDenials } from './auth/denials.ts'
 import { createExpiringRecords } from './auth/expiring-records.ts'
@@ -14,6 +14,8 @@ import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
 import { PlatformError } from './errors.ts'
+import type { Fairness } from './fairness/fairness.ts'
+import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts'
 import { createAskingLane } from './fast-lane/asking-lane.ts'
 import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import {
@@ -59,13 +61,10 @@ import { asPlatformError, errorResponse } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import { createMiddleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
-import { createHolderRateLimit, createRateLimit } from './http/rate-limit.ts'
 import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
-import type { Shares } from './http/shares.ts'
 import { traceRequests } from './http/traced.ts'
-import { createTurns } from './http/turns.ts'
 import { callBurstSeconds, cliLoginsPerMinuteMax, registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
@@ -98,8 +97,8 @@ export interface AppDeps {
   readonly signers: Pick<Signers, 'sign'>
   /** Reaches MCP servers. */
   readonly upstream: Upstream
-  /** The bytes that responses in progress may take, divided among callers. */
-  readonly memory: Shares
+  /** What all requests share. */
+  readonly fairness: Fairness
   /** Milliseconds until the head of an upstream's response must have arrived. */
   readonly upstreamTimeoutMs: number
   /** Suspends the idle timeout for a request. Returns a function that restores it. */
@@ -146,7 +145,7 @@ export interface App {
 }
 
 export function createApp(deps: AppDeps): App {
-  const { store, secrets, issuer, audit, rates, upstream, memory, now, monotonic, log, observer } = deps
+  const { store, secrets, issuer, audit, rates, upstream, fairness, now, monotonic, log, observer } = deps
   const lists = createConnectionLists(store, secrets.cursorKey)
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
   const middleware = createMiddleware({ guard: deps.guard, log, observe: observer?.answered, monotonic })
@@ -175,10 +174,10 @@ export function createApp(deps: AppDeps): App {
     baseUrl: issuer,
   })
   const ordinary = createAuthorizer({ authenticator, store, denials })
-  const authorizer = fastLane?.authorizer(ordinary) ?? ordinary
+  const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
   const sessions = createSessions(secrets.sessionKey)
   const statuses = createStatusRecorder({ store, now: monotonic, log })
-  const turns = createTurns()
+  const { memory, turns } = fairness
   const base = issuer.replace(/\/$/, '')
   const links = createSetupLinks(base, secrets.signInKey, now)
   const upstreamSignIn = {
@@ -274,12 +273,11 @@ export function createApp(deps: AppDeps): App {
       }),
       ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, deps.authorization) }),
       ...toolHandlers(gateway),
-      ...registryReadHandlers({ authorizer, store, catalogue, turns, isOpen: deps.isRegistryOpen }),
+      ...registryReadHandlers({ authorizer, store, catalogue, isOpen: deps.isRegistryOpen }),
       ...serverListHandlers({
         authorizer,
         store,
         catalogue,
-        turns,
         baseUrl: base,
         onPage: fastLane?.rememberDetails ?? noop,
       }),
@@ -363,7 +361,7 @@ export function createApp(deps: AppDeps): App {
       ...referenceHandlers(issuer),
       health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),
     },
-    answerError,
+    { answerError, fairness, addressOf: deps.addressOf },
   )
   return {
     fetch: traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing),

@@ -90,6 +90,10 @@ export const introspectionBytesMax = MB
 export const registryPageMax = 100
 /** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public registry. Past it: they are on the next page. */
 export const registryPageDefault = 30
+/** Ours: bytes of the details that a page of `/v0.1/servers` is read from, beyond the last server. Past it: the rest is on the next page. */
+export const registryPageBytesMax = 4 * MB
+/** Ours: details of servers that such a page reads at once. Past it: the next read. */
+export const registryDetailsPerRead = 8
 /** Contract (door 9.1): refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
 export const callRefusalsPerSecond = 100
 /** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away. Within it: lines go to the moved file. */
@@ -224,8 +228,14 @@ export const sliceCost = 75_000
 export const jsonCharacterCost = 0.3
 /** Ours: cost of compiling a pattern. Past it: as for `sliceCost`. */
 export const patternCostToCompile = 15_000
-/** Ours: expensive requests of one caller in progress. Past it: 429. */
-export const slicedWorkMax = 32
+/** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
+export const waitingJobsMax = 256
+/** Ours: requests that read many records at once, one owner a quarter of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
+export const readsAtOnceMax = 8
+/** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */
+export const bodyMemoryFactor = 3
+/** Ours: requests to other servers in progress, each with a socket; one owner may have half of what the others leave. Past it: 429. */
+export const outgoingRequestsMax = 20_000
 /** Ours: total cost of narrowing one list of tools, about 600 ms in turns; enough for 3,000 tools with ordinary names and patterns. Past it: 502. */
 export const narrowingCostMax = 15_000_000
 /** Ours: parts of a path; JSON-RPC bodies nest a few levels, so a longer path matches nothing real. Past it: 400. */
@@ -352,7 +362,7 @@ export const writesPerSecondDefault = 100
 export const signersMax = 4
 /** Ours: tokens that may wait for a signing thread of low priority. Past it: the thread has normal priority until none waits. */
 export const signaturesBehind = 8
-/** Ours: tokens waiting for their signature; one API key may have half of what the others leave. Past it: 503. */
+/** Ours: tokens waiting for their signature; one owner may have half of what the others leave. Past it: 503. */
 export const pendingSignaturesMax = 800
 /** Ours: invalid credentials a second from one address; an office with one expired token stays below. `--failure-rate`. Past it: 429. */
 export const failuresPerSecondDefault = 20
@@ -389,11 +399,11 @@ export const rpcValuesMax = 150_000
 export const upstreamHeadBytesMax = 32 * kB
 /** Ours: a response that is not a stream is held in memory; a stream may be this far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
-/** Ours: all responses that are incomplete or not yet read by their client. One API key may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
-export const pendingResponseBytesMax = 512 * MB
+/** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
+export const pendingBytesMax = 512 * MB
 /** Ours: a response that postern parses and does not merely pass on: narrowed lists, `.tools`. Past it: 502. */
 export const parsedResponseCharsMax = 4 * MB
-/** Ours: bytes of memory for each character of a parsed response; usually three, seven for thousands of small objects. Counted against `pendingResponseBytesMax`. Past it: 429. */
+/** Ours: bytes of memory for each character of a parsed response; usually three, seven for thousands of small objects. Counted against `pendingBytesMax`. Past it: 429. */
 export const parsedResponseMemoryFactor = 8
 /** Ours: keys of all objects in a parsed response; twice as many took 100 ms to parse. Past it: 502. */
 export const parsedResponseKeysMax = 40_000
@@ -415,7 +425,7 @@ export const streamLifetimeMs = 60 * 60_000
 export const streamCheckIntervalMs = 500
 /** Ours: streams checked in one turn of the event loop; a token that is not cached takes 0.25 ms. Past it: the next turn. */
 export const streamsCheckedPerTurn = 16
-/** Ours: requests in progress through one connection, streams included. One API key may have half of what the others leave, one token half of that. Past it: 429. */
+/** Ours: requests in progress through one connection, streams included. One owner may have half of what the others leave, one token half of that. Past it: 429. */
 export const concurrentCallsMax = 8000
 /** Ours: upstream sessions kept for clients without one, for each API key; some hundred bytes each. Past it: the least recently used one is evicted and initialized again when needed. */
 export const sessionsKeptMax = 500
@@ -457,7 +467,7 @@ export const probeRequestsMax = 20
 export const dnsCacheTtlMs = 5000
 /** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
 export const lookupTimeoutMs = 5000
-/** Ours: concurrent DNS lookups; one API key may have half of what the others leave. Past it: 502, or the connection is created with the state `error`. */
+/** Ours: concurrent DNS lookups; one owner may have half of what the others leave. Past it: 502, or the connection is created with the state `error`. */
 export const pendingLookupsMax = 400
 /** Ours: names whose addresses are cached, some hundred bytes each. Past it: resolved again. */
 export const dnsCacheEntriesMax = 1000
@@ -612,7 +622,7 @@ const relations: readonly (readonly [what: string, holds: boolean])[] = [
   ['the longest key fits the store', 1 + slugCharsMax + 1 + 16 + connectionIdCharsMax <= storeKeyBytesMax],
   ['revocations have room on the disk when writes have none', reservedBytesMin < freeBytesMin],
   ['a response that is parsed is one that was accepted', parsedResponseCharsMax <= upstreamResponseBytesMax],
-  ['four callers can have the largest response at once', 4 * upstreamResponseBytesMax <= pendingResponseBytesMax],
+  ['four callers can have the largest response at once', 4 * upstreamResponseBytesMax <= pendingBytesMax],
   ['an event that is parsed fits its stream', streamEventBytesMax <= streamBytesMax],
   ['the tools of a server fit what is parsed of it', parsedResponseCharsMax <= toolsCharsMax],
   ['reading ahead grows', indexBatchMin <= indexBatchMax],

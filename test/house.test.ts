@@ -45,12 +45,14 @@ const floors: readonly (readonly string[])[] = [
   ['features/mocks', 'features/upstream-sign-in'],
   ['auth', 'upstream'],
   ['http'],
+  ['fairness'],
   ['ops'],
   ['storage', 'search'],
   ['policy'],
   ['model'],
   ['schema'],
-  ['errors.ts', 'limits.ts', 'operations.ts', 'version.ts', 'compiled.ts'],
+  ['errors.ts', 'operations.ts', 'version.ts', 'compiled.ts'],
+  ['limits.ts'],
 ]
 const floorOf = (room: string) => floors.findIndex((rooms) => rooms.includes(room))
 

@@ -83,7 +83,7 @@ export interface AuthenticatorOptions {
   readonly onRefused?: OnRefused
 }
 
-/** A rate limit (http/rate-limit.ts): `take` counts a failure. Both return the seconds to wait, or 0. */
+/** A rate limit (fairness/rate-limit.ts): `take` counts a failure. Both return the seconds to wait, or 0. */
 export interface FailureLimit {
   take(address: string): number
   wait(address: string): number

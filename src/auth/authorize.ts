@@ -1,6 +1,7 @@
 /** Authorizes access to namespaces and connections. 404 always precedes 403, so that hidden things look absent. */
 
 import { forbidden, notFound, PlatformError } from '../errors.ts'
+import { allowanceOf } from '../fairness/allowance.ts'
 import { namesInPath } from '../http/path.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
 import type { Namespace } from '../model/registry.ts'
@@ -138,6 +139,19 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       const ref = { namespace, connectionId }
       requireAccess(context, ref, found, operation)
       return { ...ref, stored: found }
+    },
+  }
+}
+
+/** From authentication on, a request counts for the owner of its credential. */
+export function countedByOwner(authorizer: Authorizer): Authorizer {
+  return {
+    ...authorizer,
+    async authenticate(request, isRepeated) {
+      const context = await authorizer.authenticate(request, isRepeated)
+      const place = allowanceOf(request).belongsTo(context.caller)
+      if (place !== undefined) await place // 429
+      return context
     },
   }
 }

@@ -5,6 +5,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { PlatformError } from '../errors.ts'
+import { allowanceOf } from '../fairness/allowance.ts'
 import { browserSessionSeconds } from '../limits.ts'
 import type { Store } from '../storage/store.ts'
 import { type Caller, callerOfKey, isLive } from './authenticate.ts'
@@ -55,8 +56,10 @@ export function createBrowserSessions(options: BrowserSessionOptions): BrowserSe
       const snapshot = await registry.current()
       const key = await snapshot.apiKey(found.value.keyId)
       if (!isLive(key)) return undefined
+      const caller = callerOfKey(key)
+      await allowanceOf(request).belongsTo(caller)
       return {
-        caller: callerOfKey(key),
+        caller,
         registry: snapshot,
         formToken: (form) => formTokenOf(signInKey, secret, form),
       }

@@ -1,7 +1,8 @@
 /** Authenticates requests that write, at a rate for each API key, and once more where they change the registry. */
 
 import { rateLimited } from '../errors.ts'
-import type { HolderRateLimit } from '../http/rate-limit.ts'
+import { allowanceOf, type WriteKind } from '../fairness/allowance.ts'
+import type { HolderRateLimit } from '../fairness/rate-limit.ts'
 import type { Audit } from '../ops/audit-log.ts'
 import { changeRegistry, type RegistryChange } from '../storage/registry-write.ts'
 import type { Store } from '../storage/store.ts'
@@ -38,15 +39,19 @@ export function writeAuthentication({
 }
 
 /**
- * Changes the registry for the caller of a request, as `changeRegistry` does. The caller is authenticated again
- * whenever the change is decided, and `decide` must authorize it: what allowed the change may have ended while other
- * writes were done first. Throws 401, and what `changeRegistry` throws.
+ * Changes the registry for the caller of a request, as `changeRegistry` does, when the writes before it are done. The
+ * caller is authenticated again whenever the change is decided, and `decide` must authorize it: what allowed the change
+ * may have ended meanwhile. Throws 401, 429 if too many writes of the owner wait, and what `changeRegistry` throws.
  */
 export type AuthorizedChange = <T>(
   request: Request,
   decide: (context: RequestContext) => Promise<RegistryChange<T>>,
+  kind?: WriteKind,
 ) => Promise<T>
 
 export function authorizedChange(authorizer: Pick<Authorizer, 'authenticate'>, store: Store): AuthorizedChange {
-  return (request, decide) => changeRegistry(store, async () => decide(await authorizer.authenticate(request, true)))
+  return (request, decide, kind) => {
+    const change = () => changeRegistry(store, async () => decide(await authorizer.authenticate(request, true)))
+    return allowanceOf(request).write('registry', change, kind)
+  }
 }

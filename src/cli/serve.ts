@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { CommandError } from '../errors.ts'
+import { createFairness } from '../fairness/fairness.ts'
 import { sweepGrants } from '../features/authorization/grants.ts'
 import { isRegistryUrl } from '../features/servers/mcp-registry.ts'
 import { createSigners } from '../features/tokens/signers.ts'
@@ -14,13 +15,11 @@ import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import type { Handler } from '../http/router.ts'
-import { createShares } from '../http/shares.ts'
 import {
   clockCheckIntervalMs,
   clockOffsetWarnMs,
   grantSweepIntervalMs,
   idleTimeoutSeconds,
-  pendingResponseBytesMax,
   replicaDrainMs,
   shutdownTimeoutMs,
 } from '../limits.ts'
@@ -135,7 +134,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   if (metrics !== undefined) cleanup.defer(() => metrics.stop())
   const signers = createSigners()
   cleanup.defer(() => signers.close())
-  const memory = createShares(pendingResponseBytesMax)
+  const fairness = createFairness()
   /** Disables the runtime's idle timeout for a long request. The returned function restores it. */
   const disableIdleTimeout = (request: Request) => {
     const arrived = originalRequest(request)
@@ -151,7 +150,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   if (tracing !== undefined) log.info('requests are traced')
   const upstream = createUpstream(createAddresses({ ...config.upstream, isSelf: isSelf }), {
     open: await chooseUpstreamClient(config, log),
-    memory,
+    fairness,
     pseudonym: secrets.pseudonym,
     authorities: config.upstream.authorities,
     observe: metrics?.observer.upstreamResponded,
@@ -160,7 +159,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     upstream: traceUpstream(upstream, tracing),
     tracing,
     upstreamTimeoutMs: config.upstream.timeoutMs,
-    memory,
+    fairness,
     async wait(milliseconds, request) {
       const onWaited = disableIdleTimeout(request)
       await wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})

@@ -14,6 +14,8 @@ export interface Admissions<T extends object> {
 
 export interface AdmissionSizes<T> {
   readonly bytesMax: number
+  /** A larger one is not remembered; without it, none is too large. */
+  readonly entryBytesMax?: number
   readonly sizeOf: (admission: T) => number
 }
 
@@ -21,7 +23,11 @@ export interface AdmissionSizes<T> {
 export function createAdmissions<T extends object>(sizes?: AdmissionSizes<T>): Admissions<T> {
   const kept = new LRUCache<string, T>({
     max: admissionsKeptMax,
-    ...(sizes && { maxSize: sizes.bytesMax, sizeCalculation: sizes.sizeOf }),
+    ...(sizes && {
+      maxSize: sizes.bytesMax,
+      maxEntrySize: sizes.entryBytesMax ?? sizes.bytesMax,
+      sizeCalculation: sizes.sizeOf,
+    }),
   })
   /** A number for each Caller object. Keys are texts, so the cache does not keep callers in memory. */
   const numbers = new WeakMap<Caller, number>()

@@ -7,7 +7,7 @@
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorize.ts'
 import type { ConnectionLists, Page, PreparedList } from '../features/connections/list.ts'
 import { privateJson } from '../http/respond.ts'
-import { connectionsKeptBytesMax, detailsKeptBytesMax } from '../limits.ts'
+import { connectionsKeptBytesMax, detailsKeptBytesMax, responseInOnePieceBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
 import { connectionsVersionKey, registryVersionKey } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
@@ -56,7 +56,12 @@ export function createRemembered(now: () => number): Remembered {
   return {
     callers: createCallers(now),
     lists: createAdmissions<PreparedList>(),
-    details: createAdmissions<Uint8Array>({ bytesMax: detailsKeptBytesMax, sizeOf: (json) => json.length }),
+    details: createAdmissions<Uint8Array>({
+      bytesMax: detailsKeptBytesMax,
+      // A larger answer counts for its owner until it is read, which the ordinary path sees to.
+      entryBytesMax: responseInOnePieceBytesMax,
+      sizeOf: (json) => json.length,
+    }),
     detailsResponse(json, requestId) {
       // On the shared Headers before the Response copies them: on the Response it costs two microseconds more.
       headers.set('x-request-id', requestId())

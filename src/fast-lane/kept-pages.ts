@@ -3,7 +3,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Page, PreparedList } from '../features/connections/list.ts'
 import { isUnchanged, privateJson } from '../http/respond.ts'
-import { pageCacheBytesMax, pagesRequestedOnceMax } from '../limits.ts'
+import { pageCacheBytesMax, pagesRequestedOnceMax, responseInOnePieceBytesMax } from '../limits.ts'
 
 export interface KeptPages {
   /** The response from the cache, if the page is of this version of its namespace. */
@@ -30,6 +30,11 @@ interface KeptPage {
   readonly headers: Headers
 }
 
+/** A larger page counts for its owner until its client has read it, which the ordinary path sees to. */
+export function isRepeatable(body: Uint8Array): boolean {
+  return body.length <= responseInOnePieceBytesMax
+}
+
 export function createKeptPages(bytesMax = pageCacheBytesMax): KeptPages {
   const kept = new LRUCache<string, KeptPage>({
     maxSize: bytesMax,
@@ -47,7 +52,7 @@ export function createKeptPages(bytesMax = pageCacheBytesMax): KeptPages {
 
   function remember({ cacheKey }: PreparedList, { body, etag, version }: Page): KeptPage | undefined {
     misses += 1
-    if (etag === undefined || version === '') return undefined
+    if (etag === undefined || version === '' || !isRepeatable(body)) return undefined
     if (requested.get(cacheKey) === version) {
       const headers = new Headers({ ...privateJson, etag })
       const page = { version, body: new Blob([body]), bytes: body.length, etag, headers }

@@ -7,7 +7,7 @@ import type { ConnectionLists, Page, PreparedList } from '../features/connection
 import { pageCacheBytesMax } from '../limits.ts'
 import { connectionsVersionKey } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
-import { createKeptPages } from './kept-pages.ts'
+import { createKeptPages, isRepeatable } from './kept-pages.ts'
 import type { LocalVersions } from './versions.ts'
 
 export interface Pages {
@@ -38,6 +38,7 @@ export function createPages(
         const made = lists.compose(list, lists.unnarrowedRows(list, values), version)
         // The namespace changed during the read. The ordinary path answers, without an ETag if need be.
         if (versions.current(list.scope.namespace, connectionsVersionKey) !== version) return undefined
+        if (!isRepeatable(made.body)) return undefined
         return kept.respondWith(list, made, request, requestId)
       })
     },

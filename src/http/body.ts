@@ -2,40 +2,38 @@
  * Reads JSON bodies strictly. A body that cannot be read is always an error, and never treated as absent (contract 3).
  */
 
-import { invalidRequest } from '../errors.ts'
-import { jsonDepthMax, requestBodyBytesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
+import { invalidRequest, PlatformError } from '../errors.ts'
+import { allowanceOf } from '../fairness/allowance.ts'
+import { jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
 
 export interface BodyBounds {
-  readonly bytesMax: number
   /** The maximum nesting of objects and lists. */
   readonly depthMax: number
-  /** Makes the error for a body above `bytesMax`. */
-  readonly tooLarge: () => Error
-  /** Parses the body in turns (`turns.ts`); at once if left out. */
-  readonly inTurns?: <T>(work: Generator<number, T>) => Promise<T>
+  /** Makes the error for a body that is larger than the operation reads. */
+  readonly tooLarge: TooLarge
 }
+
+type TooLarge = (bytesMax: number) => Error
 
 const ordinary: BodyBounds = {
-  bytesMax: requestBodyBytesMax,
   depthMax: jsonDepthMax,
-  tooLarge: () => invalidRequest(`the body is too large: at most ${requestBodyBytesMax} bytes are read`),
+  tooLarge: (bytesMax) => invalidRequest(`the body is too large: at most ${bytesMax} bytes are read`),
 }
 
-/** The parsed body; undefined if it is empty. Throws `invalid_request`, and the error from `tooLarge`. */
-export async function readJsonBody(
-  request: Request,
-  { bytesMax, depthMax, tooLarge, inTurns }: BodyBounds = ordinary,
-): Promise<unknown> {
-  const bytes = await readBytes(request, bytesMax, tooLarge)
+/**
+ * The parsed body; undefined if it is empty. A large one is parsed in turns. Throws `invalid_request`, `rate_limited`,
+ * and the error from `tooLarge`.
+ */
+export async function readJsonBody(request: Request, { depthMax, tooLarge }: BodyBounds = ordinary): Promise<unknown> {
+  const bytes = await readBytes(request, tooLarge)
   if (bytes.length === 0) return undefined
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
   const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax, numbers: 'exact' }
-  const readNow = () => readJsonBytes(bytes, bounds)
-  const read = inTurns === undefined ? readNow() : await inTurns(reading(bytes.length, readNow))
+  const read = await allowanceOf(request).run(reading(bytes.length, () => readJsonBytes(bytes, bounds)))
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(bodyProblemText(problem))
@@ -57,20 +55,20 @@ export async function refuseBody(request: Request, hint = ''): Promise<void> {
 }
 
 /**
- * Reads at most `bytesMax` bytes, with or without a `Content-Length`. Throws the error from `tooLarge`, and
- * `invalid_request` if the client disconnects.
+ * Reads as many bytes as the operation may have (`operations.ts`), with or without a `Content-Length`. Their memory is
+ * taken before they are read. Throws the error from `tooLarge`, `rate_limited` if the owner's share of memory is used
+ * up, and `invalid_request` if the client disconnects.
  */
-export async function readBytes(
-  request: Request,
-  bytesMax: number,
-  tooLarge: () => Error,
-): Promise<Uint8Array<ArrayBuffer>> {
+export async function readBytes(request: Request, tooLarge: TooLarge): Promise<Uint8Array<ArrayBuffer>> {
+  const allowance = allowanceOf(request)
+  const { bodyBytesMax } = allowance.costs
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
-  if (announced > bytesMax) throw tooLarge()
+  if (announced > bodyBytesMax) throw tooLarge(bodyBytesMax)
   // The client disconnected, so this response is not read; but it must not count as an internal error.
   const brokenOff = () => invalidRequest('the request body ended before its announced length')
   // The runtime reads no further than `Content-Length`. Faster than the stream, which `request.body` would create.
   if (announced >= 0) {
+    allowance.takeBody(announced)
     const bytes = await request.bytes().catch(() => {
       throw brokenOff()
     })
@@ -83,14 +81,15 @@ export async function readBytes(
   try {
     for await (const chunk of request.body) {
       length += chunk.length
-      if (length > bytesMax) {
-        refused = tooLarge()
+      if (length > bodyBytesMax) {
+        refused = tooLarge(bodyBytesMax)
         break
       }
+      allowance.takeBody(chunk.length)
       chunks.push(chunk)
     }
-  } catch {
-    throw brokenOff()
+  } catch (error) {
+    throw error instanceof PlatformError ? error : brokenOff()
   }
   if (refused !== undefined) throw refused
   return Buffer.concat(chunks)

@@ -1,7 +1,7 @@
 /** Reads the bodies of HTML forms and of OAuth requests (`application/x-www-form-urlencoded`), strictly. */
 
 import { invalidRequest } from '../errors.ts'
-import { formBytesMax, formFieldsMax } from '../limits.ts'
+import { formFieldsMax } from '../limits.ts'
 import { mediaType, readBytes } from './body.ts'
 
 /** The fields of a form, in order. */
@@ -31,8 +31,9 @@ export class Form {
 
 /** Throws `invalid_request` for another content type, invalid UTF-8, or too many bytes or fields. */
 export async function readForm(request: Request): Promise<Form> {
-  const tooLarge = () => invalidRequest(`the form is too large: at most ${formBytesMax} bytes are read`)
-  const bytes = await readBytes(request, formBytesMax, tooLarge)
+  const bytes = await readBytes(request, (bytesMax) =>
+    invalidRequest(`the form is too large: at most ${bytesMax} bytes are read`),
+  )
   if (mediaType(request.headers.get('content-type')) !== 'application/x-www-form-urlencoded') {
     throw invalidRequest('content-type: must be application/x-www-form-urlencoded')
   }

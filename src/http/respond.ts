@@ -1,4 +1,7 @@
-/** Headers of responses, and JSON responses. */
+/** Headers of responses, and responses whose body is in memory. */
+
+import { allowanceOf } from '../fairness/allowance.ts'
+import { responseInOnePieceBytesMax, responsePieceBytes } from '../limits.ts'
 
 export const json = 'application/json'
 
@@ -24,11 +27,53 @@ export function doneResponse(): Response {
   return new Response('{"success":true}', { headers: privateJson })
 }
 
-/** A response whose body is JSON text already. */
+/** A small response whose body is JSON text already. */
 export function jsonResponse(body: Uint8Array | string, headers: Record<string, string> = {}): Response {
   return new Response(body as ConstructorParameters<typeof Response>[0], {
     headers: { 'content-type': json, ...headers },
   })
+}
+
+/**
+ * The response to a request, of any size: a large one counts for the request's owner until its client has read it.
+ * Throws `rate_limited` if the owner's share of memory is used up.
+ */
+export function wholeResponse(
+  request: Request,
+  body: Uint8Array | string,
+  { status = 200, headers = privateJson }: { status?: number; headers?: Readonly<Record<string, string>> } = {},
+): Response {
+  const isSmall = body.length <= responseInOnePieceBytesMax
+  if (isSmall) return new Response(body as ConstructorParameters<typeof Response>[0], { status, headers })
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const onRead = allowanceOf(request).takeAnswer(bytes.length)
+  return new Response(streamInPieces(bytes, onRead), { status, headers })
+}
+
+/**
+ * Bytes as a stream of pieces, each produced when the client is ready for it. `onEnd` is called once: when all pieces
+ * were taken, or the client has disconnected.
+ */
+export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
+  let at = 0
+  let hasEnded = false
+  const end = () => {
+    if (!hasEnded) onEnd()
+    hasEnded = true
+  }
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        controller.enqueue(bytes.subarray(at, at + responsePieceBytes))
+        at += responsePieceBytes
+        if (at < bytes.length) return
+        controller.close()
+        end()
+      },
+      cancel: end,
+    },
+    { highWaterMark: 0 },
+  )
 }
 
 /**

@@ -6,6 +6,9 @@
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
 import { notFound, PlatformError, unauthorized } from '../errors.ts'
+import { Allowance, openAllowance } from '../fairness/allowance.ts'
+import type { Fairness } from '../fairness/fairness.ts'
+import { strangerAt } from '../fairness/owner.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../operations.ts'
 import { contradictsBearer } from './credential.ts'
 import { pathOf } from './path.ts'
@@ -22,8 +25,15 @@ export type ErrorShape = Operation['errors']
 /** Makes the response for a thrown value, in the operation's error format. */
 export type AnswerError = (request: Request, thrown: unknown, shape: ErrorShape) => Response
 
-/** The compiled router. Errors become responses through `answerError`. */
-export function createRouter(handlers: Handlers, answerError: AnswerError): Handler {
+export interface RouterOptions {
+  readonly answerError: AnswerError
+  readonly fairness: Fairness
+  /** The client's address of a request. */
+  readonly addressOf: (request: Request) => string
+}
+
+/** The compiled router. It opens the allowance of each request; errors become responses through `answerError`. */
+export function createRouter(handlers: Handlers, { answerError, fairness, addressOf }: RouterOptions): Handler {
   // `normalize: false`: otherwise the framework removes unknown fields silently. Only the root instance's settings
   // apply.
   const app = new Elysia({
@@ -40,13 +50,13 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
   })
   for (const [id, operation] of operationEntries) {
     if (id === 'createToken') continue
-    const answer = withErrors(handlers[id], operation)
+    const answer = within(handlers[id], operation)
     for (const path of routePaths(operation))
       app.route(operation.method, path, ({ request }) => answer(request), unread)
   }
   // Last: the plugin makes the framework parse all headers and the query for every route that is added after it.
   const { createToken } = operations
-  const mint = withErrors(handlers.createToken, createToken)
+  const mint = within(handlers.createToken, createToken)
   app
     .use(bearer())
     .route(
@@ -60,12 +70,17 @@ export function createRouter(handlers: Handlers, answerError: AnswerError): Hand
     )
   return app.compile().fetch
 
-  function withErrors(handle: Handler, { errors }: Operation): (request: Request) => Promise<Response> {
+  /** Runs a handler within the allowance of its operation. */
+  function within(handle: Handler, { costs, errors }: Operation): (request: Request) => Promise<Response> {
     return async (request) => {
+      const allowance = new Allowance(fairness, costs, () => strangerAt(addressOf(request)))
+      openAllowance(request, allowance)
       try {
         return await handle(request)
       } catch (thrown) {
         return answerError(request, thrown, errors)
+      } finally {
+        allowance.end()
       }
     }
   }

@@ -1,6 +1,6 @@
 /**
  * A search index in memory. Ranks by BM25 (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009),
- * field by field. A search is a generator, so that it can be run in slices (`http/turns.ts`).
+ * field by field. A search is a generator, so that it can be run in slices (`fairness/turns.ts`).
  */
 
 import { searchBeginningCharsMin } from '../limits.ts'

@@ -1,7 +1,7 @@
 /**
  * Writes to the registry that depend on more than one record: whether a namespace is free, whether an organization
  * still owns one. Each is decided on what is stored and committed only if the registry has not changed since; otherwise
- * it is decided again. Writes of this process wait for one another, so that none is overtaken for ever.
+ * it is decided again. Writes of this process wait for one another before (`fairness/queue.ts`).
  */
 
 import { registryAttemptsMax } from '../limits.ts'
@@ -15,22 +15,11 @@ export interface RegistryChange<T> {
   readonly result: T
 }
 
-const lastOf = new WeakMap<Store, Promise<unknown>>()
-
 /**
  * Resolves with the result when the write is durable. `decide` may run several times. Throws what it throws, and
- * StoreError `unavailable` if other processes change the registry all the time.
+ * StoreError `unavailable` if others change the registry all the time.
  */
-export function changeRegistry<T>(store: Store, decide: () => Promise<RegistryChange<T>>): Promise<T> {
-  const changed = (lastOf.get(store) ?? Promise.resolve()).then(() => change(store, decide))
-  lastOf.set(
-    store,
-    changed.catch(() => {}),
-  )
-  return changed
-}
-
-async function change<T>(store: Store, decide: () => Promise<RegistryChange<T>>): Promise<T> {
+export async function changeRegistry<T>(store: Store, decide: () => Promise<RegistryChange<T>>): Promise<T> {
   for (let attempt = 0; attempt < registryAttemptsMax; attempt += 1) {
     const version = (await store.get(registryVersionKey)) ?? null
     const { write, result } = await decide()

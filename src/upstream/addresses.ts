@@ -7,7 +7,7 @@
 
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
-import type { Holder } from '../http/shares.ts'
+import type { Holder } from '../fairness/owner.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs } from '../limits.ts'
 import { createNames, type Lookup, TooManyLookups } from './names.ts'
 

@@ -7,8 +7,8 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { Holder, Shares } from '../http/shares.ts'
-import { createShares } from '../http/shares.ts'
+import type { Holder } from '../fairness/owner.ts'
+import { createShares, type Shares } from '../fairness/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs, lookupTimeoutMs, pendingLookupsMax } from '../limits.ts'
 
 /** Resolves a name to all of its addresses. Rejects if there are none. */

@@ -3,7 +3,8 @@
  * would take eighty times their length in memory. The bytes count against the holder's share of memory.
  */
 
-import type { Holder, Shares } from '../http/shares.ts'
+import type { Holder } from '../fairness/owner.ts'
+import type { Shares } from '../fairness/shares.ts'
 
 export interface Pile {
   /** False if the holder's share is used up; then the chunk is not kept. */

@@ -6,13 +6,9 @@
 
 import { getCACertificates } from 'node:tls'
 import { LRUCache } from 'lru-cache'
-import { createShares, type Holder, type Shares } from '../http/shares.ts'
-import {
-  pendingResponseBytesMax,
-  upstreamBodyTimeoutMs,
-  upstreamPoolsMax,
-  upstreamResponseBytesMax,
-} from '../limits.ts'
+import { createFairness, type Fairness } from '../fairness/fairness.ts'
+import type { Holder } from '../fairness/owner.ts'
+import { upstreamBodyTimeoutMs, upstreamPoolsMax, upstreamResponseBytesMax } from '../limits.ts'
 import { AddressError, type Addresses, type ResolvedAddress } from './addresses.ts'
 import { CertificateError } from './certificate-error.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
@@ -85,8 +81,8 @@ export interface UpstreamOptions {
   readonly authorities?: readonly string[]
   /** Our name in `Via` (RFC 9110, 7.6.3), by which loops are detected. */
   readonly pseudonym?: string
-  /** The bytes that all incomplete or unread responses may take together. */
-  readonly memory?: Shares
+  /** What responses in memory and requests in progress are counted against. */
+  readonly fairness?: Pick<Fairness, 'memory' | 'requests'>
   readonly observe?: ObserveUpstream | undefined
   /** The HTTP/1.1 client; `parser` by default. */
   readonly open?: OpenHttpConnection
@@ -96,14 +92,14 @@ export interface UpstreamOptions {
 export function createUpstream(
   addresses: Addresses,
   {
-    memory = createShares(pendingResponseBytesMax),
+    fairness = createFairness(),
     observe,
     pseudonym = 'postern',
     authorities = [],
     open = openByParser,
   }: UpstreamOptions = {},
 ): Upstream {
-  const upstream = createPooledUpstream(addresses, { memory, pseudonym, authorities, open })
+  const upstream = createPooledUpstream(addresses, { fairness, pseudonym, authorities, open })
   if (observe === undefined) return upstream
   return {
     async send(request) {
@@ -123,7 +119,7 @@ export function createUpstream(
 
 function createPooledUpstream(
   addresses: Addresses,
-  { memory, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
+  { fairness, pseudonym, authorities, open }: Required<Omit<UpstreamOptions, 'observe'>>,
 ): Upstream {
   /** The TLS option replaces the machine's authorities, so they are included. */
   const trusted = authorities.length === 0 ? undefined : [...getCACertificates('default'), ...authorities]
@@ -177,7 +173,7 @@ function createPooledUpstream(
     // Set last, so that a connection's own headers cannot replace it: loops are detected by it.
     const headers = { ...request.headers, via: via === undefined ? own : `${via}, ${own}` }
     const outgoing = { method, path, host, headers, body }
-    return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, { memory, clock })
+    return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, { fairness, clock })
   }
 
   return {
@@ -207,8 +203,15 @@ interface UpstreamRoute {
 function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
   { timeoutMs, signal: signalOf, holder = nobody, bodyBytesMax }: UpstreamRequest,
-  { memory, clock }: { readonly memory: Shares; readonly clock: Clock },
+  {
+    fairness: { memory, requests },
+    clock,
+  }: { readonly fairness: Pick<Fairness, 'memory' | 'requests'>; readonly clock: Clock },
 ): Promise<UpstreamResponse> {
+  if (!requests.take(holder, 1))
+    return Promise.reject(
+      new UpstreamError('busy', 'too many requests of this caller to other servers are in progress'),
+    )
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
   let breakOff: Abort | undefined
   let signal: AbortSignal | undefined
@@ -231,7 +234,11 @@ function receiveResponse(
     else signal.addEventListener('abort', gone, { once: true })
   }
 
+  let isOver = false
   function over(): void {
+    if (isOver) return
+    isOver = true
+    requests.giveBack(holder, 1)
     watch.end()
     signal?.removeEventListener('abort', gone)
   }

@@ -6,6 +6,7 @@
  */
 
 import { createApp } from '../../src/app.ts'
+import { createFairness } from '../../src/fairness/fairness.ts'
 import { createGuard } from '../../src/http/guard.ts'
 import { rawPathRoutes } from '../../src/http/raw-path.ts'
 import { openDataFolder } from '../../src/maintenance/data-folder.ts'
@@ -45,7 +46,7 @@ const app = createApp({
   wait: async () => {},
   disableIdleTimeout: () => () => {},
   signers: { sign: () => Promise.reject(new Error('nothing is minted')) },
-  memory: { take: () => true, giveBack() {} },
+  fairness: createFairness(),
   upstream: { send: () => Promise.reject(new Error('nothing is sent')) },
   now: Date.now,
   monotonic: () => performance.now(),

@@ -2,8 +2,8 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createTurns } from '../../src/fairness/turns.ts'
 import { createCatalogue } from '../../src/features/servers/catalogue.ts'
-import { createTurns } from '../../src/http/turns.ts'
 import { listingOf, noExtras, type ServerDetail } from '../../src/model/server.ts'
 import { wordsOf } from '../../src/search/words.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'

@@ -1,12 +1,16 @@
 /** Bodies, read strictly and never past their bound. */
 
 import { expect, test } from 'bun:test'
+import { allowanceOf } from '../../src/fairness/allowance.ts'
+import { createFairness } from '../../src/fairness/fairness.ts'
+import { createShares } from '../../src/fairness/shares.ts'
 import { isJson, mediaType, readBytes, readJsonBody } from '../../src/http/body.ts'
-import { requestBodyBytesMax } from '../../src/limits.ts'
+import { bodyMemoryFactor, requestBodyBytesMax } from '../../src/limits.ts'
+import { withAllowance } from '../support/allowance.ts'
 
 const json = { 'content-type': 'application/json' }
-const post = (body: RequestInit['body'], headers: Record<string, string> = json) =>
-  new Request('http://a/', { method: 'POST', headers, body: body ?? null })
+const post = (body: RequestInit['body'], headers: Record<string, string> = json, bodyBytesMax = requestBodyBytesMax) =>
+  withAllowance(new Request('http://a/', { method: 'POST', headers, body: body ?? null }), { bodyBytesMax })
 const tooLarge = () => new Error('too large')
 
 /** In pieces, so that no length is announced. */
@@ -27,7 +31,7 @@ function inPieces(pieces: readonly string[], isCut = false) {
 
 test('as many bytes as are allowed are read, announced or not, and not one more', async () => {
   const read = async (body: RequestInit['body'], headers = {}) =>
-    Buffer.from(await readBytes(post(body, headers), 5, tooLarge)).toString()
+    Buffer.from(await readBytes(post(body, headers, 5), tooLarge)).toString()
   expect([await read('12345'), await read(null), await read(inPieces(['12', '345']).body)]).toEqual([
     '12345',
     '',
@@ -40,18 +44,18 @@ test('as many bytes as are allowed are read, announced or not, and not one more'
 
 test('what comes without end is not waited for', async () => {
   const endless = inPieces(Array(1000).fill('12345'))
-  await expect(readBytes(post(endless.body), 12, tooLarge)).rejects.toThrow('too large')
+  await expect(readBytes(post(endless.body, {}, 12), tooLarge)).rejects.toThrow('too large')
   expect(endless.taken()).toBeLessThan(10)
 })
 
 test('a client that breaks off has made a mistake of its own', async () => {
   const message = 'the request body ended before its announced length'
-  await expect(readBytes(post(inPieces(['12'], true).body), 5, tooLarge)).rejects.toMatchObject({
+  await expect(readBytes(post(inPieces(['12'], true).body, {}, 5), tooLarge)).rejects.toMatchObject({
     code: 'invalid_request',
     message,
   })
-  const announced = post(inPieces(['12'], true).body, { 'content-length': '5' })
-  await expect(readBytes(announced, 5, tooLarge)).rejects.toMatchObject({ code: 'invalid_request', message })
+  const announced = post(inPieces(['12'], true).body, { 'content-length': '5' }, 5)
+  await expect(readBytes(announced, tooLarge)).rejects.toMatchObject({ code: 'invalid_request', message })
 })
 
 test('a body is JSON that says so, or nothing at all', async () => {
@@ -74,17 +78,16 @@ test('a body is JSON that says so, or nothing at all', async () => {
 })
 
 test('a large one is read when it is its turn', async () => {
-  let turns = 0
-  const inTurns = async <T>(work: Generator<number, T>): Promise<T> => {
-    for (;;) {
-      const step = work.next()
-      if (step.done) return step.value
-      turns += 1
-    }
-  }
-  const bounds = { bytesMax: 1e6, depthMax: 5, tooLarge, inTurns }
-  expect(await readJsonBody(post(JSON.stringify('x'.repeat(500_000))), bounds)).toHaveLength(500_000)
-  expect(turns).toBeGreaterThan(0)
+  const body = JSON.stringify('x'.repeat(500_000))
+  let isRead = false
+  const reading = readJsonBody(post(body, { ...json, 'content-length': String(body.length) }, 1e6)).then((text) => {
+    isRead = true
+    return text
+  })
+  // All that is ready without another turn of the event loop.
+  for (let i = 0; i < 100; i += 1) await Promise.resolve()
+  expect(isRead).toBe(false)
+  expect(await reading).toHaveLength(500_000)
 })
 
 test('a media type is what stands before its parameters', () => {
@@ -94,4 +97,28 @@ test('a media type is what stands before its parameters', () => {
     undefined,
   ])
   expect([isJson('application/json;a'), isJson('application/jsonp'), isJson(null)]).toEqual([true, false, false])
+})
+
+test('a body counts for its owner from before it is read until the request is answered', async () => {
+  const fairness = { ...createFairness(), memory: createShares(4 * 1000 * bodyMemoryFactor) }
+  const asked = (size: number, isAnnounced: boolean) =>
+    withAllowance(
+      new Request('http://a/', {
+        method: 'POST',
+        ...(isAnnounced
+          ? { headers: { 'content-length': String(size) }, body: 'x'.repeat(size) }
+          : { body: inPieces(['x'.repeat(size)]).body }),
+      }),
+      {},
+      fairness,
+    )
+  for (const isAnnounced of [true, false]) {
+    const held = asked(1000, isAnnounced)
+    expect(await readBytes(held, tooLarge)).toHaveLength(1000)
+    await expect(readBytes(asked(1, isAnnounced), tooLarge)).rejects.toMatchObject({ code: 'rate_limited' })
+    allowanceOf(held).end()
+    const next = asked(1000, isAnnounced)
+    expect(await readBytes(next, tooLarge)).toHaveLength(1000)
+    allowanceOf(next).end()
+  }
 })

@@ -3,9 +3,10 @@
 import { expect, test } from 'bun:test'
 import { readForm } from '../../src/http/form.ts'
 import { formBytesMax, formFieldsMax } from '../../src/limits.ts'
+import { withAllowance } from '../support/allowance.ts'
 
 const read = (body: string | Uint8Array<ArrayBuffer>, type = 'application/x-www-form-urlencoded') =>
-  readForm(new Request('http://here/', { method: 'POST', headers: { 'content-type': type }, body }))
+  readForm(withAllowance(new Request('http://here/', { method: 'POST', headers: { 'content-type': type }, body })))
 
 test('fields come in order; one that is sent once is a value, one that may repeat a list', async () => {
   const form = await read('a=1&b=x+y%26&a=2&c=')

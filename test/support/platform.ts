@@ -5,10 +5,9 @@ import { type AppDeps, createApp, type Rates } from '../../src/app.ts'
 import { apiKeyDigest } from '../../src/auth/api-key.ts'
 import { signatureOf } from '../../src/auth/signature.ts'
 import { changeSigningKeys, type SigningKeyRecord } from '../../src/auth/signing-keys.ts'
+import { createFairness, type Fairness } from '../../src/fairness/fairness.ts'
 import { isRegistryUrl } from '../../src/features/servers/mcp-registry.ts'
 import { createGuard } from '../../src/http/guard.ts'
-import { createShares, type Shares } from '../../src/http/shares.ts'
-import { pendingResponseBytesMax } from '../../src/limits.ts'
 import { loadFixtures } from '../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../src/maintenance/seed/sample.ts'
@@ -28,6 +27,7 @@ export const startOfTime = Date.parse('2026-03-02T09:00:00.000Z')
 
 export interface TestPlatform {
   readonly store: Store
+  readonly fairness: Fairness
   readonly pepper: Buffer
   readonly logged: string[]
   readonly audited: Record<string, unknown>[]
@@ -87,12 +87,13 @@ export interface TestPlatformOptions {
   readonly upstream?: Upstream
   /** As in a server by default; `POSTERN_TEST_FAST_LANE=off` runs every suite without it. */
   readonly fastLane?: boolean
-  /** What answers under way may take; as much as in a server by default. */
-  readonly memory?: Shares
+  /** As in a server by default. */
+  readonly fairness?: Fairness
 }
 
 export async function createTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   const baseUrl = options.issuer ?? issuer
+  const fairness = options.fairness ?? createFairness()
   const store = withinOnePart(options.store ?? openMemoryStore())
   const pepper = seed('pepper')
   const logged: string[] = []
@@ -106,6 +107,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
   const sealingKey = seed('sealing key')
   const platform: TestPlatform = {
     store,
+    fairness,
     pepper,
     logged,
     audited,
@@ -154,7 +156,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     },
     disableIdleTimeout: () => () => {},
     signers: options.signers ?? { sign: async (text, { secretKey }) => signatureOf(text, secretKey) },
-    memory: options.memory ?? createShares(pendingResponseBytesMax),
+    fairness,
     now: () => platform.now,
     log,
     audit: {

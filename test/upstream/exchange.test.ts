@@ -1,7 +1,8 @@
 /** What is made of an exchange whose other side is told, step by step, what to say. */
 
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
-import { createShares } from '../../src/http/shares.ts'
+import { createFairness } from '../../src/fairness/fairness.ts'
+import { createShares } from '../../src/fairness/shares.ts'
 import { deadlineTickMs, dnsCacheTtlMs, upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../../src/limits.ts'
 import { createAddresses } from '../../src/upstream/addresses.ts'
 import { CertificateError } from '../../src/upstream/certificate-error.ts'
@@ -176,22 +177,22 @@ describe('an answer that cannot be used is', () => {
 
 test('what one caller’s answers take of memory is bounded, and given back', async () => {
   // A quarter is one token's share.
-  const memory = createShares(400)
-  const full = await exchange({}, { memory })
+  const fairness = { ...createFairness(), memory: createShares(400) }
+  const full = await exchange({}, { fairness })
   full.receiver.onHead(200, json)
   full.receiver.onData(bytes(100))
-  const refused = await exchange({}, { memory })
+  const refused = await exchange({}, { fairness })
   refused.receiver.onHead(200, json)
   refused.receiver.onData(bytes(1))
   await expect(refused.answer).rejects.toMatchObject({ kind: 'busy' })
   full.receiver.onEnd()
   await full.answer
-  const next = await exchange({}, { memory })
+  const next = await exchange({}, { fairness })
   next.receiver.onHead(200, json)
   next.receiver.onData(bytes(100))
   next.receiver.onError(new Error('x'))
   await expect(next.answer).rejects.toMatchObject({ kind: 'down' })
-  const last = await exchange({}, { memory })
+  const last = await exchange({}, { fairness })
   last.receiver.onHead(200, json)
   last.receiver.onData(bytes(100))
   last.receiver.onEnd()

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createShares } from '../../src/http/shares.ts'
+import { createShares } from '../../src/fairness/shares.ts'
 import { createPile, readAhead } from '../../src/upstream/pile.ts'
 
 const holder = { keyId: 'key', family: 'key' }

@@ -2,11 +2,11 @@
 
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
 import { notFound, PlatformError, rateLimited } from '../../errors.ts'
+import type { RateLimit } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { nameAfter, namesInPath, pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import type { RateLimit } from '../../http/rate-limit.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import type { Handler, Handlers } from '../../http/router.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'

@@ -9,7 +9,7 @@ import { notFound } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { isUnchanged, privateJson } from '../../http/respond.ts'
+import { isUnchanged, privateJson, wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import type { Deleted } from '../../model/connection.ts'
 import { newConnectionId } from '../../model/made-names.ts'
@@ -105,5 +105,7 @@ function connectionResponse(body: Uint8Array, status = 200): Response {
 
 function pageResponse({ body, etag }: Page, request: Request): Response {
   const headers = etag === undefined ? privateJson : { ...privateJson, etag }
-  return isUnchanged(request, etag) ? new Response(null, { status: 304, headers }) : new Response(body, { headers })
+  return isUnchanged(request, etag)
+    ? new Response(null, { status: 304, headers })
+    : wholeResponse(request, body, { headers })
 }

@@ -1,6 +1,6 @@
 /** Limits concurrent requests per connection to `concurrentCallsMax`, divided fairly among its callers. */
 
-import { createShares, type Shares } from '../../http/shares.ts'
+import { createShares, type Shares } from '../../fairness/shares.ts'
 import { concurrentCallsMax } from '../../limits.ts'
 import { once } from './once.ts'
 import type { UpstreamCall } from './upstream-call.ts'

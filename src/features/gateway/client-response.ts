@@ -1,19 +1,18 @@
 /** Turns an upstream's response into the client's: the same bytes if they are usable, otherwise a PlatformError. */
 
 import { PlatformError } from '../../errors.ts'
+import type { Shares } from '../../fairness/shares.ts'
 import { isJson } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { withKnownBody } from '../../http/known-body.ts'
-import { eventStream, noStoreJson } from '../../http/respond.ts'
-import type { Shares } from '../../http/shares.ts'
+import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
 import { leadingSpacesMax, responseInOnePieceBytesMax } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parseResponse } from './filter-tools.ts'
-import { once } from './once.ts'
 import { discardBody } from './platform-session.ts'
 import { wantedScope } from './post.ts'
-import { errorsAsMessages, messageEvent, relayStream, streamInPieces } from './stream.ts'
+import { errorsAsMessages, messageEvent, relayStream } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts'
 
@@ -135,10 +134,10 @@ async function wholeResponse(
     if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
     // Only the client is waited for now, so the idle timeout applies again.
     restoreIdleTimeout()
-    const onRead = once(() => {
+    const onRead = () => {
       memory.giveBack(holder, whole.length)
       releaseSlot()
-    })
+    }
     return { response: new Response(streamInPieces(whole, onRead), { headers: jsonHeaders }), holdsSlot: true }
   } catch (error) {
     if (error instanceof SyntaxError) throw unusableUpstream('does not speak MCP', message)

@@ -17,7 +17,7 @@ import { parseWithin, reading } from '../../schema/json.ts'
 
 /**
  * The message without the hidden tools. It is always serialized again: the client's parser might find another list in
- * the original text than ours did. A generator that yields the cost of each step before taking it (see http/turns.ts).
+ * the original text than ours did. A generator that yields the cost of each step before taking it (turns.ts).
  * Throws SyntaxError if the text is not a JSON object, and PlatformError `upstream_error` if the list is too large.
  */
 export function* filterTools(text: string, blocks: readonly Block[]): Generator<number, string> {

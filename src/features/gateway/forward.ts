@@ -8,10 +8,11 @@ import type { Denials } from '../../auth/denials.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
+import type { Holder } from '../../fairness/owner.ts'
+import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
+import type { Shares } from '../../fairness/shares.ts'
+import type { Turns } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import type { RateLimit } from '../../http/rate-limit.ts'
-import { type Holder, ownerOf, type Shares } from '../../http/shares.ts'
-import type { Turns } from '../../http/turns.ts'
 import { auditNameCharsMax, authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
@@ -141,7 +142,7 @@ async function forwardAllowed(
 ): Promise<Response> {
   const allowed = await authorizeMessage(deps, call, message, headers)
   // Not before: a token that may call nothing does not keep its key from calling.
-  const wait = message.method === 'tools/call' ? deps.calls.take(ownerOf(call.context.caller)) : 0
+  const wait = message.method === 'tools/call' ? deps.calls.take(rateNameOf(call.context.caller)) : 0
   if (wait > 0) throw callsTooFast(message, wait)
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
   const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, message, headers)

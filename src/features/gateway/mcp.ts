@@ -16,7 +16,7 @@ export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
     async callMcp(request) {
       const call = await authorizeCall(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
-      const message = await readMessage(request, (work) => deps.turns.run(call.context.caller, work)) // 400, 413, 429
+      const message = await readMessage(request) // 400, 413, 429
       const era = await protocolEra(message, request.headers)
       if (era instanceof Response) return era // 400
       // 401, 429, 404, 403 once more, and what forward() throws

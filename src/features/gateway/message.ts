@@ -5,10 +5,11 @@
  */
 
 import { PlatformError, type RpcId } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { isJson, readBytes } from '../../http/body.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
 import { noStoreJson } from '../../http/respond.ts'
-import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
+import { rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
 import { foldCase } from '../../policy/rpc-match.ts'
 import { bodyProblemText } from '../../schema/check.ts'
@@ -26,18 +27,17 @@ export interface Message {
   readonly era: 'handshake' | 'stateless'
 }
 
-/** Reads and parses the body. `inTurns` runs the parsing in turns. Throws PlatformError (400, 413). */
-export async function readMessage(
-  request: Request,
-  inTurns: (work: Generator<number, Message>) => Promise<Message>,
-): Promise<Message> {
-  const tooLarge = () =>
-    new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`)
-  const bytes = await readBytes(request, rpcBodyBytesMax, tooLarge)
+export function bodyTooLarge(bytesMax: number): PlatformError {
+  return new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes are read`)
+}
+
+/** Reads the body, and parses it in turns. Throws PlatformError (400, 413, 429). */
+export async function readMessage(request: Request): Promise<Message> {
+  const bytes = await readBytes(request, bodyTooLarge)
   if (!isJson(request.headers.get('content-type'))) {
     throw new PlatformError('parse_error', 'content-type: must be application/json')
   }
-  return inTurns(reading(bytes.length, () => messageOf(bytes)))
+  return allowanceOf(request).run(reading(bytes.length, () => messageOf(bytes)))
 }
 
 /**

@@ -3,7 +3,7 @@
  * 2025-11-25, lifecycle).
  */
 
-import type { Turns } from '../../http/turns.ts'
+import type { Turns } from '../../fairness/turns.ts'
 import { protocolVersionCharsMax } from '../../limits.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'

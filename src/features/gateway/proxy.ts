@@ -4,8 +4,8 @@
  * platform session, and a `tools/call` never.
  */
 
-import type { Shares } from '../../http/shares.ts'
-import type { Turns } from '../../http/turns.ts'
+import type { Shares } from '../../fairness/shares.ts'
+import type { Turns } from '../../fairness/turns.ts'
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'

@@ -7,7 +7,6 @@ import { rpcErrorText } from '../../http/error-response.ts'
 import {
   eventBytesAtOnce,
   eventLoopSliceMs,
-  responsePieceBytes,
   streamBytesMax,
   streamEventBytesMax,
   streamIdleTimeoutMs,
@@ -87,27 +86,6 @@ export function relayStream(
         }
       },
       cancel: stop,
-    },
-    { highWaterMark: 0 },
-  )
-}
-
-/**
- * Bytes as a stream of pieces, each produced when the client is ready for it. `onEnd` is called once all pieces were
- * taken, or the client disconnected.
- */
-export function streamInPieces(bytes: Uint8Array, onEnd: () => void): ReadableStream<Uint8Array> {
-  let at = 0
-  return new ReadableStream<Uint8Array>(
-    {
-      pull(controller) {
-        controller.enqueue(bytes.subarray(at, at + responsePieceBytes))
-        at += responsePieceBytes
-        if (at < bytes.length) return
-        controller.close()
-        onEnd()
-      },
-      cancel: onEnd,
     },
     { highWaterMark: 0 },
   )

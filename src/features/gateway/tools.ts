@@ -3,14 +3,15 @@
  * is translated into `tools/list` or `tools/call`, and the policy is evaluated on that. Errors are `{error, message}`.
  */
 
-import { invalidRequest, notFound, PlatformError } from '../../errors.ts'
+import { invalidRequest, notFound } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { jsonResponse, noStoreJson } from '../../http/respond.ts'
+import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { rpcBodyBytesMax, rpcDepthMax } from '../../limits.ts'
+import { rpcDepthMax } from '../../limits.ts'
 import { authorizeCall, type GatewayDeps, reauthorize } from './forward.ts'
+import { bodyTooLarge } from './message.ts'
 import { createToolRequests } from './tool-requests.ts'
 
 /** `getTool` returns the tool of this name, or else the group of tools below it as `{tools}`, or else 404. */
@@ -21,7 +22,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
     async listTools(request) {
       const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
-      return toolResponse({ tools: await listTools(call, () => true) })
+      return toolResponse(request, { tools: await listTools(call, () => true) })
     },
 
     async getTool(request) {
@@ -30,29 +31,22 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
       const name = toolNameOf(request)
       const found = await listTools(call, (one) => one.name === name || one.name.startsWith(`${name}.`))
       const tool = found.find((one) => one.name === name)
-      if (tool !== undefined) return toolResponse(tool)
+      if (tool !== undefined) return toolResponse(request, tool)
       if (found.length === 0) throw notFound() // 404
-      return toolResponse({ tools: found })
+      return toolResponse(request, { tools: found })
     },
 
     async callTool(request) {
       const call = await authorizeCall(deps, request) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
-      const { caller } = call.context
-      const body = await readJsonBody(request, {
-        bytesMax: rpcBodyBytesMax,
-        depthMax: rpcDepthMax,
-        tooLarge: () =>
-          new PlatformError('too_large', `the body is too large: at most ${rpcBodyBytesMax} bytes are read`),
-        inTurns: (work) => deps.turns.run(caller, work),
-      }) // 400, 413
+      const body = await readJsonBody(request, { depthMax: rpcDepthMax, tooLarge: bodyTooLarge }) // 400, 413, 429
       const given = body ?? {}
       if (typeof given !== 'object' || Array.isArray(given)) {
         throw invalidRequest('the body must be an object: the tool’s arguments')
       }
       const params = { name: toolNameOf(request), arguments: given }
       const { result } = await ask(await reauthorize(deps, call), 'tools/call', params)
-      return toolResponse(result)
+      return toolResponse(request, result)
     },
   }
 }
@@ -64,6 +58,6 @@ function toolNameOf(request: Request): string {
   return name
 }
 
-function toolResponse(value: object): Response {
-  return jsonResponse(JSON.stringify(value), noStoreJson)
+function toolResponse(request: Request, value: object): Response {
+  return wholeResponse(request, JSON.stringify(value), { headers: noStoreJson })
 }

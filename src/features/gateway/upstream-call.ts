@@ -2,7 +2,7 @@
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import type { PlatformError } from '../../errors.ts'
-import type { Holder } from '../../http/shares.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import type { Connection, ConnectionStatus } from '../../model/connection.ts'
 import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import type { Message } from './message.ts'

@@ -66,12 +66,16 @@ export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey
       const organizationId = await requireAdmin(first) // 403
       const keyId = namesInPath(request.url)[2] ?? ''
       refuseQuery(request.url) // 400
-      await change(request, async (context) => {
-        await requireAdmin(context) // 403
-        const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
-        if (record === undefined) throw notFound('API key not found')
-        return { write: { ...revocationOf(record, new Date(now())), fromReserve: true }, result: undefined }
-      })
+      await change(
+        request,
+        async (context) => {
+          await requireAdmin(context) // 403
+          const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
+          if (record === undefined) throw notFound('API key not found')
+          return { write: { ...revocationOf(record, new Date(now())), fromReserve: true }, result: undefined }
+        },
+        'removal',
+      )
       await audit.recordDone('key.revoked', { ...auditedCaller(first.caller), organizationId, revoked: keyId })
       return doneResponse()
     },

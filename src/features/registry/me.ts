@@ -3,7 +3,7 @@
 import type { RequestContext } from '../../auth/authorize.ts'
 import { leadsNamespace, organizationsOf, reachedNamespaces } from '../../auth/reach.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { meNamespacesMax } from '../../limits.ts'
 import type { Me, Role } from '../../model/registry.ts'
@@ -31,7 +31,7 @@ export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<H
         baseUrl,
         version,
       }
-      return new Response(JSON.stringify(me), { headers: privateJson })
+      return wholeResponse(request, JSON.stringify(me))
     },
   }
 

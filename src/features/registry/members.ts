@@ -41,17 +41,22 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
       await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
       refuseQuery(request.url) // 400
       const { role } = await readOptionalBody(request, memberShape) // 400
-      const isChanged = await change(request, async (context) => {
-        const before = await roleOf(store, organizationId, userId)
-        await requireRole(store, context, organizationId, rolesThatMayChange(before, role)) // 404, 403
-        if (before === role) return { result: false }
-        // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
-        const record = before === undefined ? organizationKey(organizationId) : memberKey(organizationId, userId)
-        await refuseFixture(store, record) // 409
-        if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
-        if (before === undefined) await requireRoomForMember(store, organizationId) // 403
-        return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
-      })
+      const isChanged = await change(
+        request,
+        async (context) => {
+          const before = await roleOf(store, organizationId, userId)
+          await requireRole(store, context, organizationId, rolesThatMayChange(before, role)) // 404, 403
+          if (before === role) return { result: false }
+          // Of a fixture's organization, only a member that was made over HTTP is changed over HTTP.
+          const record = before === undefined ? organizationKey(organizationId) : memberKey(organizationId, userId)
+          await refuseFixture(store, record) // 409
+          if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
+          if (before === undefined) await requireRoomForMember(store, organizationId) // 403
+          return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
+          // A lower role takes access away.
+        },
+        'removal',
+      )
       if (isChanged)
         await audit.recordDone('member.changed', {
           ...auditedCaller(first.caller),
@@ -69,15 +74,19 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
       const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
       await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
       refuseQuery(request.url) // 400
-      await change(request, async (context) => {
-        const before = await roleOf(store, organizationId, userId)
-        await requireRole(store, context, organizationId, rolesThatMayChange(before)) // 404, 403
-        if (before === undefined) throw notFound('Member not found')
-        await refuseFixture(store, memberKey(organizationId, userId)) // 409
-        if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
-        const entry = memberEntry(organizationId, userId, before)
-        return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: true }, result: undefined }
-      })
+      await change(
+        request,
+        async (context) => {
+          const before = await roleOf(store, organizationId, userId)
+          await requireRole(store, context, organizationId, rolesThatMayChange(before)) // 404, 403
+          if (before === undefined) throw notFound('Member not found')
+          await refuseFixture(store, memberKey(organizationId, userId)) // 409
+          if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
+          const entry = memberEntry(organizationId, userId, before)
+          return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: true }, result: undefined }
+        },
+        'removal',
+      )
       await audit.recordDone('member.removed', { ...auditedCaller(first.caller), organizationId, member: userId })
       return doneResponse()
     },

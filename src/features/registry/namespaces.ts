@@ -79,20 +79,24 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
       const [name] = namesInPath(request.url) // 404
       await authorizer.requireLed(first, name, toWrite, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
-      const deleted = await change(request, async (context) => {
-        // 404, 403
-        const { namespace } = await authorizer.requireLed(context, name, toWrite, namespaceMissing)
-        const key = namespaceKey(namespace)
-        await refuseFixture(store, key) // 409
-        const value = await store.get(key)
-        if (value === undefined) throw notFound(namespaceMissing)
-        if (await hasServers(store, namespace))
-          throw conflict(`The namespace ${namespace} has servers: delete them first`) // 409
-        const deletes = [key, ...indexKeysOf({ key, value })]
-        // Random: a deletion under way must not take a later one for itself.
-        const mark = newVersion(deletingKey(namespace))
-        return { write: { deletes, puts: [mark], fromReserve: true }, result: namespace }
-      })
+      const deleted = await change(
+        request,
+        async (context) => {
+          // 404, 403
+          const { namespace } = await authorizer.requireLed(context, name, toWrite, namespaceMissing)
+          const key = namespaceKey(namespace)
+          await refuseFixture(store, key) // 409
+          const value = await store.get(key)
+          if (value === undefined) throw notFound(namespaceMissing)
+          if (await hasServers(store, namespace))
+            throw conflict(`The namespace ${namespace} has servers: delete them first`) // 409
+          const deletes = [key, ...indexKeysOf({ key, value })]
+          // Random: a deletion under way must not take a later one for itself.
+          const mark = newVersion(deletingKey(namespace))
+          return { write: { deletes, puts: [mark], fromReserve: true }, result: namespace }
+        },
+        'removal',
+      )
       try {
         await audit.recordDone('namespace.deleted', { ...auditedCaller(first.caller), namespace: deleted })
       } finally {

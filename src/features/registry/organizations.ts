@@ -6,7 +6,7 @@ import { authorizedChange, writeAuthentication } from '../../auth/write-authenti
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { doneResponse, privateJson } from '../../http/respond.ts'
+import { doneResponse, wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { type OrganizationDetail, OrganizationWrite } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
@@ -51,7 +51,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
       const organizationId = organizationIn(request)
       await requireRole(store, context, organizationId, ['owner', 'admin', 'member']) // 404
       refuseQuery(request.url) // 400
-      return detailResponse(await readDetail(store, organizationId))
+      return detailResponse(request, await readDetail(store, organizationId))
     },
 
     async putOrganization(request) {
@@ -75,7 +75,7 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
         return { write: { puts }, result: before === undefined ? created : changed }
       })
       if (event !== undefined) await audit.recordDone(event, { ...auditedCaller(first.caller), organizationId, owner })
-      return detailResponse(await readDetail(store, organizationId), event === created ? 201 : 200)
+      return detailResponse(request, await readDetail(store, organizationId), event === created ? 201 : 200)
     },
 
     async deleteOrganization(request) {
@@ -84,20 +84,24 @@ export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
       const organizationId = organizationIn(request)
       await requireRole(store, first, organizationId, ['owner']) // 404, 403
       refuseQuery(request.url) // 400
-      await change(request, async (context) => {
-        await requireRole(store, context, organizationId, ['owner']) // 404, 403
-        const key = organizationKey(organizationId)
-        await refuseFixture(store, key) // 409
-        const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
-        if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
-        const members = (await readMembers(store, organizationId)).map(({ userId, role }) =>
-          memberEntry(organizationId, userId, role),
-        )
-        // An organization that is made later under the same id must not inherit the keys.
-        const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.now()))
-        const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
-        return { write: { deletes: gone, puts, fromReserve: true }, result: undefined }
-      })
+      await change(
+        request,
+        async (context) => {
+          await requireRole(store, context, organizationId, ['owner']) // 404, 403
+          const key = organizationKey(organizationId)
+          await refuseFixture(store, key) // 409
+          const { keys } = await store.keys({ ...namespacesOwnedBy({ organizationId }), limit: 1 })
+          if (keys.length > 0) throw conflict('The organization owns namespaces: delete them first')
+          const members = (await readMembers(store, organizationId)).map(({ userId, role }) =>
+            memberEntry(organizationId, userId, role),
+          )
+          // An organization that is made later under the same id must not inherit the keys.
+          const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.now()))
+          const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
+          return { write: { deletes: gone, puts, fromReserve: true }, result: undefined }
+        },
+        'removal',
+      )
       await audit.recordDone('organization.deleted', { ...auditedCaller(first.caller), organizationId })
       return doneResponse()
     },
@@ -115,6 +119,6 @@ async function readDetail(store: Pick<Store, 'get' | 'range'>, organizationId: s
   return { organizationId, name: readOrganization(stored).name, members: await readMembers(store, organizationId) }
 }
 
-function detailResponse(detail: OrganizationDetail, status = 200): Response {
-  return new Response(JSON.stringify(detail), { status, headers: privateJson })
+function detailResponse(request: Request, detail: OrganizationDetail, status = 200): Response {
+  return wholeResponse(request, JSON.stringify(detail), { status })
 }

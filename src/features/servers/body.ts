@@ -2,7 +2,7 @@
 
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
-import { jsonDepthMax, serverBodyBytesMax } from '../../limits.ts'
+import { jsonDepthMax } from '../../limits.ts'
 import { urlProblem } from '../../model/connection.ts'
 import { ServerWrite, sameNameProblem, serverUrlProblem } from '../../model/server.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
@@ -10,9 +10,8 @@ import { problemText, validatorOf } from '../../schema/check.ts'
 const writeShape = validatorOf(ServerWrite)
 
 export const serverBody = {
-  bytesMax: serverBodyBytesMax,
   depthMax: jsonDepthMax,
-  tooLarge: () => new PlatformError('too_large', `the body is too large: at most ${serverBodyBytesMax} bytes`),
+  tooLarge: (bytesMax: number) => new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes`),
 }
 
 /** Throws 400 and 413. */

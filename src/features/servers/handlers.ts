@@ -4,7 +4,7 @@ import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { forbidden, notFound } from '../../errors.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { type Access, decide } from '../../policy/decide.ts'
@@ -35,7 +35,7 @@ export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): 
       if (!decision.allowed) throw forbidden(decision) // 403
       refuseQuery(request.url) // 400
       onDetails(context, json)
-      return new Response(json as Uint8Array<ArrayBuffer>, { headers: privateJson })
+      return wholeResponse(request, json)
     },
   }
 }

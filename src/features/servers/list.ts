@@ -3,12 +3,12 @@
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { namespacesOf, reachOf } from '../../auth/reach.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { type PageNumber, pageOf, paginationOf, readPageNumber, withFields } from '../../http/numbered-pages.ts'
 import { pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import type { Turns } from '../../http/turns.ts'
 import {
   searchCharsMax,
   searchHitsMax,
@@ -28,7 +28,6 @@ export interface ServerListDeps {
   readonly authorizer: Authorizer
   readonly store: Store
   readonly catalogue: Catalogue
-  readonly turns: Turns
   readonly baseUrl: string
   /** Called with each response body, so that the fast lane can reuse it. */
   readonly onPage: (context: RequestContext, json: Uint8Array) => void
@@ -51,7 +50,7 @@ interface Match {
 }
 
 export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listServers'> {
-  const { authorizer, store, catalogue, turns, onPage } = deps
+  const { authorizer, store, catalogue, onPage } = deps
   return {
     async listServers(request) {
       const context = await authorizer.authenticate(request) // 401, 429
@@ -69,7 +68,7 @@ export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listSe
         (!server.listing.unlisted || reaches(server.namespace)) &&
         owners(server.namespace)
       const work = query.q === undefined ? matching(catalogue, isWanted) : searching(catalogue, query, isWanted)
-      const matches = await turns.run(context.caller, work) // 429
+      const matches = await allowanceOf(request).run(work) // 429
       const items = await Promise.all(
         pageOf(matches, query.page).map(async (match) =>
           withFields(await itemOf(deps.baseUrl, context, match, reaches), query.fields),
@@ -78,7 +77,7 @@ export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listSe
       const page = { servers: items, pagination: paginationOf(query.page, matches.length) }
       const json = Buffer.from(JSON.stringify(page))
       onPage(context, json)
-      return new Response(json, { headers: privateJson })
+      return wholeResponse(request, json)
     },
   }
 }

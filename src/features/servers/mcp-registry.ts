@@ -6,16 +6,16 @@
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { reachOf } from '../../auth/reach.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import type { Holder } from '../../http/shares.ts'
-import type { Turns } from '../../http/turns.ts'
-import { registryPageDefault, registryPageMax } from '../../limits.ts'
+import { registryDetailsPerRead, registryPageBytesMax, registryPageDefault, registryPageMax } from '../../limits.ts'
 import type { RegistryEntry, RegistryPage } from '../../model/server-json.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
 import { isDateTime } from '../../schema/check.ts'
+import { reading } from '../../schema/json.ts'
 import { serverKey } from '../../storage/keys.ts'
 import { readServer } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
@@ -26,7 +26,6 @@ export interface RegistryReadDeps {
   readonly authorizer: Authorizer
   readonly store: Store
   readonly catalogue: Catalogue
-  readonly turns: Turns
   /** Whether readers without a credential see what is listed for all (`--open-registry`). */
   readonly isOpen: boolean
 }
@@ -45,11 +44,11 @@ interface NamedServer {
 }
 
 export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandlers {
-  const { store, catalogue, turns } = deps
+  const { store, catalogue } = deps
 
   return {
     async listRegistryServers(request) {
-      const { reader, isVisible } = await readerOf(deps, request) // 401, 429, 403
+      const isVisible = await visibleTo(deps, request) // 401, 429, 403
       const { limit, after, search, version, since } = readPageQuery(request.url) // 400
       await catalogue.refresh()
       const isWanted = ({ name, server: { listing } }: NamedServer) =>
@@ -57,9 +56,9 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
         (version === undefined || version === 'latest' || versionOf(listing) === version) &&
         (since === undefined || Date.parse(updatedAtOf(listing)) >= since)
       const work = firstNamed(catalogue, { after, most: limit + 1, isVisible, isWanted })
-      const wanted = await turns.run(reader, work) // 429
-      const servers = await entriesOf(wanted.slice(0, limit))
-      const last = wanted.length > limit ? wanted[limit - 1] : undefined
+      const wanted = await allowanceOf(request).run(work) // 429
+      const { servers, next } = await entriesOf(request, wanted.slice(0, limit))
+      const last = next < wanted.length ? wanted[next - 1] : undefined
       const page: RegistryPage = {
         servers,
         metadata: {
@@ -67,65 +66,81 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
           ...(last !== undefined && { nextCursor: cursorOf(last.server.listing.qualifiedName) }),
         },
       }
-      return new Response(JSON.stringify(page), { headers: privateJson })
+      return wholeResponse(request, JSON.stringify(page))
     },
 
     async listRegistryVersions(request) {
       const [found] = await findNamed(request) // 401, 429, 403, 400, 404
       const page: RegistryPage = { servers: [found], metadata: { count: 1 } }
-      return new Response(JSON.stringify(page), { headers: privateJson })
+      return wholeResponse(request, JSON.stringify(page))
     },
 
     async getRegistryVersion(request) {
       const [found, wanted] = await findNamed(request) // 401, 429, 403, 400, 404
       if (wanted !== 'latest' && wanted !== found.server.version) throw notFound()
-      return new Response(JSON.stringify(found), { headers: privateJson })
+      return wholeResponse(request, JSON.stringify(found))
     },
   }
 
   /** The server in the path, and the version after it. */
   async function findNamed(request: Request): Promise<[RegistryEntry, string | undefined]> {
-    const { reader, isVisible } = await readerOf(deps, request)
+    const isVisible = await visibleTo(deps, request)
     const [, path = '', version] =
       /^\/v0\.1\/servers\/(.+?)\/versions(?:\/([^/]+))?\/?$/.exec(pathOf(request.url)) ?? []
     const query = readQuery(request.url, ['include_deleted'])
     readFlag(query, 'include_deleted')
     await catalogue.refresh()
     const name = decoded(path)
-    const [entry] = await entriesOf(await turns.run(reader, serverNamed(catalogue, name, isVisible)))
+    const named = await allowanceOf(request).run(serverNamed(catalogue, name, isVisible))
+    const [entry] = (await entriesOf(request, named)).servers
     if (entry === undefined) throw notFound()
     return [entry, version === undefined ? undefined : decoded(version)]
   }
 
-  async function entriesOf(named: readonly NamedServer[]): Promise<RegistryEntry[]> {
-    const details = await store.getMany(named.map(({ server }) => serverKey(server.listing.qualifiedName)))
-    return named.flatMap(({ name, server }, index) => {
-      const detail = details[index]
-      // Deleted meanwhile.
-      return detail === undefined ? [] : [registryEntry(name, server.listing, readServer(detail))]
-    })
+  /**
+   * The entries of servers, until their details reach `registryPageBytesMax`, and the index of the first server that is
+   * not among them. Each is parsed in turns: it may have a megabyte.
+   */
+  async function entriesOf(
+    request: Request,
+    named: readonly NamedServer[],
+  ): Promise<{ readonly servers: RegistryEntry[]; readonly next: number }> {
+    const servers: RegistryEntry[] = []
+    let bytes = 0
+    let next = 0
+    while (next < named.length && bytes < registryPageBytesMax) {
+      const batch = named.slice(next, next + registryDetailsPerRead)
+      const details = await store.getMany(batch.map(({ server }) => serverKey(server.listing.qualifiedName)))
+      for (const [index, { name, server }] of batch.entries()) {
+        if (bytes >= registryPageBytesMax) break
+        next += 1
+        const detail = details[index]
+        // Deleted meanwhile.
+        if (detail === undefined) continue
+        bytes += detail.length
+        const work = reading(detail.length, () => registryEntry(name, server.listing, readServer(detail)))
+        servers.push(await allowanceOf(request).run(work)) // 429
+      }
+    }
+    return { servers, next }
   }
 }
 
-/** A reader without a credential, where the registry is open: all of them have one share of the work. */
-const anyone: Holder = { keyId: '', family: '' }
-
-/** Who reads, and which servers they may see. Throws 401 for one without a credential, unless the registry is open. */
-async function readerOf(
+/** The servers that the reader may see. Throws 401 for one without a credential, unless the registry is open. */
+async function visibleTo(
   { authorizer, store, isOpen }: RegistryReadDeps,
   request: Request,
-): Promise<{ readonly reader: Holder; readonly isVisible: (server: Listed) => boolean }> {
-  if (isOpen && !request.headers.has('authorization'))
-    return { reader: anyone, isVisible: ({ listing }) => !listing.unlisted }
+): Promise<(server: Listed) => boolean> {
+  if (isOpen && !request.headers.has('authorization')) {
+    await allowanceOf(request).belongsToStranger() // 429
+    return ({ listing }) => !listing.unlisted
+  }
   const context: RequestContext = await authorizer.authenticate(request)
   authorizer.requireList(context, { resource: 'servers', operation: 'read' })
   const { caller } = context
   const isAllowed = namespaceFilter(caller.blocks)
   const reaches = await reachOf(store, caller)
-  return {
-    reader: caller,
-    isVisible: ({ listing, namespace }) => isAllowed(namespace) && (!listing.unlisted || reaches(namespace)),
-  }
+  return ({ listing, namespace }) => isAllowed(namespace) && (!listing.unlisted || reaches(namespace))
 }
 
 /** The names that servers have in the registry. */

@@ -92,13 +92,17 @@ export function createServerRecords({ store, authorizer, now }: ServerRecordsDep
         return { write: { puts: [...puts, ...newListingVersions([qualifiedName])] }, result }
       }),
     remove: (request, qualifiedName, authorize) =>
-      change(request, async (context) => {
-        await authorize(context)
-        if ((await read(qualifiedName)) === undefined) throw notFound()
-        await refuseFixture(store, serverKey(qualifiedName))
-        const deletes = [serverKey(qualifiedName), listingKey(qualifiedName)]
-        return { write: { deletes, puts: newListingVersions([qualifiedName]), fromReserve: true }, result: undefined }
-      }),
+      change(
+        request,
+        async (context) => {
+          await authorize(context)
+          if ((await read(qualifiedName)) === undefined) throw notFound()
+          await refuseFixture(store, serverKey(qualifiedName))
+          const deletes = [serverKey(qualifiedName), listingKey(qualifiedName)]
+          return { write: { deletes, puts: newListingVersions([qualifiedName]), fromReserve: true }, result: undefined }
+        },
+        'removal',
+      ),
   }
 }
 

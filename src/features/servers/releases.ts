@@ -93,7 +93,7 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
 async function readPayload(request: Request): Promise<ReleasePayload> {
   const type = request.headers.get('content-type')
   if (mediaType(type) !== 'multipart/form-data') throw invalidRequest('content-type: must be multipart/form-data')
-  const bytes = await readBytes(request, serverBody.bytesMax, serverBody.tooLarge)
+  const bytes = await readBytes(request, serverBody.tooLarge)
   const form = await new Response(bytes, { headers: { 'content-type': type as string } }).formData().catch(() => {
     throw invalidRequest('the body is not a form')
   })

@@ -5,7 +5,7 @@ import { writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody, refuseBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { privateJson } from '../../http/respond.ts'
+import { privateJson, wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { createdAtOf } from '../../model/registry.ts'
@@ -107,7 +107,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
         return { ...before, detail: { ...before.detail, ...learnt } }
       })
       if (isChanged) await audit.recordDone('server.introspected', about(first, qualifiedName))
-      return new Response(JSON.stringify(stored.detail), { headers: privateJson })
+      return wholeResponse(request, JSON.stringify(stored.detail))
     },
   }
 

@@ -4,8 +4,8 @@
  */
 
 import { PlatformError } from '../../errors.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import { isSecureUrl } from '../../http/guard.ts'
-import type { Holder } from '../../http/shares.ts'
 import { oauthFetchTimeoutMs, oauthResponseBytesMax } from '../../limits.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 

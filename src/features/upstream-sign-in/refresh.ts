@@ -5,7 +5,7 @@
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import { PlatformError } from '../../errors.ts'
-import type { Holder } from '../../http/shares.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import { refreshClaimMs, refreshPollMs, refreshRetryMs } from '../../limits.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { forgetClient } from './client.ts'

@@ -8,12 +8,14 @@ import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/
 import type { Registry } from '../../auth/registry.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { conflict, invalidRequest, notFound, rateLimited } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
+import { ticketHolder } from '../../fairness/owner.ts'
+import type { RateLimit } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { redirect } from '../../http/page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
-import type { RateLimit } from '../../http/rate-limit.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import { formTokenField } from '../../model/input-fields.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
@@ -48,6 +50,7 @@ export function setupHandlers(deps: SetupDeps) {
     if (ticket !== undefined && isName) {
       const stored = await findConnection(store, namespace, connectionId)
       if (stored !== undefined && links.isTicket(ticket, { ref, ...stored, createdAt: stored.connection.createdAt })) {
+        await allowanceOf(request).belongsTo(ticketHolder(ref))
         const action = `${links.urlOf(ref)}?ticket=${ticket}`
         return { ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), by: {} }
       }

@@ -1,8 +1,9 @@
 /** The walk of a message through a connection: what is asked again, and what a connection cannot do. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { createShares } from '../../../src/http/shares.ts'
-import { parsedResponseMemoryFactor } from '../../../src/limits.ts'
+import { createFairness } from '../../../src/fairness/fairness.ts'
+import { createShares } from '../../../src/fairness/shares.ts'
+import { bodyMemoryFactor, parsedResponseMemoryFactor } from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
@@ -150,8 +151,13 @@ test('a list is narrowed while its caller has memory for it, which it then has a
       return { status: 200, headers: { 'content-type': 'application/json' }, body: Buffer.from(text(characters)) }
     },
   }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'tools/list' })
   // A quarter is one caller's.
-  platform = await createTestPlatform({ upstream, memory: createShares(4 * 1000 * parsedResponseMemoryFactor) })
+  const bytes = 1000 * parsedResponseMemoryFactor + body.length * bodyMemoryFactor
+  platform = await createTestPlatform({
+    upstream,
+    fairness: { ...createFairness(), memory: createShares(4 * bytes) },
+  })
   await connect({ state: 'connected' })
   const policy = [{ rpcReqMatch: { 'params.name': '^a' } }]
   const token = await mintToken(platform.fetch, sampleKeys.ada, { policy })
@@ -159,7 +165,7 @@ test('a list is narrowed while its caller has memory for it, which it then has a
     platform.fetch('/connect/ada/one/mcp', {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'tools/list' }),
+      body,
     })
   for (let i = 0; i < 3; i += 1) expect(await (await list()).text()).toBe(text(1000))
   characters += 1

@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import { createShares } from '../../../src/http/shares.ts'
+import { createFairness } from '../../../src/fairness/fairness.ts'
+import { createShares } from '../../../src/fairness/shares.ts'
 import { probeRequestsMax } from '../../../src/limits.ts'
 import { type Addresses, createAddresses, readAllowedUpstream } from '../../../src/upstream/addresses.ts'
 import { createUpstream } from '../../../src/upstream/upstream.ts'
@@ -609,7 +610,7 @@ describe('what is read here counts for its caller’s share of memory', () => {
     test(`${what}, as long as it is`, async () => {
       platform = await createTestPlatform({
         upstream: createUpstream(addresses, { pseudonym: 'postern-test' }),
-        memory: createShares(100_000),
+        fairness: { ...createFairness(), memory: createShares(100_000) },
       })
       let bytes = 1000
       manners['/listed'] = () => tools(bytes)

@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
 import { messageOf, protocolEra, readMessage, withoutRenamedParams } from '../../../src/features/gateway/message.ts'
+import { withAllowance } from '../../support/allowance.ts'
 
 const encoded = (body: unknown) => new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
 
@@ -63,12 +64,7 @@ describe('a message', () => {
     const read = (type: string) => {
       const headers = { 'content-type': type }
       const request = new Request('http://a/', { method: 'POST', headers, body: '{"jsonrpc":"2.0","method":"a"}' })
-      return readMessage(request, async (work) => {
-        for (;;) {
-          const step = work.next()
-          if (step.done) return step.value
-        }
-      })
+      return readMessage(withAllowance(request))
     }
     expect((await read('Application/JSON; charset=utf-8')).method).toBe('a')
     for (const type of ['text/plain', 'application/jsonp', 'text/event-stream'])

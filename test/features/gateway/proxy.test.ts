@@ -1,12 +1,12 @@
 /** Calls that wait for one another at an upstream that is told what to do. */
 
 import { describe, expect, test } from 'bun:test'
+import { createShares } from '../../../src/fairness/shares.ts'
+import { createTurns } from '../../../src/fairness/turns.ts'
 import { messageOf } from '../../../src/features/gateway/message.ts'
 import { createProxy } from '../../../src/features/gateway/proxy.ts'
 import { createSessions } from '../../../src/features/gateway/sessions.ts'
 import type { UpstreamCall } from '../../../src/features/gateway/upstream-call.ts'
-import { createShares } from '../../../src/http/shares.ts'
-import { createTurns } from '../../../src/http/turns.ts'
 import {
   concurrentCallsMax,
   leadingSpacesMax,

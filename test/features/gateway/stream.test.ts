@@ -5,11 +5,11 @@ import { PlatformError } from '../../../src/errors.ts'
 import {
   errorsAsMessages,
   messageEvent,
-  streamInPieces as piecesOf,
   readMessages,
   relayStream,
   rewriteResponse,
 } from '../../../src/features/gateway/stream.ts'
+import { streamInPieces as piecesOf } from '../../../src/http/respond.ts'
 import {
   eventBytesAtOnce,
   eventLoopSliceMs,

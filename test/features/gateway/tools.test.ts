@@ -2,7 +2,8 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import { createShares } from '../../../src/http/shares.ts'
+import { createFairness } from '../../../src/fairness/fairness.ts'
+import { createShares } from '../../../src/fairness/shares.ts'
 import {
   parsedResponseCharsMax,
   parsedResponseMemoryFactor,
@@ -306,7 +307,7 @@ describe('.tools of a real upstream', () => {
   }
 
   test('is listed up to its last character', async () => {
-    platform = await createTestPlatform({ upstream, memory: createShares(2 ** 40) })
+    platform = await createTestPlatform({ upstream, fairness: { ...createFairness(), memory: createShares(2 ** 40) } })
     const path = await connected()
     let pages = toolsCharsMax / parsedResponseCharsMax
     let at = 0
@@ -324,7 +325,10 @@ describe('.tools of a real upstream', () => {
 
   test('is listed while its caller has memory for it, which it then has again', async () => {
     // A quarter is one caller's.
-    platform = await createTestPlatform({ upstream, memory: createShares(4 * 1000 * parsedResponseMemoryFactor) })
+    platform = await createTestPlatform({
+      upstream,
+      fairness: { ...createFairness(), memory: createShares(4 * 1000 * parsedResponseMemoryFactor) },
+    })
     const path = await connected()
     manner = () => long(1000)
     for (let i = 0; i < 3; i += 1) expect((await send(path)).status).toBe(200)

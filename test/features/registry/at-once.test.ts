@@ -2,10 +2,10 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
+import { strangerAt } from '../../../src/fairness/owner.ts'
 import { removeDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { deletingKey, memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
 import { indexKeysOf, memberEntry } from '../../../src/storage/registry-records.ts'
-import { changeRegistry } from '../../../src/storage/registry-write.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { type Answer, type Api, apiOf } from '../../support/api.ts'
@@ -28,10 +28,7 @@ beforeEach(async () => {
 /** The answer to a request that has to wait for its turn, while another process does something. */
 async function whileWaiting(request: () => Promise<Answer>, act: () => Promise<unknown>): Promise<Answer> {
   const turn = Promise.withResolvers<void>()
-  const first = changeRegistry(platform.store, async () => {
-    await turn.promise
-    return { result: undefined }
-  })
+  const first = platform.fairness.writes.run('registry', strangerAt('192.0.2.1'), () => turn.promise)
   const answer = request()
   // It reads its body, is allowed, and waits.
   for (let turns = 0; turns < 100; turns += 1) await new Promise((resolve) => setImmediate(resolve))

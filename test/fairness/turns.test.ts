@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createTurns, type Work } from '../../src/http/turns.ts'
-import { sliceCost, slicedWorkMax } from '../../src/limits.ts'
+import { createTurns, type Work } from '../../src/fairness/turns.ts'
+import { sliceCost, waitingJobsMax } from '../../src/limits.ts'
 
 /** Work of so many steps, that notes each in `log`. */
 function* steps(name: string, count: number, cost: number, log: string[]): Work<string> {
@@ -108,7 +108,7 @@ test('what work throws reaches who asked for it', async () => {
 test('a caller’s work has a bound, and nobody else’s', async () => {
   const turns = createTurns()
   const log: string[] = []
-  const all = Array.from({ length: slicedWorkMax }, () => turns.run(mallory, steps('m', 1, sliceCost, log)))
+  const all = Array.from({ length: waitingJobsMax }, () => turns.run(mallory, steps('m', 1, sliceCost, log)))
   await expect(Promise.resolve(turns.run(mallory, steps('m', 1, sliceCost, log)))).rejects.toMatchObject({
     code: 'rate_limited',
     message: 'This caller has too many expensive requests in progress; try again in 1 s',
@@ -116,4 +116,15 @@ test('a caller’s work has a bound, and nobody else’s', async () => {
   })
   expect(await turns.run(ada, steps('a', 1, sliceCost, log))).toBe('a')
   await Promise.all(all)
+})
+
+test('an owner whose work waits runs nothing at once besides', async () => {
+  const log: string[] = []
+  const turns = createTurns()
+  const long = turns.run(mallory, steps('m', 3, sliceCost, log))
+  const small = turns.run(mallory, steps('s', 1, 1, log))
+  const others = turns.run(ada, steps('a', 1, 1, log))
+  expect(log).toEqual(['a1'])
+  await Promise.all([long, small, others])
+  expect(log).toHaveLength(5)
 })

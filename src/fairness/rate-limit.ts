@@ -2,7 +2,8 @@
 
 import { LRUCache } from 'lru-cache'
 import { burstSeconds, rateLimitNamesMax } from '../limits.ts'
-import { type Holder, ownerOf } from './shares.ts'
+import { isOrganizationUser } from '../model/names.ts'
+import type { Holder } from './owner.ts'
 
 export interface RateLimit {
   /** Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. */
@@ -47,6 +48,11 @@ export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, n
   }
 }
 
+/** The name of a rate that flags give to an API key: an organization's admins make keys, so its keys share one. */
+export function rateNameOf({ keyId, userId }: Holder): string {
+  return userId !== undefined && isOrganizationUser(userId) ? userId : keyId
+}
+
 export interface HolderRateLimit {
   /** As `RateLimit.take`, for an API key or one of its tokens. */
   take(holder: Holder): number
@@ -65,7 +71,7 @@ export function createHolderRateLimit(options: Required<Pick<RateLimitOptions, '
       const isToken = family !== keyId
       const wait = isToken ? families.wait(family) : 0
       if (wait > 0) return wait
-      const waitOfKey = keys.take(ownerOf(holder))
+      const waitOfKey = keys.take(rateNameOf(holder))
       if (waitOfKey === 0 && isToken) families.take(family)
       return waitOfKey
     },

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createShares } from '../../src/http/shares.ts'
+import { createShares } from '../../src/fairness/shares.ts'
 
 /** How many a holder gets of it, one by one. */
 function takeAll(shares: ReturnType<typeof createShares>, keyId: string, family = keyId): number {

@@ -1,7 +1,7 @@
 /** Buckets that fill with a clock that is told what to do. */
 
 import { expect, test } from 'bun:test'
-import { createHolderRateLimit, createRateLimit } from '../../src/http/rate-limit.ts'
+import { createHolderRateLimit, createRateLimit } from '../../src/fairness/rate-limit.ts'
 import { burstSeconds } from '../../src/limits.ts'
 
 function limitOf(perSecond: number) {

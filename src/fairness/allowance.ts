@@ -1,0 +1,104 @@
+/**
+ * What one request takes of its owner's part of everything (`fairness.ts`). The router opens an allowance for every
+ * request with the costs of its operation (`operations.ts`), and ends it when the request is answered; authentication
+ * says whose it is. Bodies, answers and expensive work ask it, so an operation cannot forget to.
+ */
+
+import { rateLimited } from '../errors.ts'
+import { bodyMemoryFactor } from '../limits.ts'
+import type { Costs } from '../operations.ts'
+import type { Fairness } from './fairness.ts'
+import type { Holder } from './owner.ts'
+import type { Work } from './turns.ts'
+
+/** `removal`: it takes access away. */
+export type WriteKind = 'ordinary' | 'removal'
+
+export class Allowance {
+  readonly costs: Costs
+  readonly #fairness: Fairness
+  readonly #stranger: () => Holder
+  #holder: Holder | undefined
+  /** Gives back what was taken. */
+  #taken: (() => void)[] = []
+
+  /** `stranger`: the holder until the request is authenticated; asked only if something is taken before. */
+  constructor(fairness: Fairness, costs: Costs, stranger: () => Holder) {
+    this.#fairness = fairness
+    this.costs = costs
+    this.#stranger = stranger
+  }
+
+  get holder(): Holder {
+    return this.#holder ?? this.#stranger()
+  }
+
+  /**
+   * Says whose the request is, once. Waits for one of the owner's places if the operation reads many records. Rejects
+   * with `rate_limited`.
+   */
+  belongsTo(holder: Holder): Promise<void> | undefined {
+    if (this.#holder !== undefined) return undefined
+    this.#holder = holder
+    return this.costs.reads === 'many' ? this.#enter(holder) : undefined
+  }
+
+  /** Says that the request has no credential: it is a stranger's. Waits and rejects as `belongsTo`. */
+  belongsToStranger(): Promise<void> | undefined {
+    return this.belongsTo(this.holder)
+  }
+
+  async #enter(holder: Holder): Promise<void> {
+    this.#taken.push(await this.#fairness.reads.enter(holder))
+  }
+
+  /** Takes the memory of a body of so many bytes, and of what it is parsed into. Throws `rate_limited`. */
+  takeBody(bytes: number): void {
+    this.#taken.push(this.#take(bytes * bodyMemoryFactor, 'Too many request bodies of this caller are being read'))
+  }
+
+  /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */
+  takeAnswer(bytes: number): () => void {
+    return this.#take(bytes, 'Too many responses to this caller wait to be read')
+  }
+
+  #take(bytes: number, refusal: string): () => void {
+    const { holder } = this
+    const { memory } = this.#fairness
+    if (!memory.take(holder, bytes)) throw rateLimited(refusal, 1)
+    return () => memory.giveBack(holder, bytes)
+  }
+
+  /** Runs work in the owner's turns. Rejects as `Turns.run`. */
+  run<T>(work: Work<T>): Promise<T> {
+    return this.#fairness.turns.run(this.holder, work)
+  }
+
+  /**
+   * Runs a write alone among those of this name. One that takes access away comes before all others. Rejects with what
+   * the task throws, and as `Queue.enter`.
+   */
+  write<T>(name: string, task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
+    return this.#fairness.writes.run(name, this.holder, task, kind === 'removal')
+  }
+
+  /** Gives back all but answers. */
+  end(): void {
+    for (const giveBack of this.#taken) giveBack()
+    this.#taken = []
+  }
+}
+
+/** By request, because nothing else reaches all that a request runs through. */
+const allowances = new WeakMap<Request, Allowance>()
+
+export function openAllowance(request: Request, allowance: Allowance): void {
+  allowances.set(request, allowance)
+}
+
+/** The allowance of a request in progress. Throws Error for a request that did not come through the router. */
+export function allowanceOf(request: Request): Allowance {
+  const allowance = allowances.get(request)
+  if (allowance === undefined) throw new Error('a request without an allowance')
+  return allowance
+}

@@ -1,0 +1,35 @@
+/**
+ * All that requests share, divided among owners (`owner.ts`): memory, the processor, places in queues, requests to
+ * other servers. One object for the whole process; a request takes from it through its allowance (`allowance.ts`).
+ */
+
+import { outgoingRequestsMax, pendingBytesMax, pendingLookupsMax, readsAtOnceMax } from '../limits.ts'
+import { createQueue, createQueues, type Queue, type Queues } from './queue.ts'
+import { createShares, type Shares } from './shares.ts'
+import { createTurns, type Turns } from './turns.ts'
+
+export interface Fairness {
+  /** Bytes of bodies that are being read or are in use, and of answers that their clients have not taken. */
+  readonly memory: Shares
+  /** The event loop, for work whose cost grows with what somebody sent or stored. */
+  readonly turns: Turns
+  /** Places for requests that read as many records as somebody has stored. */
+  readonly reads: Queue
+  /** Writes that wait for one another: of the registry, or of one record. */
+  readonly writes: Queues
+  /** Requests to other servers in progress. */
+  readonly requests: Shares
+  /** Names that are being looked up. */
+  readonly lookups: Shares
+}
+
+export function createFairness(): Fairness {
+  return {
+    memory: createShares(pendingBytesMax),
+    turns: createTurns(),
+    reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 4 }),
+    writes: createQueues(),
+    requests: createShares(outgoingRequestsMax),
+    lookups: createShares(pendingLookupsMax),
+  }
+}

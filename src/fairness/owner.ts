@@ -1,0 +1,33 @@
+/**
+ * The owner of what a request takes: the user or organization behind its credential, the connection of a setup ticket,
+ * or the network of a stranger. Allowances are divided among owners, so a second key or token of a user gains nothing.
+ */
+
+/** Somebody who holds a part of an allowance: an API key or a token, as `Caller` has it, a ticket, or a stranger. */
+export interface Holder {
+  /** The id of the API key. */
+  readonly keyId: string
+  /** The id of the first token of the family, or of the API key if it is used directly. */
+  readonly family: string
+  /** The user of the key; `organization:ID` for an organization's. Left out where there is no user. */
+  readonly userId?: string
+}
+
+/** The name of the owner. A key id and a user id never have the space that these names have. */
+export function ownerOf({ keyId, userId }: Holder): string {
+  return userId === undefined ? keyId : `user ${userId}`
+}
+
+/** The holder of a setup ticket: the connection that it is for. */
+export function ticketHolder({ namespace, connectionId }: { namespace: string; connectionId: string }): Holder {
+  return alone(`connection ${namespace}/${connectionId}`)
+}
+
+/** A client without a credential, by its address or network (`http/client-address.ts`). */
+export function strangerAt(address: string): Holder {
+  return alone(`network ${address}`)
+}
+
+function alone(name: string): Holder {
+  return { keyId: name, family: name }
+}

@@ -1,0 +1,91 @@
+/**
+ * Runs expensive work in slices, and yields the event loop to other requests in between. Each turn runs one slice, in
+ * rounds among owners (`rounds.ts`). So neither an expensive request, nor many of them, nor many tokens, block others.
+ *
+ * Work is a generator that yields the cost of its next step before taking it. A slice ends once its cost reaches
+ * `sliceCost`, about three milliseconds.
+ */
+
+import { rateLimited } from '../errors.ts'
+import { sliceCost } from '../limits.ts'
+import type { Holder } from './owner.ts'
+import { createRounds } from './rounds.ts'
+
+export type Work<T> = Generator<number, T>
+
+export interface Turns {
+  /**
+   * Resolves with the result. Work that fits one slice runs at once, unless its owner has work waiting. Rejects with
+   * what the work throws, and with `rate_limited` if too much work of the holder waits already.
+   */
+  run<T>(holder: Holder, work: Work<T>): Promise<T>
+}
+
+interface Job {
+  /** Runs one slice. True if the work has ended. */
+  slice(): boolean
+}
+
+export function createTurns(): Turns {
+  const waiting = createRounds<Job>()
+  let isScheduled = false
+
+  function schedule(): void {
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(turn)
+  }
+
+  function turn(): void {
+    isScheduled = false
+    const next = waiting.next()
+    if (next === undefined) return
+    if (!next.job.slice()) waiting.putBack(next.holder, next.job)
+    if (!waiting.isEmpty()) schedule()
+  }
+
+  return {
+    async run<T>(holder: Holder, work: Work<T>): Promise<T> {
+      const first = work.next()
+      if (first.done) return first.value
+      const slice = slicesOf(work, first.value)
+      if (first.value < sliceCost && !waiting.isWaiting(holder)) {
+        const step = slice()
+        if (step.done) return step.value
+      }
+      const { promise, resolve, reject } = Promise.withResolvers<T>()
+      const job: Job = {
+        slice() {
+          try {
+            const step = slice()
+            if (step.done) resolve(step.value)
+            return step.done === true
+          } catch (error) {
+            reject(error)
+            return true
+          }
+        },
+      }
+      if (!waiting.add(holder, job)) throw rateLimited('This caller has too many expensive requests in progress', 1)
+      schedule()
+      return promise
+    },
+  }
+}
+
+/**
+ * Each call runs steps until the next one would reach `sliceCost`. A step that costs more than that runs alone.
+ * `pending`: the cost of the next step, which was yielded but not taken yet.
+ */
+function slicesOf<T>(work: Work<T>, pending: number): () => IteratorResult<number, T> {
+  return () => {
+    let spent = pending
+    for (;;) {
+      const step = work.next()
+      if (step.done) return step
+      pending = step.value
+      spent += pending
+      if (spent >= sliceCost) return step
+    }
+  }
+}
