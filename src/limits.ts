@@ -544,6 +544,20 @@ export const recordedAnswersMax = 5000
 export const mockServersKeptMax = 200
 /** Ours: minimum size, in parts and characters, that a schema requires of a generated value. Past it: the error recommends recording an answer. */
 export const madeUpSizeMax = 20_000
+/** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 30 to 80 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
+export const schemaSizeMax = 1500
+/** Ours: keywords that take as long to compile as a pattern does, besides one for ten of its characters, or as another target of references; so a schema has at most 150 of them. Past it: as for `schemaSizeMax`. */
+export const schemaSizePerPattern = 10
+/** Ours: instructions of all patterns of a JSON Schema of others; compiling so many takes 40 ms. Past it: as for `schemaSizeMax`. */
+export const schemaProgramSizeMax = 20_000
+/** Ours: parts of a value times keywords of its schema, and as much again for each reference that is followed; about 50 ms. Past it: the value is refused. */
+export const schemaStepsMax = 2_000_000
+/** Ours: such steps up to which all errors of a value are looked for. Past it: the first one is told. */
+export const schemaStepsForAllErrors = 20_000
+/** Ours: cost of compiling a keyword, in the unit of `sliceCost`; 25 microseconds. Past it: as for `sliceCost`. */
+export const schemaCompileCost = 600
+/** Ours: keywords of the schemas that are kept compiled, about a kilobyte each. Past it: the least recently used one is compiled again. */
+export const keptSchemasSizeMax = 50_000
 /** Ours: cost of all patterns of a schema on one value, in instructions times characters; about 40 ms. Past it: the arguments are refused. */
 export const mockPatternCostMax = 1_000_000
 /** Ours: cached answers of mocks, all together. Past it: the least recently used one is generated again, with the same content. */

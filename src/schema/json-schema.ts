@@ -7,18 +7,28 @@
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { RE2JS } from 're2js'
-import { argumentErrorsShownMax, mockPatternCostMax } from '../limits.ts'
-import { patternProblem } from './patterns.ts'
+import {
+  argumentErrorsShownMax,
+  mockPatternCostMax,
+  schemaProgramSizeMax,
+  schemaSizeMax,
+  schemaSizePerPattern,
+  schemaStepsForAllErrors,
+  schemaStepsMax,
+} from '../limits.ts'
+import { compile, patternProblem } from './patterns.ts'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** The errors of a value, with their paths, as text; undefined for a valid value. */
 export type Check = (value: unknown) => string | undefined
 
-/** The remaining cost that patterns may take on one value, in instructions times characters. */
+/** What may still be spent on one value. */
 interface Budget {
+  /** By patterns, in instructions times characters. */
   left: number
+  /** By keywords: the size of the schema for each part of the value, and for each reference that is followed. */
+  steps: number
 }
 
 /**
@@ -27,11 +37,11 @@ interface Budget {
  */
 export function patternOf(
   pattern: string,
-  budget: Budget = { left: mockPatternCostMax },
-): { test(text: string): boolean; toString(): string } {
-  const program = patternProblem(pattern) === undefined ? RE2JS.compile(pattern) : undefined
-  const size = program?.programSize() ?? 0
+  budget: Pick<Budget, 'left'> = { left: mockPatternCostMax },
+): { readonly size: number; test(text: string): boolean; toString(): string } {
+  const { program, size } = patternProblem(pattern) === undefined ? compile(pattern) : unsupported
   return {
+    size,
     test(text) {
       budget.left -= size * (text.length + 1)
       return budget.left >= 0 && (program?.test(text) ?? true)
@@ -41,81 +51,158 @@ export function patternOf(
   }
 }
 
-/** Keyed by schema object; schemas are parsed anew with each version of the registry, so old entries are collected. */
-const known = { arguments: new WeakMap<JsonSchema, Check>(), result: new WeakMap<JsonSchema, Check>() }
-
-/** `checkOf`, compiled once per schema object. */
-export function knownCheckOf(schema: JsonSchema, name: 'arguments' | 'result'): Check {
-  const kept = known[name].get(schema)
-  if (kept !== undefined) return kept
-  const check = checkOf(schema, name)
-  known[name].set(schema, check)
-  return check
-}
-
 /** A result schema has a pattern that RE2 does not support, so results cannot be validated. */
 export class UnknownPattern extends Error {
   override readonly name = 'UnknownPattern'
 }
 
+const unsupported = { program: undefined, size: 0 }
+
+/** A value has too many parts for its schema: checking it would take too long. */
+class TooCostly extends Error {}
+
 /**
- * Compiles a schema. `name` is the root of the paths in errors. `isStrict` also validates the schema itself, against
- * the meta-schema. Throws UnknownPattern, and Error for a schema that ajv cannot compile.
+ * Compiles a schema, which takes up to 50 ms: the user of this file has it done in turns, and keeps the check
+ * (`kept-checks.ts`). `name` is the root of the paths in errors. `isStrict` also validates the schema itself, against
+ * the meta-schema. Throws UnknownPattern, and Error for a schema that is too large, or that ajv cannot compile.
  */
 export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'input', { isStrict = false } = {}): Check {
+  const size = schemaSize(schema)
+  if (size > schemaSizeMax) throw new Error(`it has ${size} keywords and names; at most ${schemaSizeMax} are checked`)
   // Always read as 2020-12, whatever draft it names. Its own `$id` is dropped: references are resolved within the
   // schema.
   const { $schema: _, $id: __, ...rest } = schema
   // The base of references such as `#/$defs/…`.
-  const own = { ...rest, $id: 'tool:schema' }
+  const own = { ...(countedReferences(rest) as object), $id: 'tool:schema' }
   const unknown = new Set<string>()
-  const budget: Budget = { left: Number.POSITIVE_INFINITY }
-  const made = (allErrors: boolean) => ajv({ allErrors, budget, onUnknown: (pattern) => unknown.add(pattern) })
-  const instance = made(true)
+  const budget: Budget = { left: Number.POSITIVE_INFINITY, steps: Number.POSITIVE_INFINITY }
+  const made = (allErrors: boolean) => ajv({ allErrors, budget, size, onUnknown: (pattern) => unknown.add(pattern) })
+  const instance = made(false)
   // Only the first error is shown; the others repeat it for each form that a keyword may take.
-  const [wrong] = isStrict && instance.validateSchema(own) !== true ? (instance.errors ?? []) : []
+  const [wrong] = isStrict && instance.validateSchema({ ...rest, $id: own.$id }) !== true ? (instance.errors ?? []) : []
   if (wrong !== undefined) throw new Error(inWords(wrong, 'schema'))
-  const ofSmall = instance.compile(own)
-  let ofLarge: ValidateFunction | undefined
+  const first = instance.compile(own)
+  let all: ValidateFunction | undefined
   if (name === 'result' && unknown.size > 0) {
     throw new UnknownPattern(`RE2 does not know the pattern ${[...unknown].join(' ')}`)
   }
   return (value) => {
     budget.left = mockPatternCostMax
-    // For a large value, validation stops at the first error: there might be one for each of its parts.
-    const isLarge = JSON.stringify(value).length > valueCharsSmall
-    if (isLarge) ofLarge ??= made(false).compile(own)
-    const validate = isLarge && ofLarge !== undefined ? ofLarge : ofSmall
-    if (validate(value)) return undefined
-    if (budget.left < 0) return `${name}: take too long to be held to the patterns of the schema: send less text`
-    return (validate.errors ?? [])
-      .slice(0, argumentErrorsShownMax)
-      .map((error) => inWords(error, name))
-      .join('; ')
+    const cost = partsOf(value) * size
+    budget.steps = schemaStepsMax - cost
+    try {
+      if (budget.steps < 0) throw new TooCostly()
+      if (first(value)) return undefined
+      if (budget.left < 0) return `${name}: take too long to be held to the patterns of the schema: send less text`
+      let { errors } = first
+      // There might be an error for each part of the value and each keyword.
+      if (cost <= schemaStepsForAllErrors) {
+        all ??= made(true).compile(own)
+        budget.left = mockPatternCostMax
+        budget.steps = schemaStepsMax
+        if (!all(value)) errors = all.errors
+      }
+      return (errors ?? [])
+        .slice(0, argumentErrorsShownMax)
+        .map((error) => inWords(error, name))
+        .join('; ')
+    } catch (error) {
+      if (!(error instanceof TooCostly) && !(error instanceof RangeError)) throw error
+      return `${name}: are too large to be held to this schema: send fewer values`
+    }
   }
 }
 
-/** Characters of JSON up to which all errors of a value are collected. */
-const valueCharsSmall = 16 * 1024
+/** Keywords that say nothing of a value. */
+const annotations = new Set(['title', 'description', 'examples', 'default', '$comment', 'deprecated'])
+
+/**
+ * What compiling a schema costs: its keywords, the names and values in them, and more for each pattern and each target
+ * of references. Ends soon past `schemaSizeMax`.
+ */
+export function schemaSize(schema: unknown): number {
+  let size = 0
+  const targets = new Set<string>()
+  const waiting: unknown[] = [schema]
+  for (let value = waiting.pop(); value !== undefined && size <= schemaSizeMax; value = waiting.pop()) {
+    size += 1
+    if (Array.isArray(value)) waiting.push(...value.slice(0, schemaSizeMax))
+    else if (typeof value === 'object' && value !== null) {
+      for (const [name, part] of Object.entries(value)) {
+        if (annotations.has(name) && typeof part !== 'object') continue
+        if (name === 'pattern' || name === 'patternProperties') size += patternSize(part)
+        if (name === '$ref' && typeof part === 'string' && !targets.has(part)) {
+          targets.add(part)
+          size += schemaSizePerPattern
+        }
+        waiting.push(part ?? 0)
+      }
+    }
+  }
+  return size
+}
+
+/** A pattern costs as much to compile as so many keywords. */
+function patternSize(patterns: unknown): number {
+  const texts = typeof patterns === 'string' ? [patterns] : Object.keys((patterns ?? {}) as object)
+  return texts.reduce((sum, text) => sum + schemaSizePerPattern + Math.ceil(text.length / 10), 0)
+}
+
+/** The values in a value, itself included. Ends soon past `schemaStepsMax`. */
+function partsOf(value: unknown): number {
+  let parts = 0
+  const waiting: unknown[] = [value]
+  while (waiting.length > 0 && parts <= schemaStepsMax) {
+    const next = waiting.pop()
+    parts += 1
+    if (typeof next === 'object' && next !== null) for (const part of Object.values(next)) waiting.push(part)
+  }
+  return parts
+}
+
+/**
+ * The schema with a step beside each reference: a schema that refers to itself twice may look at one value more often
+ * than there are atoms. What `const` and `enum` hold is not a schema.
+ */
+function countedReferences(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(countedReferences)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const { $ref, $dynamicRef } = schema as Record<string, unknown>
+  const isReference = typeof $ref === 'string' || typeof $dynamicRef === 'string'
+  const parts = Object.entries(schema).map(([name, part]) =>
+    name === 'const' || name === 'enum' ? [name, part] : [name, countedReferences(part)],
+  )
+  return Object.fromEntries(isReference ? [[stepKeyword, true], ...parts] : parts)
+}
+
+const stepKeyword = 'x-postern-step'
 
 interface AjvOptions {
   readonly allErrors: boolean
   readonly budget: Budget
+  /** `schemaSize` of the schema. */
+  readonly size: number
   readonly onUnknown: (pattern: string) => void
 }
 
 /** A new instance for each schema, so that no definitions are shared between tools. */
-function ajv({ allErrors, budget, onUnknown }: AjvOptions): Ajv2020 {
+function ajv({ allErrors, budget, size, onUnknown }: AjvOptions): Ajv2020 {
+  let programSize = 0
   const engine = (pattern: string) => {
     if (patternProblem(pattern) !== undefined) onUnknown(pattern)
-    return patternOf(pattern, budget) as unknown as RegExp
+    const made = patternOf(pattern, budget)
+    programSize += made.size
+    if (programSize > schemaProgramSizeMax) throw new Error('its patterns are too large: shorten their repetitions')
+    return made as unknown as RegExp
   }
   const instance = new Ajv2020({
     strict: false,
     validateSchema: false,
     addUsedSchema: false,
     allErrors,
-    code: { regExp: Object.assign(engine, { code: 'patternOf' }) },
+    // Otherwise what is referred to is compiled once for each reference, and all of it is optimized.
+    inlineRefs: false,
+    code: { regExp: Object.assign(engine, { code: 'patternOf' }), optimize: false },
   })
   addFormats.default(instance, { mode: 'fast' })
   // ajv's own implementation compares all pairs of items, which is quadratic; this one compares digests.
@@ -128,6 +215,17 @@ function ajv({ allErrors, budget, onUnknown }: AjvOptions): Ajv2020 {
     error: { message: 'must not have the same item twice' },
     validate: (isAsked: boolean, items: readonly unknown[]) =>
       !isAsked || new Set(items.map(digestOf)).size === items.length,
+  })
+  instance.addKeyword({
+    keyword: stepKeyword,
+    schemaType: 'boolean',
+    errors: false,
+    before: '$ref',
+    validate() {
+      budget.steps -= size
+      if (budget.steps < 0) throw new TooCostly()
+      return true
+    },
   })
   return instance
 }

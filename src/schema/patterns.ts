@@ -31,7 +31,7 @@ const compiled = new LRUCache<string, Compiled>({
 })
 
 /** Compiles, with a cache. Throws if the pattern is invalid. */
-function compile(pattern: string): Compiled {
+export function compile(pattern: string): Compiled {
   const known = compiled.get(pattern)
   if (known !== undefined) return known
   const program = RE2JS.compile(pattern)

@@ -5,7 +5,7 @@
 
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
-import { madeUpDepthMax, madeUpSizeMax, madeUpTriesMax } from '../../limits.ts'
+import { madeUpDepthMax, madeUpSizeMax, madeUpTriesMax, sliceCost } from '../../limits.ts'
 import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
@@ -20,10 +20,15 @@ export interface Wanted {
   readonly scenarioText: string
 }
 
-/** Undefined if no try yields a value that passes `check`, or the schema requires a value above `madeUpSizeMax`. */
-export function generateValue({ schema, check, seed, given, scenarioText }: Wanted): unknown {
+/**
+ * Generates as work in turns. Undefined if no try yields a value that passes `check`, or the schema requires a value
+ * above `madeUpSizeMax`.
+ */
+export function* generating({ schema, check, seed, given, scenarioText }: Wanted): Generator<number, unknown> {
   if (leastSize(schema) > madeUpSizeMax) return undefined
   for (let attempt = 0; attempt < madeUpTriesMax; attempt += 1) {
+    // The first is cheap for most schemas; a schema that needs more is not.
+    if (attempt > 0) yield sliceCost
     // The second half of the tries keeps the faker's own values: replacing one can violate a rule between fields.
     const isPlain = attempt >= madeUpTriesMax / 2
     const value = generateFrom(schema, seed + attempt, given, scenarioText, isPlain)

@@ -6,6 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { RegistrySnapshot } from '../../auth/registry.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { withKnownBody } from '../../http/known-body.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { mockAnswersBytesMax, mockServersKeptMax } from '../../limits.ts'
@@ -14,7 +15,7 @@ import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { type MockCall, serverIdentity } from './call.ts'
-import { type Arguments, chooseAnswer, type MockAnswer, type Tool } from './choose-answer.ts'
+import type { Arguments, MockAnswer, Tool } from './choose-answer.ts'
 
 export interface Mocks {
   /** The response to a message. Undefined if the server is no longer registered. */
@@ -36,6 +37,7 @@ interface MockServer {
 
 /** A call of an existing tool. */
 interface MockedCall {
+  readonly request: Request
   readonly server: MockServer
   readonly scenario: string
   readonly tool: Tool
@@ -84,17 +86,21 @@ export function createMocks({ wait }: MocksOptions): Mocks {
     return server
   }
 
-  async function ready(server: MockServer, scenario: string, tool: Tool, given: Arguments): Promise<Ready> {
+  async function ready(call: MockedCall): Promise<Ready> {
+    const { server, scenario, tool, given } = call
     // Keyed by the arguments as sent. Another key order is computed once more, with the same result.
     const key = `${server.serial}\0${scenario}\0${tool.name}\0${JSON.stringify(given)}`
-    return answers.get(key) ?? make(key, { server, scenario, tool, given })
+    return answers.get(key) ?? make(key, call)
   }
 
   async function make(
     key: string,
-    { server: { detail, recorded }, scenario, tool, given }: MockedCall,
+    { request, server: { detail, recorded }, scenario, tool, given }: MockedCall,
   ): Promise<Ready> {
-    const answer = await chooseAnswer({ server: detail.qualifiedName, scenario, tool, given, recorded })
+    // On first use: most processes mock nothing, and its libraries are large.
+    const { choosing } = await import('./choose-answer.ts')
+    const work = choosing({ server: detail.qualifiedName, scenario, tool, given, recorded })
+    const answer = await allowanceOf(request).run(work) // 429
     const result = 'result' in answer ? answer.result : {}
     const { _meta } = result as { _meta?: object }
     const stateless = {
@@ -114,7 +120,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
       if (server === undefined) return undefined
       const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
       if (asked !== undefined) {
-        const one = await ready(server, scenario, asked.tool, asked.given)
+        const one = await ready({ request, server, scenario, ...asked })
         if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
         if ('result' in one.answer) {
           const id = JSON.stringify(message.id)
@@ -131,7 +137,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
             error: { code: rpcCodes.invalidParams, message: `there is no tool ${JSON.stringify(name)}` },
           }
         }
-        return (await ready(server, scenario, tool, given)).answer
+        return (await ready({ request, server, scenario, tool, given })).answer
       })
     },
   }

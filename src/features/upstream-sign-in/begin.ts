@@ -47,6 +47,7 @@ export interface BeginDeps extends Omit<ClientOptions, 'store'> {
 
 /** Who may set a connection up: the holder of a ticket, or of a browser session. */
 export interface Visit {
+  readonly request: Request
   readonly ref: ConnectionRef
   readonly stored: StoredConnection
   /** The page's own URL, ticket included. */

@@ -7,7 +7,8 @@ import { sealInput, targetOf } from '../../auth/connection-input.ts'
 import type { RegistrySnapshot } from '../../auth/registry.ts'
 import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
-import { conflict } from '../../errors.ts'
+import { conflict, PlatformError } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Form } from '../../http/form.ts'
 import { urlCharsMax } from '../../limits.ts'
 import { type ConnectionStatus, HeaderValue } from '../../model/connection.ts'
@@ -85,7 +86,7 @@ export function isInputDue({ stored, ref }: Visit, { fields }: Config, headersKe
 export async function enterInput(deps: InputDeps, visit: Visit, config: Config, form: Form): Promise<Response> {
   const values = readValues(config.fields, form)
   const again = (problem: string, status: number) => inputPage({ ...visit, ...config, values, problem, status })
-  const wrong = await problemOf(config, values)
+  const wrong = await problemOf(visit.request, config, values)
   if (wrong !== undefined) return again(wrong, 400)
   const { connection, privatePart } = visit.stored
   const input = placeValues(config.fields, values)
@@ -119,20 +120,24 @@ function readValue({ kind, options, isRequired, default: usual }: InputField, te
   return kind === 'number' && /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text) ? Number(text) : text
 }
 
-/** What the schema says of the values; undefined if they are valid. Throws `conflict` if it cannot be compiled. */
-async function problemOf({ schema, fields }: Config, values: ReadonlyMap<string, Scalar>): Promise<string | undefined> {
-  const { checkOf } = await import('../../schema/json-schema.ts')
+/** What the schema says of the values; undefined if they are valid. Throws `conflict` if it cannot be compiled, 429. */
+async function problemOf(
+  request: Request,
+  { schema, fields }: Config,
+  values: ReadonlyMap<string, Scalar>,
+): Promise<string | undefined> {
+  const { keptCheckOf } = await import('../../schema/kept-checks.ts')
   const properties = Object.entries((schema['properties'] ?? {}) as Record<string, { default?: unknown } | boolean>)
   // What no form asks for has its default.
   const defaults = properties.flatMap(([name, part]) =>
     typeof part === 'object' && part?.default !== undefined && !values.has(name) ? [[name, part.default]] : [],
   )
-  let check: ReturnType<typeof checkOf>
-  try {
-    check = checkOf(schema, 'input')
-  } catch (error) {
-    throw conflict(`The configuration of this server cannot be checked: ${(error as Error).message}`)
-  }
+  const check = await allowanceOf(request)
+    .run(keptCheckOf(schema, 'input'))
+    .catch((error: unknown) => {
+      if (error instanceof PlatformError) throw error
+      throw conflict(`The configuration of this server cannot be checked: ${(error as Error).message}`)
+    })
   const problem = check(Object.fromEntries([...defaults, ...values]))
   return problem === undefined ? undefined : inLabels(problem, fields)
 }

@@ -52,7 +52,7 @@ export function setupHandlers(deps: SetupDeps) {
       if (stored !== undefined && links.isTicket(ticket, { ref, ...stored, createdAt: stored.connection.createdAt })) {
         await allowanceOf(request).belongsTo(ticketHolder(ref))
         const action = `${links.urlOf(ref)}?ticket=${ticket}`
-        return { ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), by: {} }
+        return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), by: {} }
       }
     }
     const session = await sessions.find(request)
@@ -62,7 +62,7 @@ export function setupHandlers(deps: SetupDeps) {
     const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
     const { userId, keyId } = session.caller
     const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
-    return { ref, stored, action: links.urlOf(ref), formToken, by: { userId, keyId } }
+    return { request, ref, stored, action: links.urlOf(ref), formToken, by: { userId, keyId } }
   }
 
   return {

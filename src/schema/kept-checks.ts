@@ -1,0 +1,23 @@
+/** Compiled schemas, kept by their content: a schema is parsed anew with each version of the registry. */
+
+import { LRUCache } from 'lru-cache'
+import { keptSchemasSizeMax, schemaCompileCost } from '../limits.ts'
+import { type Check, checkOf, type JsonSchema, schemaSize } from './json-schema.ts'
+
+/** Compiling a schema takes up to 50 ms, and fifty calls may name the same. */
+const kept = new LRUCache<string, { readonly check: Check; readonly size: number }>({
+  maxSize: keptSchemasSizeMax,
+  sizeCalculation: ({ size }) => size + 10,
+})
+
+/** `checkOf` as work in turns, compiled once for each content. Throws what `checkOf` throws. */
+export function* keptCheckOf(schema: JsonSchema, name: 'arguments' | 'result' | 'input'): Generator<number, Check> {
+  const key = `${name} ${Bun.SHA256.hash(JSON.stringify(schema), 'base64')}`
+  const known = kept.get(key)
+  if (known !== undefined) return known.check
+  const size = schemaSize(schema)
+  yield size * schemaCompileCost
+  const check = checkOf(schema, name)
+  kept.set(key, { check, size })
+  return check
+}

@@ -1,0 +1,121 @@
+/** Schemas of others: what they may cost, to compile and to hold a value to. */
+
+import { describe, expect, test } from 'bun:test'
+import { mockPatternCostMax, schemaSizeMax, schemaSizePerPattern, schemaStepsMax } from '../../src/limits.ts'
+import { checkOf, type JsonSchema, schemaSize } from '../../src/schema/json-schema.ts'
+import { keptCheckOf } from '../../src/schema/kept-checks.ts'
+
+const times = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))
+const named = <T>(count: number, make: (index: number) => T) =>
+  Object.fromEntries(times(count, (index) => [`p${index}`, make(index)]))
+
+describe('a schema is counted before it is compiled', () => {
+  const large: [what: string, schema: JsonSchema][] = [
+    ['properties', { properties: named(schemaSizeMax, () => ({ type: 'string' })) }],
+    ['patterns', { patternProperties: named(schemaSizeMax / schemaSizePerPattern, () => true) }],
+    ['a long pattern', { pattern: 'a'.repeat(10 * schemaSizeMax) }],
+    ['names that are required', { required: times(schemaSizeMax, (index) => `p${index}`) }],
+    ['names that depend', { dependentRequired: named(schemaSizeMax / 2, () => ['a']) }],
+    ['alternatives', { anyOf: times(schemaSizeMax, () => true) }],
+    ['values', { enum: times(schemaSizeMax, (index) => index) }],
+    ['definitions', { $defs: named(schemaSizeMax / 2, () => ({ type: 'string' })) }],
+    ['references', { properties: named(schemaSizeMax / 2, () => ({ $ref: '#/$defs/a' })), $defs: { a: true } }],
+    [
+      'targets of references',
+      { allOf: named(schemaSizeMax / schemaSizePerPattern, (index) => ({ $ref: `#/$defs/a/${index}` })) },
+    ],
+    ['what examples and defaults hold', { default: { items: times(schemaSizeMax, () => 1) } }],
+  ]
+  test.each(large)('%s', (_, schema) => {
+    const why = `at most ${schemaSizeMax} are checked`
+    expect(() => checkOf(schema, 'arguments')).toThrow(why)
+    expect(() => checkOf(schema, 'arguments')).toThrow(String(schemaSize(schema)))
+  })
+
+  test('and texts for people cost nothing', () => {
+    const words = 'word '.repeat(10_000)
+    const schema = { title: words, description: words, properties: named(100, () => ({ description: words })) }
+    expect(schemaSize(schema)).toBe(102)
+    expect(checkOf(schema, 'arguments')({})).toBeUndefined()
+  })
+})
+
+describe('a value costs no more than a bound', () => {
+  const tooLarge = 'arguments: are too large to be held to this schema: send fewer values'
+  /** At each level it looks at the value below twice. */
+  const twice: JsonSchema = {
+    properties: { a: { anyOf: [{ $ref: '#' }, { $ref: '#' }] } },
+    additionalProperties: false,
+  }
+  const nested = (levels: number, inside: unknown): unknown =>
+    levels === 0 ? inside : { a: nested(levels - 1, inside) }
+
+  test('where a schema looks at a value again and again', () => {
+    for (const schema of [
+      twice,
+      {
+        $defs: { x: twice },
+        properties: { a: { oneOf: [{ $ref: '#' }, { $ref: '#' }] } },
+        additionalProperties: false,
+      },
+    ]) {
+      expect(checkOf(schema, 'arguments')(nested(30, { b: 1 }))).toBe(tooLarge)
+      expect(checkOf(schema, 'arguments')(nested(4, { b: 1 }))).toContain('b')
+      expect(checkOf(schema, 'arguments')(nested(4, {}))?.includes('too large') ?? false).toBe(false)
+    }
+  })
+
+  test('where a large value meets a large schema', () => {
+    const schema = { type: 'array', items: { anyOf: times(300, (index) => ({ const: index })) } }
+    const most = Math.floor(schemaStepsMax / schemaSize(schema))
+    const check = checkOf(schema, 'arguments')
+    expect(check(times(most - 1, () => 1))).toBeUndefined()
+    expect(check(times(most, () => 1))).toBe(tooLarge)
+  })
+
+  test('where references lead round and round', () => {
+    expect(checkOf({ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }, 'arguments')({})).toBe(tooLarge)
+  })
+
+  test('where patterns are many', () => {
+    const schema = { items: { pattern: 'a'.repeat(500) } }
+    const text = 'b'.repeat(mockPatternCostMax / 500)
+    expect(checkOf(schema, 'arguments')([text, text])).toContain('patterns of the schema')
+  })
+})
+
+test('what const and enum hold stays as it is', () => {
+  const value = { $ref: '#/nowhere', x: [1] }
+  for (const schema of [{ const: value }, { enum: [value] }] as JsonSchema[]) {
+    expect(checkOf(schema, 'arguments')(value)).toBeUndefined()
+    expect(checkOf(schema, 'arguments')({ $ref: '#/nowhere' })).toBeString()
+  }
+  const tree = { properties: { next: { $ref: '#' }, $ref: { type: 'string' } }, additionalProperties: false }
+  expect(checkOf(tree, 'arguments')({ next: { next: { $ref: 'a' } } })).toBeUndefined()
+  expect(checkOf(tree, 'arguments')({ next: { next: { $ref: 1 } } })).toBe('arguments.next.next.$ref must be string')
+})
+
+test('all that is wrong is said of a small value, and the first of a large one', () => {
+  const check = checkOf({ items: { type: 'string', minLength: 2 } }, 'arguments')
+  expect(check([1, 'a'])).toBe('arguments.0 must be string; arguments.1 must not have fewer than 2 characters')
+  expect(check(times(20_000, () => 1))).toBe('arguments.0 must be string')
+})
+
+test('a schema is compiled once for its content', () => {
+  const compiled = (schema: JsonSchema) => {
+    const work = keptCheckOf(schema, 'arguments')
+    const first = work.next()
+    return first.done ? { cost: 0, check: first.value } : { cost: first.value, check: work.next().value }
+  }
+  const schema = () => ({ type: 'object', properties: { once: { type: 'string' } } })
+  const first = compiled(schema())
+  expect(first.cost).toBeGreaterThan(0)
+  expect(compiled(schema())).toEqual({ cost: 0, check: first.check })
+  expect(compiled({ ...schema(), required: ['once'] }).cost).toBeGreaterThan(first.cost)
+})
+
+test('patterns are counted by their instructions, too', () => {
+  const patterns = Object.fromEntries(times(100, (index) => [`^p${index}[a-z]{1,200}$`, true]))
+  expect(schemaSize({ patternProperties: patterns })).toBeLessThan(schemaSizeMax)
+  expect(() => checkOf({ patternProperties: patterns }, 'arguments')).toThrow('its patterns are too large')
+})
