@@ -96,7 +96,7 @@ export const registryPageBytesMax = 4 * MB
 export const registryDetailsPerRead = 8
 /** Contract (door 9.1): refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
 export const callRefusalsPerSecond = 100
-/** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away. Within it: lines go to the moved file. */
+/** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away, and whether the disk has room for it. Within it: lines go to the moved file. */
 export const callLogCheckMs = 500
 /** Ours: bytes of an answer that are parsed for its outcome; beyond, that would hold up others. Past it: they are searched for it. */
 export const callOutcomeBytesMax = 256 * kB
@@ -108,8 +108,10 @@ export const callHashesKeptMax = 1000
 export const callHashArgumentsCharsMax = 4096
 /** Ours: characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
 export const callHashesCharsMax = 400 * kB
-/** Ours: characters of a tool's name in the record of calls. Past it: the name is cut. */
+/** Ours: characters of a tool's name in the record of calls, as JSON: a control character has six. Past it: the name is cut. */
 export const recordedToolCharsMax = 256
+/** Ours: calls of tools a second of one API key; its lines in the record of calls take up to 10 GB a day then. `--call-rate`. Past it: 429. */
+export const callsPerSecondDefault = 100
 /** Ours: milliseconds that a server that stops gives its last spans to be sent. Past it: they are lost. */
 export const traceFlushMs = 2000
 /** Ours: connections that metrics count calls of one by one, since the server started. Past it: they are counted together. */
@@ -492,7 +494,7 @@ export const auditNameCharsMax = 128
 export const unavailableLogIntervalMs = 10_000
 /** Ours: interval at which refused credentials are logged, for each reason. Within it: they are counted, and the next line has the number. */
 export const refusalLogIntervalMs = 10_000
-/** Ours: free disk space; LMDB may not survive a full disk. Below it: writes are 503; reads, revocations and deletions continue. */
+/** Ours: free disk space; LMDB may not survive a full disk. Below it: writes, mints and calls of tools are 503; reads, revocations and deletions continue. */
 export const freeBytesMin = 16 * MB
 /** Ours: free disk space that revocations and deletions leave; each writes about ten kilobytes. Below it: all writes are 503. */
 export const reservedBytesMin = 4 * MB

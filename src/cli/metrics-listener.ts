@@ -3,7 +3,7 @@
 import type { Observer } from '../app.ts'
 import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import type { Guard } from '../http/guard.ts'
-import { requireFreeSpace } from '../storage/lmdb/free-space.ts'
+import { requireFreeSpace } from '../storage/free-space.ts'
 import type { Store } from '../storage/store.ts'
 import { urlOf } from './config.ts'
 import { listenError } from './listen-error.ts'

@@ -5,6 +5,7 @@
 
 import { type Command, Option } from 'commander'
 import {
+  callsPerSecondDefault,
   failuresPerSecondDefault,
   mintsPerSecondDefault,
   namespaceBytesDefault,
@@ -73,7 +74,7 @@ const bounds = () => [
   setting(
     '--call-rate <number>',
     'calls of tools per second of one API key with all its tokens; 0 for no limit',
-  ).default('0'),
+  ).default(String(callsPerSecondDefault)),
   setting('--no-call-record', 'do not record calls of tools in calls.jsonl of the data folder'),
   setting('--namespace-connections <number>', 'connections that a namespace may hold; 0 for no limit').default(
     String(namespaceConnectionsDefault),

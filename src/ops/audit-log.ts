@@ -6,7 +6,8 @@
  */
 
 import { join } from 'node:path'
-import { auditRefusalsPerCaller, auditRefusalsPerSecond } from '../limits.ts'
+import { auditRefusalsPerCaller, auditRefusalsPerSecond, freeBytesMin } from '../limits.ts'
+import { freeBytes, requireFreeSpace } from '../storage/free-space.ts'
 import { AuditFile } from './audit-file.ts'
 import { openAuditLock } from './audit-lock.ts'
 import type { Entry } from './chained-file.ts'
@@ -23,6 +24,8 @@ export interface Audit {
    * was done meanwhile are written first, when they can be.
    */
   requireWritable(): void
+  /** Throws StoreError `unavailable` if the disk has room for revocations only: for acts that write a line alone. */
+  requireRoom(): void
   /**
    * Before an act: resolves when the line is in the file. Rejects with StoreError `unavailable` if it cannot be
    * written; the caller must then refuse the act.
@@ -52,6 +55,8 @@ interface AuditLogOptions {
   readonly replica?: string
   /** Called if lines of `recordBestEffort` or `recordDone`, or a reopening, failed. `line`: what was done. */
   readonly onFailure: (error: unknown, line?: object) => void
+  /** Free bytes of the disk of a folder; as the system says by default. */
+  readonly free?: typeof freeBytes
 }
 
 const secondMs = 1000
@@ -59,7 +64,7 @@ const secondMs = 1000
 const logName = 'the audit log'
 
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
-export function openAuditLog(folder: string, { now, replica, onFailure }: AuditLogOptions): AuditLog {
+export function openAuditLog(folder: string, { now, replica, onFailure, free = freeBytes }: AuditLogOptions): AuditLog {
   const lock = openAuditLock(join(folder, 'audit.lock'))
   const file = new AuditFile(join(folder, 'audit.jsonl'), lock)
   let hasFailed = false
@@ -77,6 +82,14 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
   let countTimer: ReturnType<typeof setTimeout> | undefined
   const denials = createRefusalCount({ perCaller: auditRefusalsPerCaller, inAll: auditRefusalsPerSecond })
 
+  function hasRoom(): boolean {
+    try {
+      return free(folder) >= freeBytesMin
+    } catch {
+      return false
+    }
+  }
+
   /** Writes the number of denials that were only counted. */
   function writeCounts(): void {
     clearTimeout(countTimer)
@@ -87,6 +100,7 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
   }
 
   return {
+    requireRoom: () => requireFreeSpace(folder, 0, freeBytesMin, free),
     requireWritable() {
       if (!hasFailed) return
       try {
@@ -111,7 +125,8 @@ export function openAuditLog(folder: string, { now, replica, onFailure }: AuditL
         second = current
         writeCounts()
       }
-      if (denials.isWritten(caller)) {
+      // The room that is left is for revocations: then only numbers are written.
+      if (denials.isWritten(caller, hasRoom())) {
         lines.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(onFailure)
         return
       }

@@ -5,15 +5,17 @@
  */
 
 import { createHmac } from 'node:crypto'
-import { callRefusalsPerSecond } from '../limits.ts'
+import { dirname } from 'node:path'
+import { callLogCheckMs, callRefusalsPerSecond, freeBytesMin } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
+import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
 import { type CallFileOptions, openCallFile } from './call-file.ts'
 import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
 import { cannotWrite, createLineBatch } from './line-batch.ts'
 
 /**
  * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
- * disconnected, or lost the right to it meanwhile.
+ * disconnected, lost the right to it meanwhile, or has no share of memory left for it (`code`: `rate_limited`).
  */
 export type CallOutcome = (typeof callOutcomes)[number]
 export const callOutcomes = [
@@ -50,8 +52,8 @@ export function argumentsHash(key: Buffer, args: unknown): string {
 
 export interface CallLog {
   /**
-   * Asked before a call. Throws StoreError `unavailable` if lines could not be written and still cannot; where they can
-   * be again, a line says how many are missing.
+   * Asked before a call. Throws StoreError `unavailable` if the disk has room for revocations only, and if lines could
+   * not be written and still cannot; where they can be again, a line says how many are missing.
    */
   requireWritable(): void
   /** Resolves when the line is in the file. Rejects with StoreError `indeterminate` if it cannot be written. */
@@ -67,6 +69,8 @@ export interface CallLog {
 }
 
 export interface CallLogOptions extends CallFileOptions {
+  /** Free bytes of the disk of a folder; as the system says by default. */
+  readonly free?: typeof freeBytes
   readonly onFailure: (error: unknown) => void
 }
 
@@ -74,11 +78,13 @@ const secondMs = 1000
 /** In errors. */
 const logName = 'the record of calls'
 
-export function openCallLog(path: string, { onFailure, ...options }: CallLogOptions): CallLog {
+export function openCallLog(path: string, { onFailure, free, ...options }: CallLogOptions): CallLog {
   const file = openCallFile(path, options)
   /** Lines that could not be written. */
   let lost = 0
   const lines = createLineBatch((entries) => file.append(entries))
+  /** When the disk had enough room, by the monotonic clock. */
+  let roomyAt = Number.NEGATIVE_INFINITY
   let second = 0
   const refusals = createRefusalCount({ perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond })
   let countTimer: ReturnType<typeof setTimeout> | undefined
@@ -99,6 +105,10 @@ export function openCallLog(path: string, { onFailure, ...options }: CallLogOpti
 
   return {
     requireWritable() {
+      if (options.monotonic() - roomyAt >= callLogCheckMs) {
+        requireFreeSpace(dirname(path), 0, freeBytesMin, free)
+        roomyAt = options.monotonic()
+      }
       if (lost === 0) return
       try {
         file.append([{ event: 'calls.lost', fields: { count: lost } }])

@@ -7,7 +7,7 @@
 
 import { auditCallersPerSecond } from '../limits.ts'
 
-/** The unit of counting: an API key with all its tokens, because a caller can mint many tokens. */
+/** Counted by user or organization, because a caller can mint many tokens, and an organization can make many keys. */
 export interface RefusedCaller {
   readonly userId: string
   readonly keyId: string
@@ -20,8 +20,8 @@ export interface Unwritten {
 }
 
 export interface RefusalCount {
-  /** Counts a denial. True if it is to be written. */
-  isWritten(caller: RefusedCaller): boolean
+  /** Counts a denial. True if it is to be written, which it never is without `hasRoom`. */
+  isWritten(caller: RefusedCaller, hasRoom?: boolean): boolean
   /** Returns the unwritten denials by caller, and begins a new second. */
   end(): Unwritten[]
 }
@@ -40,18 +40,18 @@ export function createRefusalCount({ perCaller, inAll }: RefusalBounds): Refusal
   let strangers = 0
 
   return {
-    isWritten(caller) {
-      const known = callers.get(caller.keyId)
+    isWritten(caller, hasRoom = true) {
+      const known = callers.get(caller.userId)
       if (known === undefined) {
         if (callers.size >= auditCallersPerSecond) {
           strangers += 1
           return false
         }
-        callers.set(caller.keyId, { caller, count: 1, unwritten: 0 })
-        return true
+        callers.set(caller.userId, { caller, count: 1, unwritten: hasRoom ? 0 : 1 })
+        return hasRoom
       }
       known.count += 1
-      if (known.count <= perCaller && more < inAll) {
+      if (hasRoom && known.count <= perCaller && more < inAll) {
         more += 1
         return true
       }

@@ -24,9 +24,12 @@ import { type Ahead, createPile, readAhead } from './pile.ts'
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError'
   readonly kind: 'refused' | 'down' | 'late' | 'gone' | 'busy'
-  constructor(kind: UpstreamError['kind'], message: string, options?: ErrorOptions) {
+  /** Whether nothing was sent. */
+  readonly isUnsent: boolean
+  constructor(kind: UpstreamError['kind'], message: string, options: ErrorOptions & { isUnsent?: boolean } = {}) {
     super(message, options)
     this.kind = kind
+    this.isUnsent = options.isUnsent ?? false
   }
 }
 
@@ -156,7 +159,8 @@ function createPooledUpstream(
       return route
     } catch (error) {
       if (!(error instanceof AddressError)) throw error
-      throw new UpstreamError(error.kind === 'refused' ? 'refused' : 'down', `${hostname} ${error.message}`)
+      const kind = error.kind === 'refused' ? 'refused' : 'down'
+      throw new UpstreamError(kind, `${hostname} ${error.message}`, { isUnsent: true })
     }
   }
 
@@ -210,7 +214,9 @@ function receiveResponse(
 ): Promise<UpstreamResponse> {
   if (!requests.take(holder, 1))
     return Promise.reject(
-      new UpstreamError('busy', 'too many requests of this caller to other servers are in progress'),
+      new UpstreamError('busy', 'too many requests of this caller to other servers are in progress', {
+        isUnsent: true,
+      }),
     )
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
   let breakOff: Abort | undefined

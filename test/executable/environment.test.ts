@@ -4,7 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { chownSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freeBytesMin } from '../../src/limits.ts'
-import { freeBytes } from '../../src/storage/lmdb/free-space.ts'
+import { freeBytes } from '../../src/storage/free-space.ts'
 import { mintToken } from '../api/cases.ts'
 import {
   executable,

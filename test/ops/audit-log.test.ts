@@ -12,7 +12,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { auditCallersPerSecond, auditRefusalsPerCaller, auditRefusalsPerSecond } from '../../src/limits.ts'
+import {
+  auditCallersPerSecond,
+  auditRefusalsPerCaller,
+  auditRefusalsPerSecond,
+  freeBytesMin,
+} from '../../src/limits.ts'
 import { chainVerifier, firstHash } from '../../src/ops/audit-chain.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
 import { workplace } from '../support/workplace.ts'
@@ -230,6 +235,25 @@ describe('refusals', () => {
     expect(unwritten.filter(({ userId }) => userId === undefined)).toMatchObject([{ count: 300 * each }])
     const counted = unwritten.reduce((sum, { count }) => sum + count, 0)
     expect(refused.length + counted).toBe(crowd * each)
+  })
+
+  test('on a disk with room for revocations only, refusals are counted, and what writes a line alone is not begun', () => {
+    using place = workplace()
+    let [free, time] = [freeBytesMin - 1, now().getTime()]
+    const audit = openAuditLog(place.folder, { now: () => new Date(time), onFailure: () => {}, free: () => free })
+    expect(() => audit.requireRoom()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
+    // All keys of a user are counted together.
+    for (let i = 0; i < 50; i += 1)
+      audit.recordBestEffort('access.refused', { userId: 'mallory', keyId: `key_${i}` }, { i })
+    time += 1000
+    free += 1
+    audit.requireRoom()
+    audit.recordBestEffort('access.refused', { userId: 'mallory', keyId: 'key_1' }, { i: 'later' })
+    audit.close()
+    expect(logged(place.folder)).toMatchObject([
+      { event: 'refusals.unwritten', userId: 'mallory', count: 50 },
+      { event: 'access.refused', i: 'later' },
+    ])
   })
 })
 

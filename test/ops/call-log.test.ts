@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { callLogCheckMs, freeBytesMin } from '../../src/limits.ts'
 import { chainVerifier } from '../../src/ops/audit-chain.ts'
 import { type CallRecord, openCallLog } from '../../src/ops/call-log.ts'
 
@@ -90,4 +91,26 @@ test('while the record cannot be written no call is begun, and then it says how 
     { event: 'call', tool: 'three' },
   ])
   expect(problemsOf(`${path}.1`, path)).toEqual([])
+})
+
+test('no call is made while the disk has room for revocations only', () => {
+  const path = join(folder, 'reserve.jsonl')
+  let [now, free] = [0, freeBytesMin]
+  const log = openCallLog(path, {
+    now: () => new Date(0),
+    monotonic: () => now,
+    onFailure: () => {},
+    free: () => free,
+  })
+  log.requireWritable()
+  free -= 1
+  // Looked at so often, and no more.
+  now += callLogCheckMs - 1
+  log.requireWritable()
+  now += 1
+  for (let i = 0; i < 3; i += 1)
+    expect(() => log.requireWritable()).toThrow(expect.objectContaining({ kind: 'unavailable' }))
+  free += 1
+  log.requireWritable()
+  log.close()
 })

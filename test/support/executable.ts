@@ -9,7 +9,18 @@ export const executable = resolve(import.meta.dir, '../../dist/postern')
 export const sampleFolder = resolve(import.meta.dir, '../../fixtures')
 
 /** The sample fixtures, and no limit that a crowd of one would run into. */
-export const unlimited = ['--fixtures', sampleFolder, '--failure-rate', '0', '--mint-rate', '0', '--write-rate', '0']
+export const unlimited = [
+  '--fixtures',
+  sampleFolder,
+  '--failure-rate',
+  '0',
+  '--mint-rate',
+  '0',
+  '--write-rate',
+  '0',
+  '--call-rate',
+  '0',
+]
 
 const environment = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' }
 

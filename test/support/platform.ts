@@ -161,6 +161,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     log,
     audit: {
       requireWritable() {},
+      requireRoom() {},
       record: async (event, fields) => void audited.push({ event, ...fields }),
       recordDone: async (event, fields) => void audited.push({ event, ...fields }),
       recordBestEffort: (event, { userId, keyId }, fields) => void audited.push({ event, userId, keyId, ...fields }),

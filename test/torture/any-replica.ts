@@ -34,7 +34,16 @@ export const anyReplica: Trial = {
     const database = await startPostgres()
     const store = await database.newDatabase()
     const secret = join(place.folder, 'secret')
-    const flags = ['--allow-upstream', `127.0.0.1:${upstream.port}`, '--failure-rate', '0', '--write-rate', '0']
+    const flags = [
+      '--allow-upstream',
+      `127.0.0.1:${upstream.port}`,
+      '--failure-rate',
+      '0',
+      '--write-rate',
+      '0',
+      '--call-rate',
+      '0',
+    ]
     const starting = (at: number) =>
       startServer(place, [
         ...['--data', join(place.folder, `r${at}`), '--store', store, '--base-url', baseUrl, '--replica', `r${at}`],

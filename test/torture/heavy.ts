@@ -110,7 +110,18 @@ export const heavy: Trial = {
       },
     })
     using idle = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') })
-    const flags = ['--allow-upstream', '127.0.0.1', '--failure-rate', '0', '--mint-rate', '0', '--write-rate', '0']
+    const flags = [
+      '--allow-upstream',
+      '127.0.0.1',
+      '--failure-rate',
+      '0',
+      '--mint-rate',
+      '0',
+      '--write-rate',
+      '0',
+      '--call-rate',
+      '0',
+    ]
     await using server = await startServer(place, ['--fixtures', fixtures, ...flags])
     const send = sendTo(server)
     const ask = async (method: string, path: string, body?: string, credential = key): Promise<number> => {

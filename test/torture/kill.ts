@@ -39,7 +39,7 @@ export const kill: Trial = {
     const acknowledged: Acknowledged = { keys: [], revoked: [], imported: 0, written: new Map(), kept: [], writes: 0 }
     let imports = 0
     let inode: number | undefined
-    const flags = ['--fixtures', sampleFolder, '--failure-rate', '0', '--write-rate', '0']
+    const flags = ['--fixtures', sampleFolder, '--failure-rate', '0', '--write-rate', '0', '--call-rate', '0']
 
     for (let cycle = 0; cycle < times; cycle += 1) {
       await using server = await startServer(place, flags)

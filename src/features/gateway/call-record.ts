@@ -12,13 +12,14 @@ import { argumentsHash, type CallLog, type CallOutcome, type CallRecord } from '
 import { StoreError } from '../../storage/store.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
+import type { CallProgress } from './upstream-call.ts'
 
 export interface CallRecorder {
   /**
-   * Runs a call, and records how it ended before its answer ends. `send` calls `onAnswer` when the server has answered.
-   * Throws what `send` throws.
+   * Runs a call, and records how it ended before its answer ends. `send` notes how far it has come. Throws what `send`
+   * throws.
    */
-  record(call: RecordedCall, message: Message, send: (onAnswer: () => void) => Promise<Response>): Promise<Response>
+  record(call: RecordedCall, message: Message, send: (progress: CallProgress) => Promise<Response>): Promise<Response>
 }
 
 export interface CallRecorderOptions {
@@ -78,7 +79,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         ...(caller.token && { jti: caller.token.jti, ...(caller.token.par && { par: caller.token.par }) }),
         namespace: call.connection.namespace,
         connectionId: call.connection.connectionId,
-        tool: typeof name === 'string' ? name.slice(0, recordedToolCharsMax) : '',
+        tool: typeof name === 'string' ? shortened(name) : '',
         via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
         outcome,
         ...(code !== undefined && { code }),
@@ -92,13 +93,11 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         await log?.record(line(ending))
       }
       let response: Response
-      let isAnswered = false
+      const progress: CallProgress = { isSent: false, isAnswered: false }
       try {
-        response = await send(() => {
-          isAnswered = true
-        })
+        response = await send(progress)
       } catch (thrown) {
-        const ending = endingOf(thrown, isAnswered || request.signal.aborted)
+        const ending = endingOf(thrown, progress, request.signal.aborted)
         if (ending.outcome === 'refused') {
           observe?.('refused', call.connection.namespace, call.connection.connectionId)
           await log?.refused(caller, () => line(ending))
@@ -118,15 +117,27 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
   }
 }
 
+/** The beginning of a tool's name, which as JSON has at most `recordedToolCharsMax` characters. */
+function shortened(name: string): string {
+  let text = name.slice(0, recordedToolCharsMax)
+  // A character has six at most, so this ends soon.
+  while (JSON.stringify(text).length - 2 > recordedToolCharsMax) text = text.slice(0, -Math.ceil(text.length / 6))
+  return text
+}
+
 const cancelled: Stated = { outcome: 'cancelled' }
 
-/** How a call ended that was answered with an error. `isCancelled`: the server's answer reached nobody. */
-function endingOf(thrown: unknown, isCancelled: boolean): Ending {
+/** How a call ended that was answered with an error. `isGone`: the caller has disconnected. */
+function endingOf(thrown: unknown, { isSent, isAnswered }: CallProgress, isGone: boolean): Ending {
   const { code } = thrown instanceof StoreError ? { code: 'unavailable' } : asPlatformError(thrown)
-  if (isCancelled) return { outcome: 'cancelled', code, bytesOut: 0 }
+  // The server may have executed it: then it was not refused, whatever became of its answer.
+  if (isAnswered || isGone || (isSent && !isOfUpstream(code))) return { outcome: 'cancelled', code, bytesOut: 0 }
   if (code === 'upstream_timeout') return { outcome: 'timeout', code, bytesOut: 0 }
-  const isUpstreams = code.startsWith('upstream_') || code === 'session_not_found' || code === 'internal'
-  return { outcome: isUpstreams ? 'upstream_error' : 'refused', code, bytesOut: 0 }
+  return { outcome: isOfUpstream(code) ? 'upstream_error' : 'refused', code, bytesOut: 0 }
+}
+
+function isOfUpstream(code: string): boolean {
+  return code.startsWith('upstream_') || code === 'session_not_found' || code === 'internal'
 }
 
 /**

@@ -30,6 +30,7 @@ import type { OpenStreams } from './open-streams.ts'
 import type { UpstreamProxy } from './proxy.ts'
 import type { Sessions } from './sessions.ts'
 import { errorsAsMessages, rewriteResponse } from './stream.ts'
+import type { CallProgress } from './upstream-call.ts'
 
 export interface GatewayDeps {
   readonly authorizer: Authorizer
@@ -123,7 +124,7 @@ async function forwardRecorded(
   headers: Headers,
 ): Promise<Response> {
   if (message.method !== 'tools/call') return forwardAllowed(deps, call, message, headers)
-  const send = (onAnswer?: () => void) => forwardAllowed(deps, call, message, headers, onAnswer)
+  const send = (progress?: CallProgress) => forwardAllowed(deps, call, message, headers, progress)
   return deps.recorder === undefined ? send() : deps.recorder.record(call, message, send)
 }
 
@@ -132,21 +133,22 @@ function callsTooFast({ id }: Message, retryAfter: number): PlatformError {
   return new PlatformError('call_rate', text, { id, retryAfter })
 }
 
-/** `onAnswer` is called when the server has answered, whether or not the caller may still have the answer. */
 async function forwardAllowed(
   deps: GatewayDeps,
   call: AuthorizedCall,
   message: Message,
   headers: Headers,
-  onAnswer?: () => void,
+  progress: CallProgress = { isSent: false, isAnswered: false },
 ): Promise<Response> {
   const allowed = await authorizeMessage(deps, call, message, headers)
   // Not before: a token that may call nothing does not keep its key from calling.
   const wait = message.method === 'tools/call' ? deps.calls.take(rateNameOf(call.context.caller)) : 0
   if (wait > 0) throw callsTooFast(message, wait)
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
-  const response = await (isMocked ? answerFromMock : sendUpstream)(deps, allowed, message, headers)
-  onAnswer?.()
+  const response = await (isMocked
+    ? answerFromMock(deps, allowed, message, headers)
+    : sendUpstream(deps, allowed, message, headers, progress))
+  progress.isAnswered = true
   try {
     // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
     // nothing of the result.
@@ -245,6 +247,7 @@ async function sendUpstream(
   call: AuthorizedCall,
   message: Message,
   headers: Headers,
+  progress: CallProgress,
 ): Promise<Response> {
   const { caller, request } = call.context
   const { namespace, connectionId, stored } = call.connection
@@ -264,6 +267,7 @@ async function sendUpstream(
   // The proxy restores it once only the client is waited for.
   const restoreIdleTimeout = deps.disableIdleTimeout(request)
   return deps.proxy.send({
+    progress,
     ref,
     connection,
     url,

@@ -1,6 +1,6 @@
 /** Sends a body to a connection's server, with its headers and the token of somebody who has signed in. */
 
-import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
+import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { readChallenge } from '../upstream-sign-in/challenge.ts'
 import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import { forwardedHeaders } from './forwarded-headers.ts'
@@ -18,19 +18,26 @@ type HeadersToAdd = Parameters<Post>[2]
 
 /** `timeoutMs`: until the response head must have arrived. */
 export function createPost(upstream: Upstream, timeoutMs: number): Post {
-  function sendWith(call: UpstreamCall, credentials: Credentials | undefined, body: Body, more: HeadersToAdd) {
-    const { url, holder, signal, via } = call
+  async function sendWith(call: UpstreamCall, credentials: Credentials | undefined, body: Body, more: HeadersToAdd) {
+    const { url, holder, signal, via, progress } = call
     const headers = forwardedHeaders(call, more)
     if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
-    return upstream.send({
-      url,
-      headers,
-      body,
-      timeoutMs,
-      holder,
-      via,
-      ...(signal !== undefined && { signal }),
-    })
+    const wasSent = progress.isSent
+    progress.isSent = true
+    try {
+      return await upstream.send({
+        url,
+        headers,
+        body,
+        timeoutMs,
+        holder,
+        via,
+        ...(signal !== undefined && { signal }),
+      })
+    } catch (error) {
+      progress.isSent = wasSent || !(error instanceof UpstreamError && error.isUnsent)
+      throw error
+    }
   }
 
   /** Also notes the scopes that the server wants besides those of its token. */

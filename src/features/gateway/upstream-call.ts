@@ -8,7 +8,16 @@ import type { Credentials } from '../upstream-sign-in/credentials.ts'
 import type { Message } from './message.ts'
 import type { Rewrite } from './stream.ts'
 
+/** How far a call has come, for its record. */
+export interface CallProgress {
+  /** Whether it was sent to the server, which may have executed it then. */
+  isSent: boolean
+  /** Whether the server has answered, whether or not the caller may still have the answer. */
+  isAnswered: boolean
+}
+
 export interface UpstreamCall {
+  readonly progress: CallProgress
   readonly ref: ConnectionRef
   readonly connection: Connection
   /** The connection's URL, with what a person entered for its query. */

@@ -29,6 +29,7 @@ export interface MinterOptions {
 export function createMinter({ authenticator, signers, audit, issuer, now, observer }: MinterOptions): Minter {
   return {
     async mint(body, { caller, registry }, requireAllowed) {
+      audit.requireRoom() // 503
       const nowSeconds = Math.floor(now() / 1000)
       const { active } = await authenticator.keys()
       const sign = async (claims: ServiceTokenClaims) => {

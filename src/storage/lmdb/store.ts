@@ -9,6 +9,7 @@ import { CommandError } from '../../errors.ts'
 import { wrapBytesMax } from '../../limits.ts'
 import { copyBytes } from '../bytes.ts'
 import { concatenatedIn } from '../concatenated.ts'
+import { freeBytes, requireFreeSpace } from '../free-space.ts'
 import { registryVersionKey } from '../keys.ts'
 import {
   type Committed,
@@ -23,7 +24,6 @@ import {
 import { applyWrite, type WriteTarget } from './apply.ts'
 import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
-import { freeBytes, requireFreeSpace } from './free-space.ts'
 import { openRecords, type Upgrading } from './migrations.ts'
 import { openSharedLock, type SharedLock, withSharedLock } from './opening-lock.ts'
 import { createRecords } from './records.ts'

@@ -4,6 +4,8 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createFairness } from '../../../src/fairness/fairness.ts'
+import { createShares } from '../../../src/fairness/shares.ts'
 import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.ts'
 import { chainVerifier } from '../../../src/ops/audit-chain.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
@@ -321,6 +323,42 @@ test('past a hundred refusals a second only their number is written', async () =
     102,
     [50],
   ])
+})
+
+test('what was sent to a server was not refused, whatever became of its answer', async () => {
+  let executed = 0
+  const large = `{"jsonrpc":"2.0","id":1,"result":{"content":"${'x'.repeat(300_000)}"}}`
+  answer = () => {
+    executed += 1
+    return large
+  }
+  // The answers have no room, be it one by one or in a flood.
+  const fairness = { ...createFairness(), memory: createShares(800_000) }
+  platform = await createTestPlatform({ store: platform.store, callLog: log, upstream, fairness })
+  executed = 0
+  const answers = await Promise.all(Array.from({ length: 150 }, () => call('ada/up', 'drop')))
+  expect([...new Set(answers.map(({ status }) => status))]).toEqual([429])
+  const recorded = lines().filter(({ event }) => event === 'call')
+  expect(recorded).toHaveLength(150)
+  expect(new Set(recorded.map(({ outcome, code }) => `${outcome} ${code}`))).toEqual(
+    new Set(['cancelled rate_limited']),
+  )
+  expect(executed).toBeGreaterThanOrEqual(150)
+  // One whose address is refused was never sent.
+  answer = () => {
+    throw new UpstreamError('busy', 'too many requests of this caller', { isUnsent: true })
+  }
+  await call('ada/up', 'never')
+  expect(lines().at(-1)).toMatchObject({ tool: 'never', outcome: 'refused', code: 'rate_limited' })
+})
+
+test('a name of control characters makes no longer line than others', async () => {
+  await call('ada/up', '\u0001'.repeat(10_000))
+  await call('ada/up', 'a'.repeat(10_000))
+  const [first, second] = lines().slice(-2)
+  expect(JSON.stringify(first.tool).length).toBeLessThanOrEqual(258)
+  expect(first.tool.length).toBeGreaterThan(30)
+  expect(second.tool).toHaveLength(256)
 })
 
 describe('the file', () => {

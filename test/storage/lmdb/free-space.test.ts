@@ -1,7 +1,7 @@
 /** Room on the disk. */
 
 import { expect, test } from 'bun:test'
-import { freeBytes, requireFreeSpace } from '../../../src/storage/lmdb/free-space.ts'
+import { freeBytes, requireFreeSpace } from '../../../src/storage/free-space.ts'
 
 const MB = 2 ** 20
 

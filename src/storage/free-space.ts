@@ -1,11 +1,12 @@
 /**
  * Free disk space. lmdb-js can crash the process if the disk fills up during a commit, so no commit begins without
- * enough space. Revocations and deletions have a lower floor: a full disk must not keep a stolen key valid.
+ * enough space. Revocations and deletions have a lower floor: a full disk must not keep a stolen key valid. So nothing
+ * else writes below the higher one: neither records nor lines of a log.
  */
 
 import { statfsSync } from 'node:fs'
-import { freeBytesMin } from '../../limits.ts'
-import { StoreError } from '../store.ts'
+import { freeBytesMin } from '../limits.ts'
+import { StoreError } from './store.ts'
 
 /** Bytes that an unprivileged user may still write to the file system of `folder`. */
 export function freeBytes(folder: string): number {
