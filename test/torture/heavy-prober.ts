@@ -1,11 +1,14 @@
 /**
- * Asks two servers for `/health` every few milliseconds, one beside the other: the one that is put to the test, and one
- * that does nothing else. Prints the longest wait of each, in milliseconds, for each line that it is sent.
+ * Asks two servers every few milliseconds, one beside the other: the one that is put to the test, and one that does
+ * nothing else; for `/health`, or for the path given, with the credential given. Prints the longest wait of each, in
+ * milliseconds, for each line that it is sent.
  */
 
 export {}
 
-const ports = process.argv.slice(2).map(Number)
+const [first, second, path = '/health', credential = ''] = process.argv.slice(2)
+const ports = [Number(first), Number(second)]
+const request = `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${credential}\r\n\r\n`
 const everyMs = 10
 let worst = ports.map(() => 0)
 const sent = ports.map(() => 0)
@@ -29,7 +32,7 @@ setInterval(() => {
   for (const [index, socket] of sockets.entries()) {
     if (sent[index] !== 0) continue
     sent[index] = performance.now()
-    socket.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    socket.write(request)
   }
 }, everyMs)
 

@@ -21,6 +21,7 @@ import { heldConnections } from './held-connections.ts'
 import { hostileSignIns } from './hostile-sign-ins.ts'
 import { kill } from './kill.ts'
 import { oneAnswer } from './one-answer.ts'
+import { oneOwner } from './one-owner.ts'
 import { opened } from './opened.ts'
 import { oracle } from './oracle.ts'
 import { powerCuts } from './power-cuts.ts'
@@ -48,6 +49,7 @@ const trials: readonly Trial[] = [
   hostileSignIns,
   signInRecords,
   heavy,
+  oneOwner,
   forgedTokens,
   attenuation,
   simulation,

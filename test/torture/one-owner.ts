@@ -1,0 +1,354 @@
+/**
+ * One owner does its worst, with as many requests at once as nine kinds of clients would send, of shapes of chance: with
+ * several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and the
+ * record of calls tells what was executed.
+ */
+
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { serverBodyBytesMax } from '../../src/limits.ts'
+import { mintToken } from '../api/cases.ts'
+import { anonymousMemory } from '../bench/measure.ts'
+import { type Server, sendTo, startServer, workplace } from '../support/executable.ts'
+import { type Random, random } from '../support/random.ts'
+import { collector, type Trial } from './trial.ts'
+
+/** Longer than the server beside it, which does nothing, by so much. */
+const waitMaxMs = 100
+const memoryMaxMegabytes = 500
+const atOnce = 40
+const rows = 4000
+
+const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
+  (name) => `a-key-of-${name}-for-this-trial-0001`,
+)
+
+export const oneOwner: Trial = {
+  name: 'one-owner',
+  promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
+  times: { full: 90, short: 9 },
+
+  async run(times, seed) {
+    const { broken, expect } = collector()
+    const chance = random(seed)
+    using place = workplace()
+    const fixtures = join(place.folder, 'fixtures')
+    mkdirSync(fixtures)
+    writeFileSync(join(fixtures, 'all.json'), JSON.stringify(world))
+    let executed = 0
+    using upstream = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      async fetch(request) {
+        const { method, id, params } = (await request.json()) as {
+          method: string
+          id: number
+          params: { size?: number }
+        }
+        if (method !== 'tools/call') return Response.json({ jsonrpc: '2.0', id, result: {} })
+        executed += 1
+        const text = 'x'.repeat((params as { arguments: { size: number } }).arguments.size)
+        return Response.json({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
+      },
+    })
+    using idle = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') })
+    const rates = ['--failure-rate', '0', '--mint-rate', '0', '--write-rate', '0', '--call-rate', '0']
+    const flags = ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1', ...rates]
+    await using server = await startServer(place, flags)
+    const send = sendTo(server)
+    const ask = async (method: string, path: string, body?: object | string, key = mallory) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+      const text = typeof body === 'object' ? JSON.stringify(body) : body
+      const response = await send(path, { method, headers, ...(text !== undefined && { body: text }) })
+      return { status: response.status, text: await response.text() }
+    }
+    await ask('PUT', '/connect/mallory/real', { mcpUrl: `http://127.0.0.1:${upstream.port}/mcp` })
+    for (const [name, owner] of [
+      ['acme', 'alice'],
+      ['evil', 'mallory'],
+    ])
+      await ask('PUT', `/organizations/${name}`, { owner }, operator)
+    const organizationKeys: string[] = []
+    for (let i = 0; i < 5; i += 1)
+      organizationKeys.push(JSON.parse((await ask('POST', '/organizations/evil/api-keys', { name: 'ci' })).text).key)
+    for (let i = 0; i < 8; i += 1) await ask('PUT', `/servers/mallory/big${i}`, largeServer(chance))
+
+    const probers = ['/health', '/connect/alice?metadata.kind=b'].map((path) => prober(server, idle.port ?? 0, path))
+    const waits = async () => Math.max(...(await Promise.all(probers.map((one) => one.longest()))))
+    const before = anonymousMemory(server.pid)
+    const seen = new Map<string, Map<number, number>>()
+    let [worst, memory, late] = [0, 0, 0]
+    for (let round = 0; round < times; round += 1) {
+      const kinds = Object.entries(worsts)
+      const [name, attack] = kinds[round % kinds.length] as (typeof kinds)[number]
+      const chosen = chance.int(2 ** 31)
+      const once = async (): Promise<number> => {
+        const keys = [mallory as string]
+        for (let i = 0; i < 3; i += 1) keys.push(await mintToken(send, mallory as string))
+        await waits()
+        const answered: number[] = []
+        const begun = attack({ server, ask, keys, organizationKeys, chance: random(chosen) }).map(async (one) => {
+          const status = await one
+          answered.push(status)
+          const counts = seen.get(name) ?? new Map<number, number>()
+          seen.set(name, counts.set(status, (counts.get(status) ?? 0) + 1))
+        })
+        // Others change who has access, when all of it is under way.
+        await Bun.sleep(0)
+        const removed = await ask('PUT', '/organizations/acme/members/bob', { role: 'member' }, alice)
+        const revoked = await ask('DELETE', '/organizations/acme/members/bob', undefined, alice)
+        if (name === 'writes of the registry') late = Math.max(late, answered.filter((status) => status === 201).length)
+        expect(removed.status === 200 && revoked.status === 200, () => `${name}: ${removed.text} ${revoked.text}`)
+        await Promise.all(begun)
+        expect(!answered.includes(500), () => `round ${round}, ${name}: ${answered}`)
+        memory = Math.max(memory, anonymousMemory(server.pid))
+        return waits()
+      }
+      let waited = await once()
+      // This machine has other neighbours too, and memory is cleaned up now and then: what holds the process does so again.
+      for (let again = 0; again < 3 && waited > waitMaxMs; again += 1) waited = Math.min(waited, await once())
+      worst = Math.max(worst, waited)
+      expect(waited <= waitMaxMs, () => `round ${round}, ${name}: others waited ${waited.toFixed(0)} ms, four times`)
+      expect(memory - before <= memoryMaxMegabytes, () => `round ${round}, ${name}: ${memory} MB, ${before} before`)
+    }
+    for (const one of probers) one.end()
+    expect(late < atOnce / 2, () => `a revocation waited for ${late} writes of another`)
+    const recorded = readFileSync(join(place.data, 'calls.jsonl'), 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('"tool":"sized"') && !line.includes('"outcome":"refused"')).length
+    expect(recorded >= executed, () => `${executed} calls were executed, and ${recorded} lines say so`)
+    for (const name of Object.keys(worsts)) {
+      const kinds = [...(seen.get(name) ?? [])].filter(([status]) => status !== 429)
+      expect(times < 9 || kinds.length > 0, () => `${name}: nothing was looked at`)
+    }
+    expect(times < 9 || executed > 0, () => 'no call was executed')
+    const counts = [...seen].map(
+      ([name, statuses]) => `${name} ${[...statuses].map(([status, count]) => `${status}: ${count}`).join(' ')}`,
+    )
+    return {
+      figure: `${times} rounds (${counts.join(', ')}), ${worst.toFixed(0)} ms at the most, ${(memory - before).toFixed(0)} MB more, ${executed} calls executed`,
+      broken,
+    }
+  },
+}
+
+interface Attack {
+  readonly server: Server
+  ask(method: string, path: string, body?: object | string, key?: string): Promise<{ status: number; text: string }>
+  /** A key and tokens of the same owner. */
+  readonly keys: readonly string[]
+  readonly organizationKeys: readonly string[]
+  readonly chance: Random
+}
+
+type Worst = (attack: Attack) => Promise<number>[]
+
+const times = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))
+
+/** Each begins as much as one owner can at once, and gives the statuses to come. */
+const worsts: Readonly<Record<string, Worst>> = {
+  'schemas of mocks': ({ ask, keys, chance }) => {
+    const name = `mallory/schema${chance.int(5)}`
+    const made = ask('PUT', `/servers/${name}`, {
+      tools: times(20, (i) => ({ name: `t${i}`, inputSchema: schema(chance, i === 0 ? [700, 3000] : [20, 50, 140]) })),
+    })
+    const mocked = made.then(() => ask('PUT', '/connect/mallory/schemas', { server: name, mock: { enabled: true } }))
+    return times(atOnce, async (i) => {
+      await mocked
+      const call = {
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: `t${i % 20}`, arguments: value(chance) },
+      }
+      return (await ask('POST', '/connect/mallory/schemas/mcp', call, chance.pick(keys))).status
+    })
+  },
+  'pages of the registry': ({ ask, keys, chance }) =>
+    times(atOnce, async () => {
+      const path = chance.pick([
+        '/v0.1/servers?limit=100',
+        '/servers?pageSize=100',
+        '/servers?q=word',
+        '/servers/mallory/big1',
+      ])
+      return (await ask('GET', path, undefined, chance.pick(keys))).status
+    }),
+  'writes of the registry': ({ ask, keys, chance }) =>
+    times(atOnce, async () => {
+      const isWhole = chance.chance(0.5)
+      const path = `/servers/mallory/big${chance.int(8)}`
+      const body = isWhole ? largeServer(chance) : { description: `changed ${chance.int(1e6)}` }
+      return (await ask(isWhole ? 'PUT' : 'PATCH', path, body, chance.pick(keys))).status
+    }),
+  'bodies that do not end': ({ server, keys, chance }) =>
+    times(atOnce * 5, () => {
+      const size = chance.pick([serverBodyBytesMax, 500_000, 60_000])
+      const path = chance.pick(['/connect/mallory/real/mcp', '/servers/mallory/big1', '/tokens'])
+      const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${chance.pick(keys)}\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`
+      return held(server, head + ' '.repeat(size - 1), 1)
+    }),
+  'answers that nobody reads': ({ server, keys, chance }) =>
+    times(atOnce * 5, () => {
+      const path = chance.pick([
+        `/connect/mallory?limit=${1 + chance.int(100)}`,
+        '/servers/mallory/big1',
+        '/v0.1/servers?limit=100',
+      ])
+      return held(
+        server,
+        `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${chance.pick(keys)}\r\n\r\n`,
+        1,
+      )
+    }),
+  'lists that are filtered': ({ ask, keys, chance }) =>
+    times(atOnce, async () => {
+      const filters = chance.pick([
+        'metadata.a=x&metadata.b=y',
+        'metadata.a=x&metadata.kind=none',
+        'metadata.b=y&limit=1',
+      ])
+      return (await ask('GET', `/connect/mallory?${filters}`, undefined, chance.pick(keys))).status
+    }),
+  'calls with large answers': ({ ask, keys, chance }) =>
+    times(atOnce, async () => {
+      const params = { name: 'sized', arguments: { size: chance.pick([10, 300_000, 3_000_000]) } }
+      return (
+        await ask(
+          'POST',
+          '/connect/mallory/real/mcp',
+          { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+          chance.pick(keys),
+        )
+      ).status
+    }),
+  'many keys of an organization': ({ ask, organizationKeys, chance }) =>
+    times(atOnce, async () => {
+      const path = `/servers?q=${chance.pick(['word', 'a', 'tools'])}&topK=500`
+      return (await ask('GET', path, undefined, chance.pick(organizationKeys))).status
+    }),
+  'forms without a credential': ({ server, chance }) =>
+    times(atOnce * 5, () => {
+      const path = chance.pick(['/signin', '/oauth/token', '/oauth/revoke'])
+      const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 65000\r\n\r\n`
+      return held(server, head + 'a'.repeat(64_999), 1)
+    }),
+}
+
+/** Sends bytes on a socket that reads nothing until `turns` rounds of the event loop are over, and gives 0. */
+async function held(server: Server, text: string, turns: number): Promise<number> {
+  const socket = await Bun.connect({
+    hostname: '127.0.0.1',
+    port: Number(new URL(server.url).port),
+    socket: { open: (opened) => opened.pause(), data() {}, drain() {} },
+  })
+  socket.write(text)
+  // Until the server has seen it: it answers others in between.
+  for (let turn = 0; turn <= turns; turn += 1) await fetch(`${server.url}/health`)
+  socket.terminate()
+  return 0
+}
+
+function largeServer(chance: Random): object {
+  const words = times(60_000, () => `word${chance.int(1e6).toString(36)}`).join(' ')
+  return {
+    description: 'large',
+    tools: [{ name: 't', description: words.slice(0, 900_000), inputSchema: { type: 'object' } }],
+  }
+}
+
+/** A schema of one thing over and over: as large as it may be, smaller, or larger. */
+function schema(chance: Random, counts: readonly number[]): object {
+  const count = chance.pick(counts)
+  const named = (make: (i: number) => unknown) =>
+    Object.fromEntries(times(count, (i) => [`p${chance.int(9)}${i}`, make(i)]))
+  return chance.pick([
+    () => ({
+      type: 'object',
+      properties: named(() => ({ type: 'array', uniqueItems: true, items: { format: 'uri' } })),
+    }),
+    () => ({
+      type: 'object',
+      patternProperties: Object.fromEntries(times(count, (i) => [`^p${i}[a-z]{1,200}$`, true])),
+    }),
+    () => ({ type: 'object', anyOf: times(count, (i) => ({ properties: { a: { const: i } }, required: ['a'] })) }),
+    () => ({ type: 'object', dependentRequired: named(() => ['a', 'b']) }),
+    () => ({
+      type: 'object',
+      properties: { a: { anyOf: [{ $ref: '#' }, { $ref: '#' }] } },
+      additionalProperties: false,
+    }),
+    () => ({
+      type: 'object',
+      $defs: named(() => ({ type: 'string' })),
+      properties: named((i) => ({ $ref: `#/$defs/p${i}` })),
+    }),
+    () => ({
+      type: 'object',
+      unevaluatedProperties: false,
+      allOf: times(count, (i) => ({ properties: { [`p${i}`]: true } })),
+    }),
+  ])()
+}
+
+function value(chance: Random): unknown {
+  let nested: unknown = { b: 1 }
+  for (let i = 0; i < 28; i += 1) nested = { a: nested }
+  return chance.pick([
+    {},
+    nested,
+    Object.fromEntries(times(5000, (i) => [`p${i}`, 'x'])),
+    { p11: times(50_000, () => 1) },
+  ])
+}
+
+function prober(server: Server, idlePort: number, path: string) {
+  const child = Bun.spawn(
+    [
+      process.execPath,
+      join(import.meta.dir, 'heavy-prober.ts'),
+      new URL(server.url).port,
+      String(idlePort),
+      path,
+      alice as string,
+    ],
+    { stdin: 'pipe', stdout: 'pipe' },
+  )
+  const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader()
+  return {
+    /** How much longer than the idle server the longest wait since the last call was. */
+    async longest(): Promise<number> {
+      child.stdin.write('\n')
+      const [ours, control] = JSON.parse((await lines.read()).value ?? '[0,0]') as [number, number]
+      return ours - control
+    },
+    end: () => child.kill(),
+  }
+}
+
+const world = {
+  namespaces: [
+    { namespace: 'mallory', userId: 'mallory' },
+    { namespace: 'alice', userId: 'alice' },
+  ],
+  apiKeys: [
+    { userId: 'mallory', key: mallory },
+    { userId: 'alice', key: alice },
+    { userId: 'operator', key: operator, operator: true },
+  ],
+  connections: [
+    ...times(rows, (i) => ({
+      namespace: 'mallory',
+      connectionId: `c${i}`,
+      mcpUrl: 'https://tools.example.com/mcp',
+      // No row has both.
+      metadata: i % 2 === 0 ? { a: 'x', text: 'v'.repeat(900) } : { b: 'y', text: 'v'.repeat(900) },
+    })),
+    ...times(20, (i) => ({
+      namespace: 'alice',
+      connectionId: `c${i}`,
+      mcpUrl: 'https://tools.example.com/mcp',
+      metadata: { kind: i % 2 === 0 ? 'a' : 'b' },
+    })),
+  ],
+}
