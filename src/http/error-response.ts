@@ -37,9 +37,9 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
   })
 }
 
-function bodyOf({ message }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
+function bodyOf({ message, setupUrl }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
   if (shape === 'server') return { error: code === 'not_found' ? 'Server not found' : message }
-  return shape === 'text' ? { error: message } : { error: code, message }
+  return shape === 'text' ? { error: message } : { error: code, message, setupUrl }
 }
 
 /** For people who opened a page or sent a form. The message is text of ours, and escaped all the same. */

@@ -87,6 +87,20 @@ describe('a connection whose server wants a sign-in', () => {
       status: 401,
       text: expect.stringContaining(`"data":{"authorizationUrl":"${base}${setupPath}"}`),
     })
+    for (const path of ['.tools', '.tools/a']) {
+      const told = await platform.fetch(`/connect/ada/guarded/${path}`, {
+        method: path === '.tools' ? 'GET' : 'POST',
+        headers: { ...headers, authorization: `Bearer ${sampleKeys.ada}` },
+      })
+      expect([told.status, await told.json()]).toEqual([
+        401,
+        {
+          error: 'upstream_unauthorized',
+          message: 'The upstream requires authorization',
+          setupUrl: `${base}${setupPath}`,
+        },
+      ])
+    }
   })
 
   test('is signed in by a person with the ticket alone, and then called with the token', async () => {
