@@ -76,7 +76,7 @@ const rows: [what: string, files: Record<string, object | string>, line: RegExp 
   [
     'an address of the LAN',
     { 'a.json': connection('http://192.168.1.5/mcp') },
-    /a\.json: connections\[0\]\.mcpUrl \(n\/c\): is not a public address: start the server with --allow-upstream/,
+    /a\.json: connections\[0\]\.mcpUrl \(n\/c\): is not a public address: to allow it, restart postern with --allow-upstream/,
     true,
   ],
   ['this machine', { 'a.json': connection('http://localhost:3000/mcp') }, /is not a public address/, true],

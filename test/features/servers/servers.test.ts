@@ -12,6 +12,7 @@ interface Behind {
   tools: object[]
   capabilities?: object
   status?: number
+  serverInfo?: object
   /** JSON in place of `tools`. */
   text?: string
   /** Runs before the tools are told. */
@@ -34,7 +35,7 @@ const upstream: Upstream = {
       initialize: {
         protocolVersion: '2025-06-18',
         capabilities: behind.capabilities ?? { tools: {}, prompts: {} },
-        serverInfo: { name: 'stub', version: '1' },
+        serverInfo: { name: 'stub', version: '1', ...behind.serverInfo },
       },
       'tools/list': {
         tools: behind.tools.slice(at, at + 1),
@@ -250,6 +251,20 @@ describe('a server', () => {
       prompts: [{ name: 'ask', arguments: [{ name: 'who', required: true }] }],
     })
     expect(await found(ada, '&isDeployed=1&namespace=lab-one')).toEqual(['lab-one/thing'])
+  })
+
+  test('that is new has its own title and description, where nobody gave others', async () => {
+    servers[url] = { tools: [], serverInfo: { title: 'The Thing', description: 'It thinks.' } }
+    await ada('PUT /servers/lab-one/thing', { mcpUrl: url, description: 'Ours.' })
+    const shown = async () => {
+      const { displayName, description } = (await ada('GET /servers/lab-one/thing')).body
+      return [displayName, description]
+    }
+    expect(await shown()).toEqual(['The Thing', 'Ours.'])
+    // What is left out of a later write stays.
+    await ada('PUT /servers/lab-one/thing', { displayName: 'Thing' })
+    await ada('PUT /servers/lab-one/thing', { mcpUrl: url })
+    expect(await shown()).toEqual(['Thing', 'Ours.'])
   })
 
   test('that cannot be asked is made all the same, and says why', async () => {
