@@ -25,7 +25,7 @@ export async function check(
   // `serve` imports this file too and does not need the checker of schemas.
   const { lintMocks } = await import('../features/mocks/lint.ts')
   const { fixtureDoubts, looksIgnored } = await import('../maintenance/seed/doubts.ts')
-  const advice = lintMocks(fixtures.servers, fixtures.mocks)
+  const advice = lintMocks(fixtures)
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
   const warnings = [
     ...folders.flatMap((folder) => ignoredFiles(folder, looksIgnored)),
