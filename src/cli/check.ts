@@ -7,6 +7,7 @@ import { type FixtureProblem, fixtureProblemLine } from '../maintenance/seed/pro
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -64,8 +65,4 @@ export function fixtureProblemsText(problems: readonly FixtureProblem[]): string
     ...problems.map(fixtureProblemLine).map(escapeControlCharacters),
     `${countText(problems.length, 'problem')}: these fixtures are not loaded`,
   ].join('\n')
-}
-
-function countText(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
