@@ -56,7 +56,7 @@ export interface PlatformErrorOptions extends ErrorOptions {
   readonly id?: RpcId
   /** `error.data` of JSON-RPC. */
   readonly data?: unknown
-  /** Where a person sets the connection up; in the body of an error that is not JSON-RPC. */
+  /** Where a person sets the connection up, or tries again; shown by errors that are not JSON-RPC. */
   readonly setupUrl?: string | undefined
 }
 
@@ -84,10 +84,17 @@ export class PlatformError extends Error {
 
   /** The same error for another JSON-RPC request. */
   withId(id: RpcId): PlatformError {
-    if (this.id === id) return this
-    const { code, message, retryAfter, headers, rpcHeaders, data, setupUrl, cause } = this
+    return this.id === id ? this : this.#with({ id })
+  }
+
+  withSetupUrl(setupUrl: string): PlatformError {
+    return this.#with({ setupUrl })
+  }
+
+  #with(changed: PlatformErrorOptions): PlatformError {
+    const { code, message, retryAfter, headers, rpcHeaders, id, data, setupUrl, cause } = this
     const wait = retryAfter === undefined ? {} : { retryAfter }
-    return new PlatformError(code, message, { ...wait, headers, rpcHeaders, id, data, setupUrl, cause })
+    return new PlatformError(code, message, { ...wait, headers, rpcHeaders, id, data, setupUrl, cause, ...changed })
   }
 }
 
