@@ -147,6 +147,16 @@ describe('SIGHUP ends nothing', () => {
     expect(events.at(-1)).toMatchObject({ level: 'info', event: 'stopped', signal: 'SIGTERM' })
   })
 
+  test('without fixtures, it says that it opened the logs', async () => {
+    using place = workplace()
+    await using server = await startServer(place, [])
+    process.kill(server.pid, 'SIGHUP')
+    await until(async () =>
+      server.stderr().includes('"event":"the logs were opened anew; there are no fixtures to load"'),
+    )
+    expect(await server.kill('SIGTERM')).toBe(0)
+  })
+
   test('but where its terminal was closed, which nobody could stop it from any more', async () => {
     using place = workplace()
     let shown = ''
