@@ -53,6 +53,15 @@ test('docs/performance.md says how many goals are not held', () => {
   expect(text).toContain(`${[...words, ...more][count]} past`)
 })
 
+test('every way to deploy postern gives it as many file descriptors', () => {
+  const files = ['postern.service', 'compose.yaml', 'compose.replicas.yaml']
+  const given = files.map(
+    (file) => /^ *(?:LimitNOFILE=|ulimits: \{ nofile: )(\d+)/m.exec(textOf(`deploy/${file}`))?.[1],
+  )
+  const [, run] = /docker run [^]*?--ulimit nofile=(\d+)/.exec(textOf('docs/deployment.md')) ?? []
+  expect([...given, run]).toEqual(Array(4).fill('65536'))
+})
+
 /** Names of events, in files that write into the audit log. `calls.jsonl` has events of its own. */
 function eventsInSource(): string[] {
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
