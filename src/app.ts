@@ -57,7 +57,7 @@ import { callbackHandlers } from './features/upstream-sign-in/callback.ts'
 import { clientDocument } from './features/upstream-sign-in/client.ts'
 import { createUpstreamCredentials } from './features/upstream-sign-in/credentials.ts'
 import { setupHandlers } from './features/upstream-sign-in/setup.ts'
-import { asPlatformError, errorResponse } from './http/error-response.ts'
+import { asPlatformError, errorResponse, isMissingPage } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import { createMiddleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
@@ -236,7 +236,8 @@ export function createApp(deps: AppDeps): App {
     const error = unavailableError(thrown) ?? asPlatformError(thrown)
     // Only our own failures are logged; an upstream's show in the connection's state.
     if (['internal', 'unavailable', 'outcome_unknown'].includes(error.code)) middleware.noteError(request, thrown)
-    return errorResponse(error, shape)
+    const isPage = shape === undefined && isMissingPage(request, error)
+    return errorResponse(error, isPage ? 'page' : shape, `${base}/docs`)
   }
 
   const minter = createMinter({ authenticator, signers: deps.signers, audit, issuer, now, observer })

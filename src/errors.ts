@@ -56,6 +56,8 @@ export interface PlatformErrorOptions extends ErrorOptions {
   readonly id?: RpcId
   /** `error.data` of JSON-RPC. */
   readonly data?: unknown
+  /** Where a person sets the connection up, or tries again; shown by errors that are not JSON-RPC. */
+  readonly setupUrl?: string | undefined
 }
 
 /** An error that becomes the response. */
@@ -67,6 +69,7 @@ export class PlatformError extends Error {
   readonly rpcHeaders: Readonly<Record<string, string>>
   readonly id: RpcId
   readonly data: unknown
+  readonly setupUrl: string | undefined
 
   constructor(code: ErrorCode, message: string, options: PlatformErrorOptions = {}) {
     super(message, options)
@@ -76,14 +79,22 @@ export class PlatformError extends Error {
     this.rpcHeaders = options.rpcHeaders ?? {}
     this.id = options.id ?? null
     this.data = options.data
+    this.setupUrl = options.setupUrl
   }
 
   /** The same error for another JSON-RPC request. */
   withId(id: RpcId): PlatformError {
-    if (this.id === id) return this
-    const { code, message, retryAfter, headers, rpcHeaders, data, cause } = this
+    return this.id === id ? this : this.#with({ id })
+  }
+
+  withSetupUrl(setupUrl: string): PlatformError {
+    return this.#with({ setupUrl })
+  }
+
+  #with(changed: PlatformErrorOptions): PlatformError {
+    const { code, message, retryAfter, headers, rpcHeaders, id, data, setupUrl, cause } = this
     const wait = retryAfter === undefined ? {} : { retryAfter }
-    return new PlatformError(code, message, { ...wait, headers, rpcHeaders, id, data, cause })
+    return new PlatformError(code, message, { ...wait, headers, rpcHeaders, id, data, setupUrl, cause, ...changed })
   }
 }
 

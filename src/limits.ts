@@ -282,6 +282,8 @@ export const connectionMetadataPairsMax = 64
 
 /** Ours: keys of a read that shares its statement with others. Past it: a statement of its own. */
 export const sharedReadKeysMax = 100
+/** Ours: keys that a commit on PostgreSQL locks one by one; the server has room for 6,400 locks by default. Past it: the commit locks all records, as a load does. */
+export const postgresCommitKeysMax = 500
 /** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement. */
 export const postgresEntriesPerStatement = 1000
 /** Ours: bytes of keys and values that one statement of a load writes to PostgreSQL, beyond the last entry. Past it: the next statement. */

@@ -7,6 +7,7 @@ import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
 import { chainVerifier } from '../ops/audit-chain.ts'
 import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
+import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -68,6 +69,8 @@ export async function verifyAudit(
         `name their files too, the oldest first; the last of them has the hash\n${follows.hash}\n`,
     )
   }
-  stdout(`${entries} entries, none changed, none missing between them. The last has the hash\n${lastHash}\n`)
+  stdout(
+    `${countText(entries, 'entry', 'entries')}, none changed, none missing between them. The last has the hash\n${lastHash}\n`,
+  )
   stdout('Keep it elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n')
 }

@@ -7,6 +7,7 @@ import { type FixtureProblem, fixtureProblemLine } from '../maintenance/seed/pro
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -25,7 +26,7 @@ export async function check(
   // `serve` imports this file too and does not need the checker of schemas.
   const { lintMocks } = await import('../features/mocks/lint.ts')
   const { fixtureDoubts, looksIgnored } = await import('../maintenance/seed/doubts.ts')
-  const advice = lintMocks(fixtures.servers, fixtures.mocks)
+  const advice = lintMocks(fixtures)
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
   const warnings = [
     ...folders.flatMap((folder) => ignoredFiles(folder, looksIgnored)),
@@ -64,8 +65,4 @@ export function fixtureProblemsText(problems: readonly FixtureProblem[]): string
     ...problems.map(fixtureProblemLine).map(escapeControlCharacters),
     `${countText(problems.length, 'problem')}: these fixtures are not loaded`,
   ].join('\n')
-}
-
-function countText(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

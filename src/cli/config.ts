@@ -148,12 +148,11 @@ function readListening(flags: ServeFlags, complain: Complain) {
   if (baseUrl !== undefined && !isPlainUrl(baseUrl)) {
     complain('--base-url', flags.baseUrl, 'must be an http or https URL without user, query or fragment')
   }
-  for (const origin of flags.corsOrigin) {
+  const corsOrigins = readAll('--cors-origin', flags.corsOrigin, complain, (origin) => {
     // Browsers send the origin in this form alone. Any other, such as one with a slash, would never match.
-    if (!isPlainUrl(origin) || new URL(origin).origin !== origin) {
-      complain('--cors-origin', origin, 'must be an origin like https://app.example.com')
-    }
-  }
+    const isOrigin = isPlainUrl(origin) && new URL(origin).origin === origin
+    return isOrigin ? { origin } : 'must be an origin like https://app.example.com'
+  }).map(({ origin }) => origin)
   const metrics = flags.metricsListen === undefined ? undefined : readListen(flags.metricsListen)
   if (metrics === undefined && flags.metricsListen !== undefined) {
     complain('--metrics-listen', flags.metricsListen, 'must be HOST:PORT, like 127.0.0.1:9464')
@@ -161,7 +160,7 @@ function readListening(flags: ServeFlags, complain: Complain) {
   const trustedProxies = readAll('--trusted-proxy', flags.trustedProxy, complain, (text) => {
     return readNetwork(text) ?? 'must be an address or a CIDR like 10.0.0.0/8'
   })
-  return { host, port, baseUrl, corsOrigins: flags.corsOrigin, metrics, trustedProxies }
+  return { host, port, baseUrl, corsOrigins, metrics, trustedProxies }
 }
 
 /** What a key, an address and a namespace may take. */

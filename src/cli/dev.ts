@@ -21,7 +21,8 @@ const settleMs = 100
 export async function dev(config: ServeConfig, terminal: Terminal): Promise<number> {
   const data = temporaryFolder('postern-dev-')
   // Remove the folder on every exit. A process killed by an unhandled signal leaves it behind.
-  process.once('exit', () => rmSync(data, { recursive: true, force: true }))
+  const remove = () => rmSync(data, { recursive: true, force: true })
+  process.once('exit', remove)
   const own = config.fixtures.length > 0
   // Allow loopback: servers under development run on the same machine.
   const upstream = { ...config.upstream, allowed: [...config.upstream.allowed, ...loopback] }
@@ -42,6 +43,8 @@ export async function dev(config: ServeConfig, terminal: Terminal): Promise<numb
   } finally {
     await running.stop()
   }
+  remove()
+  terminal.stdout('Stopped. The data folder is gone.\n')
   return 0
 }
 

@@ -21,6 +21,7 @@ import { scanDatabase } from '../storage/postgres/scan.ts'
 import { type Store, StoreError } from '../storage/store.ts'
 import { writeWhole } from '../storage/write-whole.ts'
 import { auditCommand } from './audit.ts'
+import { countText } from './count-text.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
@@ -85,7 +86,7 @@ export async function exportCommand(file: string | undefined, place: Place, term
         'To export without them, remove them first: `postern verify --remove-leftovers`\n',
     )
   }
-  if (file !== undefined) terminal.stdout(`${lines - 2} records are in ${file}\n`)
+  if (file !== undefined) terminal.stdout(`wrote ${countText(lines - 2, 'record')} to ${file}\n`)
 }
 
 /**
@@ -108,11 +109,11 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   })
   progress.end()
   await auditCommand(data, 'data.imported', { records })
-  terminal.stdout(`${records} records are imported\n`)
+  terminal.stdout(`imported ${countText(records, 'record')}\n`)
   if (isNew) terminal.stderr(madeFolder(data))
   if (leftOut > 0) {
     terminal.stderr(
-      `${leftOut} API keys were left out: only hashes of them are kept, and these are of another instance\n`,
+      `left out ${countText(leftOut, 'API key')}: a key is kept as a hash only, and these hashes are of another instance\n`,
     )
   }
 }

@@ -9,6 +9,7 @@ import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { auditCommand } from './audit.ts'
+import { countText } from './count-text.ts'
 import { readInput } from './json-input.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -33,9 +34,9 @@ export async function importServersCommand(file: string, flags: ImportServersFla
     const { servers, namespaces, leftOut } = await importServers(store, documents, options)
     const [serverCount, namespaceCount] = [servers.length, namespaces.length]
     await auditCommand(flags.data, 'servers.imported', { servers: serverCount, namespaces: namespaceCount })
-    terminal.stdout(`imported ${counted(serverCount, 'server')}${someOf(servers)}\n`)
+    terminal.stdout(`imported ${countText(serverCount, 'server')}${someOf(servers)}\n`)
     if (namespaceCount > 0)
-      terminal.stdout(`made ${counted(namespaceCount, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
+      terminal.stdout(`made ${countText(namespaceCount, 'namespace')} of ${owner}${someOf(namespaces)}\n`)
     for (const line of leftOut.slice(0, shownAtMost)) terminal.stderr(`left out: ${escapeControlCharacters(line)}\n`)
     if (leftOut.length > shownAtMost) terminal.stderr(`and ${leftOut.length - shownAtMost} more\n`)
     if (serverCount === 0)
@@ -73,8 +74,4 @@ function readDocuments(file: string): unknown[] {
 function someOf(names: readonly string[]): string {
   const more = names.length > namesShownAtMost ? ', …' : ''
   return names.length === 0 ? '' : `: ${names.slice(0, namesShownAtMost).join(', ')}${more}`
-}
-
-function counted(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`
 }

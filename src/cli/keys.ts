@@ -13,7 +13,7 @@ import {
   openNamedDataFolder,
   type Place,
 } from '../maintenance/data-folder.ts'
-import { UserId } from '../model/names.ts'
+import { isOrganizationUser, UserId } from '../model/names.ts'
 import { ApiKey } from '../model/registry.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { auditCommand } from './audit.ts'
@@ -66,7 +66,7 @@ export async function listKeys(place: Place, { stdout, stderr }: Terminal): Prom
   const rows = keys.map(({ keyId, userId, name, operator, createdAt, revokedAt }) => [
     keyId,
     userId,
-    operator ? 'operator' : 'user',
+    operator ? 'operator' : isOrganizationUser(userId) ? 'organization' : 'user',
     createdAt,
     revokedAt === null ? 'active' : `revoked ${revokedAt}`,
     name ?? '',

@@ -44,8 +44,7 @@ const listening = () => [
   list('--fixtures <dir>', 'folder of fixtures to load; repeatable'),
   // Its default is known once the port is bound.
   setting('--base-url <url>', 'URL that clients use; also the issuer of tokens (default: http://HOST:PORT)'),
-  // The contract gives this one no variable.
-  new Option('--cors-origin <origin>', 'allowed CORS origin (repeatable)').argParser(collect).default([], 'none'),
+  list('--cors-origin <origin>', 'origin of a web page that may call this server (CORS); repeatable'),
   // A listener of its own, so that metrics are never reachable where clients are.
   setting('--metrics-listen <host:port>', 'address for /metrics and /ready (default: none)'),
   list(

@@ -203,7 +203,10 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const reload = async (folders: readonly string[]) => {
     audit.reopen()
     callLog?.reopen()
-    if (folders.length === 0) return
+    if (folders.length === 0) {
+      log.info('the logs were opened anew; there are no fixtures to load')
+      return
+    }
     try {
       const loaded = await load(findFixtureFiles(folders).map(sourceFile))
       if (loaded === 'unchanged') log.info('the fixtures have not changed')

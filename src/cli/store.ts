@@ -26,6 +26,7 @@ import { openDatabase, openForSchema, readDatabase, secretCheckOf } from '../mai
 import { schemaVersion } from '../storage/postgres/schema.ts'
 import { StoreError } from '../storage/store.ts'
 import { auditCommand } from './audit.ts'
+import { countText } from './count-text.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
@@ -108,7 +109,7 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
         copyBetween(source, target, { ...flags, instanceSecretFile: secretFile }, terminal),
       ))
   await auditCommand(audited, 'store.copied', { records: copied.records, sha256: copied.sha256 })
-  terminal.stdout(`${copied.records} records, sha256 ${copied.sha256}\n`)
+  terminal.stdout(`${countText(copied.records, 'record')}, sha256 ${copied.sha256}\n`)
 }
 
 type Side = { readonly url: string; readonly folder: undefined } | { readonly url: undefined; readonly folder: string }

@@ -13,6 +13,7 @@ import { checkFile } from '../storage/lmdb/file-check.ts'
 import { replaceIndex, type Scan, scanStore } from '../storage/lmdb/scan.ts'
 import { repairDatabase, scanDatabase } from '../storage/postgres/scan.ts'
 import { auditCommand } from './audit.ts'
+import { countText } from './count-text.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -127,7 +128,7 @@ async function verifyRecords(
   if (indexProblems.length > 0 && repair) {
     await rebuildIndex(scan, replace, findings)
     await auditCommand(data, 'index.rebuilt', { connections: findings.connections })
-    terminal.stdout(`the index of ${findings.connections} connections was rebuilt\n`)
+    terminal.stdout(`the index of ${countText(findings.connections, 'connection')} was rebuilt\n`)
   }
   const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
   // Without the problems that this run has repaired, or is about to remove.
@@ -139,7 +140,9 @@ async function verifyRecords(
     )
   }
   if (indexProblems.length === 0) {
-    terminal.stdout(`${findings.records} records and ${findings.indexEntries} index entries, all correct\n`)
+    terminal.stdout(
+      `${countText(findings.records, 'record')} and ${countText(findings.indexEntries, 'index entry', 'index entries')}, all correct\n`,
+    )
   }
   if (removeLeftovers) await remove(flags, [...leftovers.keys(), ...lost.keys()], terminal)
   else if (leftovers.size > 0) terminal.stderr(leftoverLines(leftovers))
@@ -177,5 +180,5 @@ function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
 }
 
 function connectionsOf(namespace: string, count: number): string {
-  return `${count} ${count === 1 ? 'connection' : 'connections'} of the namespace ${escapeControlCharacters(namespace)}, which no longer exists`
+  return `${countText(count, 'connection')} of the namespace ${escapeControlCharacters(namespace)}, which no longer exists`
 }

@@ -3,7 +3,7 @@
 import { type ErrorCode, errorTable, PlatformError, type RpcId } from '../errors.ts'
 import type { Operation } from '../operations.ts'
 import { html } from './html.ts'
-import { page } from './page.ts'
+import { isNavigation, page } from './page.ts'
 import { json, noStoreJson } from './respond.ts'
 
 /** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
@@ -14,13 +14,18 @@ export function asPlatformError(thrown: unknown): PlatformError {
   })
 }
 
-/** `shape`: the error format of the operation that failed. */
-export function errorResponse(error: PlatformError, shape?: Operation['errors']): Response {
+/** Whether a browser opened a URL where there is nothing to show: a page says so. */
+export function isMissingPage(request: Request, { code }: PlatformError): boolean {
+  return (code === 'not_found' || code === 'method_not_allowed') && isNavigation(request)
+}
+
+/** `shape`: the error format of the operation that failed. `home`: where the page for a 404 leads. */
+export function errorResponse(error: PlatformError, shape?: Operation['errors'], home?: string): Response {
   // An internal error is not a response to the JSON-RPC message, so it is sent as plain HTTP.
   if (shape === 'rpc' && error.code !== 'internal') return rpcErrorResponse(error)
   const row = errorTable[error.code]
   const code = 'outsideRpc' in row ? row.outsideRpc : error.code
-  if (shape === 'page') return errorPage(error, errorTable[code].status)
+  if (shape === 'page') return errorPage(error, errorTable[code].status, home)
   const body = bodyOf(error, code, shape)
   return new Response(JSON.stringify(body), {
     status: errorTable[code].status,
@@ -37,17 +42,21 @@ export function errorResponse(error: PlatformError, shape?: Operation['errors'])
   })
 }
 
-function bodyOf({ message }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
+function bodyOf({ message, setupUrl }: PlatformError, code: ErrorCode, shape: Operation['errors']): object {
   if (shape === 'server') return { error: code === 'not_found' ? 'Server not found' : message }
-  return shape === 'text' ? { error: message } : { error: code, message }
+  return shape === 'text' ? { error: message } : { error: code, message, setupUrl }
 }
 
 /** For people who opened a page or sent a form. The message is text of ours, and escaped all the same. */
-function errorPage(error: PlatformError, status: number): Response {
+function errorPage(error: PlatformError, status: number, home: string | undefined): Response {
+  const { message, setupUrl } = error
+  const isMissing = status === 404
   return page({
-    title: status === 404 ? 'There is no such page' : 'This did not work',
+    title: isMissing ? 'There is no such page' : 'This did not work',
     status,
-    body: html`<p>${error.message}</p>`,
+    body: html`<p>${message}</p>
+${setupUrl !== undefined && html`<p><a class="button" href="${setupUrl}">Try again</a></p>`}
+${isMissing && home !== undefined && html`<p><a href="${home}">Documentation</a></p>`}`,
     headers: { ...retryHeader(error), ...error.headers },
   })
 }

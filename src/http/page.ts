@@ -61,6 +61,13 @@ ${body}
   })
 }
 
+/** Whether a browser shows the answer as a page. Programs, and scripts of pages, get JSON. */
+export function isNavigation({ method, headers }: Request): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false
+  const mode = headers.get('sec-fetch-mode')
+  return mode === null ? /\btext\/html\b/i.test(headers.get('accept') ?? '') : mode === 'navigate'
+}
+
 /** For pages and for their redirects. `no-referrer` instead would make browsers send `Origin: null` with forms. */
 const pageHeaders = {
   'cache-control': 'no-store',

@@ -7,6 +7,7 @@ import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 import { unionErrorsReadMax } from '../limits.ts'
+import { didYouMean } from './near-name.ts'
 
 /**
  * `place`: such as `policy[0].ttl`, or '' for the value itself. `message` continues the sentence that the place begins.
@@ -158,11 +159,9 @@ function describeError(error: ValueError): Problem {
   const name = parts.at(-1)
   if (type === ValueErrorType.ObjectAdditionalProperties) {
     if (schema['keyMessage'] !== undefined) return { place: placeOf(parts), message: schema['keyMessage'] }
-    const known = Object.keys(schema['properties'] ?? {}).join(', ')
-    return {
-      place: placeOf(parts.slice(0, -1)),
-      message: `has the unknown field ${JSON.stringify(name)}; known are ${known}`,
-    }
+    const known = Object.keys(schema['properties'] ?? {})
+    const advice = didYouMean(String(name), known) || `; known are ${known.join(', ')}`
+    return { place: placeOf(parts.slice(0, -1)), message: `has the unknown field ${JSON.stringify(name)}${advice}` }
   }
   return { place: placeOf(parts), message: complaint(error) }
 }

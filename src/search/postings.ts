@@ -9,15 +9,21 @@ import { searchBeginningCharsMin } from '../limits.ts'
 export interface Occurrences {
   readonly documents: readonly number[]
   readonly counts: readonly number[]
+  /** How many of the documents are public. */
+  readonly publicCount: number
 }
 
+/**
+ * Whoever searches does not see every document. How rare a word is, and how long a field usually is, are therefore
+ * counted of public documents alone: otherwise scores would tell what is in the others.
+ */
 export interface Postings {
-  /** How many documents there are. */
-  readonly size: number
+  /** How many documents are public. */
+  readonly publicCount: number
   /** Greater than every number in use. */
   readonly end: number
   /** `fields`: the words of each field, at most four. `id` must be new. */
-  add(id: string, fields: readonly (readonly string[])[]): void
+  add(id: string, fields: readonly (readonly string[])[], isPublic?: boolean): void
   remove(id: string): void
   idOf(number: number): string | undefined
   of(word: string): Occurrences | undefined
@@ -25,6 +31,7 @@ export interface Postings {
   likeBeginning(word: string): Iterable<string>
   /** The number of words in a field of a document. */
   lengthOf(number: number, field: number): number
+  /** Of public documents; 1 where they have no words in the field. */
   averageLength(field: number): number
 }
 
@@ -40,6 +47,7 @@ export function countIn(packed: number, field: number): number {
 interface Document {
   readonly number: number
   readonly words: readonly string[]
+  readonly isPublic: boolean
 }
 
 export function createPostings(fieldCount: number): Postings {
@@ -48,13 +56,14 @@ export function createPostings(fieldCount: number): Postings {
   const lengths: number[] = []
   const free: number[] = []
   const totals = Array.from({ length: fieldCount }, () => 0)
-  const occurrences = new Map<string, { documents: number[]; counts: number[] }>()
+  const occurrences = new Map<string, { documents: number[]; counts: number[]; publicCount: number }>()
   const byBeginning = new Map<string, Set<string>>()
+  let publicCount = 0
 
-  function note(word: string, number: number, count: number): void {
+  function note(word: string, { number, isPublic }: Omit<Document, 'words'>, count: number): void {
     let found = occurrences.get(word)
     if (found === undefined) {
-      found = { documents: [], counts: [] }
+      found = { documents: [], counts: [], publicCount: 0 }
       occurrences.set(word, found)
       const same = byBeginning.get(beginningOf(word)) ?? new Set()
       byBeginning.set(beginningOf(word), same.add(word))
@@ -62,14 +71,16 @@ export function createPostings(fieldCount: number): Postings {
     const at = placeOf(found.documents, number)
     found.documents.splice(at, 0, number)
     found.counts.splice(at, 0, count)
+    if (isPublic) found.publicCount += 1
   }
 
-  function forget(word: string, number: number): void {
+  function forget(word: string, { number, isPublic }: Document): void {
     const found = occurrences.get(word)
     if (found === undefined) return
     const at = placeOf(found.documents, number)
     found.documents.splice(at, 1)
     found.counts.splice(at, 1)
+    if (isPublic) found.publicCount -= 1
     if (found.documents.length > 0) return
     occurrences.delete(word)
     const same = byBeginning.get(beginningOf(word))
@@ -78,17 +89,17 @@ export function createPostings(fieldCount: number): Postings {
   }
 
   return {
-    get size() {
-      return documents.size
+    get publicCount() {
+      return publicCount
     },
     get end() {
       return ids.length
     },
-    add(id, fields) {
+    add(id, fields, isPublic = true) {
       const number = free.pop() ?? ids.length
       const counts = new Map<string, number>()
       for (const [field, words] of fields.entries()) {
-        totals[field] = (totals[field] as number) + words.length
+        if (isPublic) totals[field] = (totals[field] as number) + words.length
         lengths[number * fieldCount + field] = words.length
         for (const word of words) {
           const packed = counts.get(word) ?? 0
@@ -96,16 +107,20 @@ export function createPostings(fieldCount: number): Postings {
         }
       }
       ids[number] = id
-      for (const [word, count] of counts) note(word, number, count)
-      documents.set(id, { number, words: [...counts.keys()] })
+      for (const [word, count] of counts) note(word, { number, isPublic }, count)
+      documents.set(id, { number, words: [...counts.keys()], isPublic })
+      if (isPublic) publicCount += 1
     },
     remove(id) {
       const document = documents.get(id)
       if (document === undefined) return
-      const { number, words } = document
-      for (const word of words) forget(word, number)
-      for (const field of totals.keys())
-        totals[field] = (totals[field] as number) - (lengths[number * fieldCount + field] as number)
+      const { number, words, isPublic } = document
+      for (const word of words) forget(word, document)
+      if (isPublic) {
+        publicCount -= 1
+        for (const field of totals.keys())
+          totals[field] = (totals[field] as number) - (lengths[number * fieldCount + field] as number)
+      }
       documents.delete(id)
       ids[number] = undefined
       free.push(number)
@@ -114,7 +129,7 @@ export function createPostings(fieldCount: number): Postings {
     of: (word) => occurrences.get(word),
     likeBeginning: (word) => byBeginning.get(beginningOf(word)) ?? [],
     lengthOf: (number, field) => lengths[number * fieldCount + field] as number,
-    averageLength: (field) => (totals[field] as number) / documents.size,
+    averageLength: (field) => (totals[field] as number) / publicCount || 1,
   }
 }
 

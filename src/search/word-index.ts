@@ -14,7 +14,7 @@ const lengthShare = 0.75
 const costPerDocument = 10
 const documentsPerStep = 1000
 
-export interface WordIndex extends Pick<Postings, 'size' | 'add' | 'remove'> {
+export interface WordIndex extends Pick<Postings, 'add' | 'remove'> {
   /**
    * The best `most` documents that `isWanted` and that have every word; with `anyWord`, that have any. The last word
    * counts as the beginning of others too, if it has `searchBeginningCharsMin` letters. Best first; equals by id.
@@ -37,9 +37,6 @@ export interface Hit {
 export function createWordIndex(weights: readonly number[]): WordIndex {
   const postings = createPostings(weights.length)
   return {
-    get size() {
-      return postings.size
-    },
     add: postings.add,
     remove: postings.remove,
     *search(given, { most, anyWord, isWanted }) {
@@ -79,8 +76,8 @@ function ranking(postings: Postings, weights: readonly number[]) {
   const noScores = (): Scores => new Float64Array(postings.end)
 
   /** How much it says of a document that it has a word. */
-  const rarityOf = ({ documents }: Occurrences) =>
-    Math.log(1 + (postings.size - documents.length + 0.5) / (documents.length + 0.5))
+  const rarityOf = ({ publicCount }: Occurrences) =>
+    Math.log(1 + (postings.publicCount - publicCount + 0.5) / (publicCount + 0.5))
 
   function scoreOf(packed: number, number: number): number {
     let sum = 0
@@ -118,11 +115,14 @@ function ranking(postings: Postings, weights: readonly number[]) {
     return scores
   }
 
-  /** Documents that have all words. The rarest comes first: the others are looked up for what has it. */
+  /**
+   * Documents that have all words. The rarest comes first: the others are looked up for what has it. Scores are added
+   * in that order, on which only public documents decide: a sum of numbers is not the same in every order.
+   */
   function* withEvery(query: readonly string[], isLastBeginning: boolean): Generator<number, Scores> {
     const exact = query.slice(0, isLastBeginning ? -1 : undefined).map((word) => postings.of(word))
     if (exact.some((found) => found === undefined)) return noScores()
-    const rarest = (exact as Occurrences[]).sort((a, b) => a.documents.length - b.documents.length)
+    const rarest = (exact as Occurrences[]).sort((a, b) => a.publicCount - b.publicCount)
     const ending = isLastBeginning ? yield* withOne(query.at(-1) as string, true) : undefined
     const [first] = rarest
     if (first === undefined) return ending ?? noScores()

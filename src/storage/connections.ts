@@ -76,9 +76,12 @@ export async function findConnection(
   const keys = [connectionKey(namespace, connectionId), connectionPrivateKey(namespace, connectionId)]
   const [bytes, privateBytes] = await store.getMany(keys)
   if (bytes === undefined) return undefined
-  const privatePart =
-    privateBytes === undefined ? {} : (JSON.parse(asBuffer(privateBytes).toString()) as ConnectionPrivate)
-  return { connection: readConnection(bytes), privatePart, bytes, privateBytes }
+  return { connection: readConnection(bytes), privatePart: readPrivate(privateBytes), bytes, privateBytes }
+}
+
+/** Decodes a stored private part; one that is not there is empty. */
+export function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
+  return bytes === undefined ? {} : (JSON.parse(asBuffer(bytes).toString()) as ConnectionPrivate)
 }
 
 /** The bytes that a connection adds to its namespace's usage. */

@@ -125,10 +125,10 @@ export function refusalOf(url: URL, addressText: string, policy: AddressPolicy):
     return 'is an address that no connection may point to'
   }
   if (allowed.some((one) => matchesAllowed(one, address, host, port))) return undefined
-  if (!isPublic(address)) {
-    return 'is not a public address: start the server with --allow-upstream if connections may point there'
-  }
-  return isPublicAllowed ? undefined : 'is not among the addresses that --allow-upstream names'
+  // A host in the form that the flag reads, with brackets around IPv6.
+  const remedy = `to allow it, restart postern with --allow-upstream ${url.hostname}:${port}`
+  if (!isPublic(address)) return `is not a public address: ${remedy}`
+  return isPublicAllowed ? undefined : `is not among the upstreams that are allowed: ${remedy}`
 }
 
 function isNever(address: Address): boolean {

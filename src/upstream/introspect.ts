@@ -9,19 +9,22 @@ import {
   introspectionTimeoutMs,
   jsonDepthMax,
 } from '../limits.ts'
-import { ServerDetail, sameNameProblem } from '../model/server.ts'
+import { ServerChange, ServerDetail, sameNameProblem } from '../model/server.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJson } from '../schema/json.ts'
-import { type Greeting, greetServer, shortened, UnlearntError } from './probe.ts'
+import { type Greeting, greetServer, readServerInfo, shortened, UnlearntError } from './probe.ts'
 import type { Upstream } from './upstream.ts'
 
 const Definitions = Type.Pick(ServerDetail, ['tools', 'resources', 'prompts'])
 type Definitions = Static<typeof Definitions>
 const shape = validatorOf(Type.Partial(Definitions))
+const aboutShape = validatorOf(ServerChange)
 
 export interface Introspection {
   /** Null for what the server does not have; left out is what could not be learnt. */
   readonly learnt: Partial<Definitions>
+  /** Its own title and description, where it has some that a person could have written. */
+  readonly about: Pick<ServerChange, 'displayName' | 'description'>
   /** Why something could not be learnt, for people. */
   readonly problems: readonly string[]
 }
@@ -45,7 +48,11 @@ export async function introspectServer(
     learn,
   })
   if ('learnt' in greeted) return greeted.learnt
-  return { learnt: {}, problems: [greeted.wantsAuthorization ? 'The server requires authorization' : greeted.problem] }
+  return {
+    learnt: {},
+    about: {},
+    problems: [greeted.wantsAuthorization ? 'The server requires authorization' : greeted.problem],
+  }
 }
 
 /** Each walks all pages, and throws past `introspectionPagesMax`. Without what the registry does not show (spec 2.9 to 2.11). */
@@ -97,7 +104,19 @@ async function learn(client: Client, options: RequestOptions): Promise<Introspec
       else throw error
     }
   }
-  return { learnt, problems }
+  return { learnt, about: aboutOf(client), problems }
+}
+
+/** The instructions of a server are no description: they are written for models. */
+function aboutOf(client: Client): Introspection['about'] {
+  const { title, description } = readServerInfo(client.getServerVersion()) ?? {}
+  const said = [title !== undefined && { displayName: title }, description !== undefined && { description }]
+  return Object.assign({}, ...said.filter((one) => one !== false && couldBeWritten(one)))
+}
+
+/** As a body of a write: JSON that is read strictly, and within the bounds of each field. */
+function couldBeWritten(about: Introspection['about']): boolean {
+  return !('problem' in readJson(JSON.stringify(about), { depthMax: jsonDepthMax })) && aboutShape.isValid(about)
 }
 
 /** What a write of a server would refuse (`features/servers/write.ts`) is not learnt either. Throws UnlearntError. */

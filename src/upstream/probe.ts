@@ -221,7 +221,7 @@ function limitFetch(response: Response, left: { bytes: number }, onTooMuch: (rea
 }
 
 /** The known fields of the server's info; undefined if they are invalid or too large. */
-function readServerInfo(given: unknown): ServerInfo | undefined {
+export function readServerInfo(given: unknown): ServerInfo | undefined {
   if (typeof given !== 'object' || given === null) return undefined
   const known = Object.fromEntries(Object.entries(given).filter(([name]) => fieldNames.includes(name)))
   return serverInfoShape.isValid(known) && JSON.stringify(known).length < 16_384 ? known : undefined

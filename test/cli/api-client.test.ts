@@ -33,6 +33,27 @@ test('an answer that is not JSON is no success', async () => {
   await expect(client.request('GET', '/me')).rejects.toThrow(`${url} does not answer as postern does`)
 })
 
+test('advice fits the error: a key does not help where the upstream wants a sign-in', async () => {
+  const errors: Record<string, object> = {
+    '/me': { error: 'unauthorized', message: 'The key is invalid' },
+    '/upstream': { error: 'upstream_unauthorized', message: 'It requires authorization' },
+    '/setup': { error: 'upstream_unauthorized', message: 'It requires authorization', setupUrl: 'http://x/setup' },
+    '/servers': { error: 'The key is invalid' },
+  }
+  using server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch: ({ url }) => Response.json(errors[new URL(url).pathname], { status: 401 }),
+  })
+  const url = `http://127.0.0.1:${server.port}`
+  const client = openClient({ url }, { XDG_CONFIG_HOME: '/nonexistent' }, 'a-key')
+  const told = (path: string) => client.request('GET', path).catch(({ message }: Error) => message)
+  const login = `The key is invalid; run \`postern login ${url}\` with a valid key`
+  expect([await told('/me'), await told('/servers')]).toEqual([login, login])
+  expect(await told('/upstream')).toBe('It requires authorization')
+  expect(await told('/setup')).toBe('It requires authorization: open http://x/setup')
+})
+
 test('JSON is read as the platform reads it', () => {
   expect(parseJson('{"a": [1, "x"]}', 'x.json')).toEqual({ a: [1, 'x'] })
   for (const text of ['{"a": 1, "a": 2}', '{"a": 9007199254740993}', '{"a": ', ''])

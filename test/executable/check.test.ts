@@ -30,7 +30,7 @@ const rows: [what: string, files: Record<string, object | string>, line: RegExp 
   [
     'a schema that cannot be used',
     { 'a.json': server({ inputSchema: { type: 'object', properties: { a: { type: 'strng' } } } }) },
-    /^n\/s t: the inputSchema cannot be used: /,
+    /^.*a\.json: servers\[0\]\.tools\[0\]\.inputSchema \(n\/s\/t\): cannot be used: /,
     false,
   ],
   [
@@ -41,7 +41,7 @@ const rows: [what: string, files: Record<string, object | string>, line: RegExp 
         mocks: [{ server: 'n/s', tool: 't', result: { structuredContent: { n: 'x' } } }],
       },
     },
-    /^n\/s t: recorded answer 1: structuredContent does not fit the outputSchema: /,
+    /^.*a\.json: mocks\[0\]\.result\.structuredContent \(n\/s\/t\): does not fit the outputSchema: /,
     false,
   ],
   [
@@ -52,7 +52,7 @@ const rows: [what: string, files: Record<string, object | string>, line: RegExp 
         mocks: [{ server: 'n/s', tool: 't', arguments: { recipeID: 'x' }, result: { content: [] } }],
       },
     },
-    /no call can have these arguments: arguments has an unknown field "recipeID"/,
+    /mocks\[0\]\.arguments \(n\/s\/t\): no call can have these: arguments has an unknown field "recipeID"/,
     true,
   ],
   [
@@ -76,7 +76,7 @@ const rows: [what: string, files: Record<string, object | string>, line: RegExp 
   [
     'an address of the LAN',
     { 'a.json': connection('http://192.168.1.5/mcp') },
-    /a\.json: connections\[0\]\.mcpUrl \(n\/c\): is not a public address: start the server with --allow-upstream/,
+    /a\.json: connections\[0\]\.mcpUrl \(n\/c\): is not a public address: to allow it, restart postern with --allow-upstream/,
     true,
   ],
   ['this machine', { 'a.json': connection('http://localhost:3000/mcp') }, /is not a public address/, true],

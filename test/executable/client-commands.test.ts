@@ -114,6 +114,9 @@ test('from an empty folder to who called what', async () => {
   await works('ada', 'connection rm mock', inProd)
   const key = (await works('ada', 'org key create acme ci')).trim()
   expect(await works('ada', 'org key list acme')).toMatch(/^key_\S+\tci\t/)
+  const { stdout: keys } = await run(place, ['keys', 'list', '--data', place.data])
+  expect(keys).toMatch(/^key_\S+ +organization:acme +organization +/m)
+  expect(keys).toMatch(/^key_\S+ +ada +user +/m)
   const token = (
     await works('ci', 'token mint --operations execute --rpc params.name=^get_ --ttl 10m', {
       env: { POSTERN_URL: server.url, POSTERN_TOKEN: key },

@@ -174,7 +174,7 @@ describe('an import', () => {
     const before = await kept()
     expect(before).toContain(jti)
     const shorter = await importing(place, place.data, { kind: 'revocation', jti, until: 0 })
-    expect(shorter).toMatchObject({ code: 0, stdout: '1 records are imported\n' })
+    expect(shorter).toMatchObject({ code: 0, stdout: 'imported 1 record\n' })
     expect(await kept()).toBe(before)
     // A later revocation forgets those that are long over.
     await revoke(await mintToken(sendTo(server), sampleKeys.ada))

@@ -100,7 +100,7 @@ describe('data is safe', () => {
     const server = await startServer(place)
     const file = join(place.folder, 'export.jsonl')
     const exported = await run(place, ['export', file, '--data', place.data])
-    expect(exported).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+ records are in /) })
+    expect(exported).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^wrote \d+ records to /) })
     const text = readFileSync(file, 'utf8')
     const { stdout } = await run(place, ['export', '--data', place.data])
     expect(stdout).toBe(text)
@@ -113,7 +113,7 @@ describe('data is safe', () => {
     expect(await into(place.data)).toMatchObject({
       code: 0,
       stderr: '',
-      stdout: expect.stringMatching(/records are imported\n$/),
+      stdout: expect.stringMatching(/^imported \d+ records\n$/),
     })
     expect((await run(place, ['verify', '--data', place.data])).code).toBe(0)
     const again = await startServer(place, samePort(server))
@@ -123,7 +123,7 @@ describe('data is safe', () => {
     // Into another: its keys are its own.
     const other = { ...place, data: join(place.folder, 'other') }
     const imported = await into(other.data)
-    expect(imported.stderr).toMatch(/^made a new data folder at \S+\n\d+ API keys were left out: .*\n$/)
+    expect(imported.stderr).toMatch(/^made a new data folder at \S+\nleft out \d+ API keys: .*\n$/)
     const { stdout: key } = await run(other, ['keys', 'create', '--user', 'ada', '--data', other.data])
     const moved = await startServer(other, [])
     expect(await (await get(moved, '/connect/northwind', key.trim())).text()).toBe(expected)

@@ -26,7 +26,7 @@ const verify = (place: Workplace, ...files: string[]) => run(place, ['audit', 'v
 const whole = (entries: number) => ({
   code: 0,
   stderr: '',
-  stdout: expect.stringMatching(new RegExp(`^${entries} entries, none changed`)),
+  stdout: expect.stringMatching(new RegExp(`^${entries} entr(?:y|ies), none changed`)),
 })
 
 describe('the audit log is rotated', () => {
@@ -145,6 +145,16 @@ describe('SIGHUP ends nothing', () => {
       .map((line) => JSON.parse(line))
     expect(events.find(({ event }) => event === 'started')).toMatchObject({ level: 'info', url: server.url })
     expect(events.at(-1)).toMatchObject({ level: 'info', event: 'stopped', signal: 'SIGTERM' })
+  })
+
+  test('without fixtures, it says that it opened the logs', async () => {
+    using place = workplace()
+    await using server = await startServer(place, [])
+    process.kill(server.pid, 'SIGHUP')
+    await until(async () =>
+      server.stderr().includes('"event":"the logs were opened anew; there are no fixtures to load"'),
+    )
+    expect(await server.kill('SIGTERM')).toBe(0)
   })
 
   test('but where its terminal was closed, which nobody could stop it from any more', async () => {

@@ -21,6 +21,11 @@ test('an error is its code and its message, or that of the error in its place', 
   expect(await answered('unauthorized')).toMatchObject([401, {}, { 'www-authenticate': 'Bearer' }])
   expect(await answered('conflict')).toMatchObject([409, {}, { 'x-should-retry': 'false' }])
   expect(await answered('input_required')).toMatchObject([409, { error: 'conflict' }, { 'x-should-retry': 'false' }])
+  expect(await answered('upstream_unauthorized', undefined, { setupUrl: 'http://x/setup' })).toEqual([
+    401,
+    { error: 'upstream_unauthorized', message: 'why', setupUrl: 'http://x/setup' },
+    {},
+  ])
   const more = { headers: { allow: 'GET' }, rpcHeaders: { 'x-rpc': '1' }, data: 1, id: 5 }
   expect(await answered('method_not_allowed', undefined, more)).toEqual([
     405,

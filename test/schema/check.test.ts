@@ -58,6 +58,7 @@ test('every problem is said at its place', () => {
     [{ inner: {} }, 'inner.must: is missing'],
     [{ inner: 'x' }, 'inner: must be an object'],
     [{ inner: { must: 'x', more: 1 } }, 'inner: has the unknown field "more"; known are must'],
+    [{ inner: { must: 'x', mush: 1 } }, 'inner: has the unknown field "mush"; did you mean "must"?'],
     [{ either: 5 }, 'either: must be a string or a list or null'],
     [{ either: ['a', 5] }, 'either[1]: must be a string'],
     [{ name: 5, list: [5], flag: 1 }, 'name: must be a string', 'list[0]: must be a string', 'flag: must be a boolean'],

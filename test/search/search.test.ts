@@ -127,6 +127,38 @@ test('finds what a plain look at all documents finds, in the same order, while d
   }
 })
 
+test('documents that are not public change no score of others, and are found themselves', () => {
+  const { int: pick } = seeded(11)
+  const some = (most: number) => Array.from({ length: 1 + pick(most) }, () => `wor${'abcdefgh'[pick(8)]}`)
+  const [alone, among] = [createWordIndex([4, 1]), createWordIndex([4, 1])]
+  for (let i = 0; i < 60; i += 1) {
+    const fields = [some(3), some(20)]
+    for (const index of [alone, among]) index.add(`p${i}`, fields)
+    among.add(`x${i}`, [some(3), [...some(40), 'only']], false)
+    if (i % 3 === 0) among.remove(`x${i}`)
+  }
+  const isWanted = (id: string) => id.startsWith('p')
+  for (const query of [
+    ['wora'],
+    ['wor'],
+    ['wora', 'worb', 'worc', 'word'],
+    ['worh', 'wora', 'wor'],
+    ['only'],
+    ['worz'],
+  ])
+    for (const anyWord of [false, true]) {
+      const [expected, found] = [alone, among].map((index) =>
+        drained(index.search(query, { most: 500, anyWord, isWanted })),
+      )
+      expect({ query, found }).toEqual({ query, found: expected })
+    }
+  expect(drained(among.search(['only'], everything))).toHaveLength(40)
+  // Where none is public, all are found.
+  const hidden = createWordIndex([4, 1])
+  hidden.add('x', [['a'], ['word']], false)
+  expect(drained(hidden.search(['word'], everything))).toMatchObject([{ id: 'x', score: expect.any(Number) }])
+})
+
 test('no step of a search costs more than a turn', () => {
   const index = createWordIndex([4, 3, 2, 1])
   const words = (i: number) => [`common${i % 400}x`, 'common', `w${i}`]

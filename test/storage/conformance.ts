@@ -104,6 +104,7 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
           keys: expected.map((e) => e.slice(0, e.indexOf('='))),
           more,
         })
+        expect(await store.count(range)).toBe(expected.length)
         const read = ({ count, lastKeyIfMore, wrap }: ConcatenatedValues) => ({
           count,
           lastKeyIfMore: text(lastKeyIfMore),
@@ -144,6 +145,29 @@ export function storeConformance(name: string, open: () => Promise<Store> | Stor
       await store.commit({ puts: [...inside, ...outside].map((key) => ({ key, value: bytes('') })) })
       const { keys } = await store.keys({ ...prefixRange(prefix), limit: 100 })
       expect(keys.length).toBe(inside.length)
+    })
+
+    test('a commit of very many keys is a commit: whole, with its checks and counts, beside others', async () => {
+      const many = Array.from({ length: 20_000 }, (_, i) => `many${String(i).padStart(5, '0')}`)
+      await store.load({ puts: [...many.map((key) => entry(key, '1')), entry('version', '1')] })
+      const counted = { key: bytes('number'), add: [1] }
+      const remove = (version: string) =>
+        store.commit({
+          checks: [{ key: bytes('version'), value: bytes(version) }],
+          counts: [counted],
+          deletes: many.map(bytes),
+          puts: [entry('version', '2')],
+        })
+      const refused = await remove('0')
+      expect(refused.ok ? [] : refused.conflicts.map(text)).toEqual(['version'])
+      expect(await store.count(between('many', 'manz', 30_000))).toBe(20_000)
+      const others = Array.from({ length: 20 }, (_, i) =>
+        store.commit({ counts: [counted], puts: [entry(`other${i}`, '1')] }),
+      )
+      expect([await remove('1'), ...(await Promise.all(others))].every(({ ok }) => ok)).toBe(true)
+      expect(await store.count(between('many', 'manz', 30_000))).toBe(0)
+      const [count, version] = await store.getMany([bytes('number'), bytes('version')])
+      expect([text(count), text(version)]).toEqual(['21', '2'])
     })
 
     test('a commit with a check that fails writes nothing and names the key', async () => {

@@ -68,6 +68,8 @@ export interface TestPlatformOptions {
   readonly issuer?: string
   /** Whether clients can sign in; true by default. */
   readonly signIn?: boolean
+  /** True by default. */
+  readonly takesDocuments?: boolean
   /** None by default. */
   readonly redirectSchemes?: readonly string[]
   /** No limits by default. */
@@ -170,7 +172,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
       isOn: options.signIn ?? true,
       redirectSchemes: options.redirectSchemes ?? [],
       hasClientDocument: true,
-      takesDocuments: true,
+      takesDocuments: options.takesDocuments ?? true,
     },
     ...(options.callLog && { callLog: options.callLog }),
     rates: { mints: 0, failures: 0, writes: 0, calls: 0, ...options.rates },

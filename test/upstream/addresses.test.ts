@@ -29,8 +29,9 @@ const refused = (
   url = 'http://a.example.com/',
 ) => refusalOf(new URL(url), address, policy(allowed, isPublicAllowed))
 const never = 'is an address that no connection may point to'
-const notPublic = 'is not a public address: start the server with --allow-upstream if connections may point there'
-const notNamed = 'is not among the addresses that --allow-upstream names'
+const remedy = 'to allow it, restart postern with --allow-upstream a.example.com:80'
+const notPublic = `is not a public address: ${remedy}`
+const notNamed = `is not among the upstreams that are allowed: ${remedy}`
 
 describe('without a word of the operator', () => {
   const rows: [address: string, refusal: string | undefined][] = [
@@ -114,6 +115,20 @@ test('a name with a port is for that port alone, the usual one of its scheme whe
     })
 })
 
+test('a refusal has the value of the flag that would allow it', () => {
+  const rows: [url: string, address: string][] = [
+    ['http://127.0.0.1:3911/mcp', '127.0.0.1'],
+    ['http://localhost:3911/mcp', '127.0.0.1'],
+    ['http://[::1]:3911/mcp', '::1'],
+    ['https://tools.lan/mcp', '10.0.0.5'],
+  ]
+  for (const [url, address] of rows) {
+    const [, value = ''] = /--allow-upstream (\S+)$/.exec(refused(address, ['127.0.0.1:1'], true, url) ?? '') ?? []
+    expect(value).toEndWith(url.startsWith('https') ? ':443' : ':3911')
+    expect(refused(address, [value], true, url)).toBeUndefined()
+  }
+})
+
 test('each spelling of what is allowed means one thing', () => {
   const read = (text: string) => {
     const one = readAllowedUpstream(text)
@@ -172,7 +187,7 @@ describe('a name', () => {
       ['10.0.0.1', '93.184.215.14'],
       ['93.184.215.14', '10.0.0.1'],
     ])
-      await expect(destination(found)).rejects.toMatchObject({ kind: 'refused', message: notPublic })
+      await expect(destination(found)).rejects.toMatchObject({ kind: 'refused' })
   })
 
   test('without an address leads nowhere', async () => {

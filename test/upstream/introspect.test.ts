@@ -1,7 +1,7 @@
 /** What a server has, as it is asked: what is learnt, and what is said where nothing is. */
 
 import { expect, test } from 'bun:test'
-import { jsonDepthMax, serverErrorCharsMax } from '../../src/limits.ts'
+import { jsonDepthMax, serverDescriptionCharsMax, serverErrorCharsMax, serverNameCharsMax } from '../../src/limits.ts'
 import { introspectServer } from '../../src/upstream/introspect.ts'
 import type { UpstreamResponse } from '../../src/upstream/upstream.ts'
 
@@ -12,7 +12,7 @@ const tool = (name: unknown, inputSchema = '{"type":"object"}') =>
 const nested = (depth: number) => `{"type":"object","a":${'['.repeat(depth)}${']'.repeat(depth)}}`
 
 /** What is learnt of a server that answers `tools/list` so, and has two resources. A text is its tools. */
-async function learnt(list: string | { status: number } | { error: object }) {
+async function learnt(list: string | { status: number } | { error: object }, serverInfo: object = {}) {
   const sent: string[] = []
   const found = await introspectServer(
     {
@@ -28,7 +28,7 @@ async function learnt(list: string | { status: number } | { error: object }) {
           const result = {
             protocolVersion: '2025-06-18',
             capabilities: { tools: {}, resources: {} },
-            serverInfo: { name: 's', version: '1' },
+            serverInfo: { name: 's', version: '1', ...serverInfo },
           }
           return reply(`"result":${JSON.stringify(result)}`)
         }
@@ -53,7 +53,21 @@ test('the definitions of a server are kept as a write would have them', async ()
       resources,
       prompts: null,
     },
+    about: {},
     problems: [],
+  })
+})
+
+test('the title and the description of a server are kept as far as a write would take them', async () => {
+  const about = async (serverInfo: object) => (await learnt(tool('a'), serverInfo)).found.about
+  expect(await about({ title: 'A Server', description: 'It serves.' })).toEqual({
+    displayName: 'A Server',
+    description: 'It serves.',
+  })
+  for (const title of ['', 'x'.repeat(serverNameCharsMax + 1), '\ud800'])
+    expect(await about({ title, description: 'It serves.' })).toEqual({ description: 'It serves.' })
+  expect(await about({ title: 'A', description: 'x'.repeat(serverDescriptionCharsMax + 1) })).toEqual({
+    displayName: 'A',
   })
 })
 
@@ -77,6 +91,7 @@ test('what a server does instead of a list is told', async () => {
   expect(found).toEqual({
     // What it does list is learnt.
     learnt: { resources, prompts: null },
+    about: {},
     problems: ['The server does not list its tools, but answers: not today'],
   })
   const long = await problemOf({ error: { code: -32_603, message: 'x'.repeat(1000) } })

@@ -27,6 +27,14 @@ export interface RequestOptions {
   readonly missing?: string
 }
 
+/** Of an error. */
+interface ErrorBody {
+  readonly error?: string
+  readonly message?: string
+  /** Where a person sets the connection up that could not be used. */
+  readonly setupUrl?: string
+}
+
 export interface ApiClient {
   readonly url: string
   /** The body of a successful response, which is not checked to be a `T`. Throws CommandError for any other. */
@@ -74,15 +82,18 @@ export function openClient({ url: given, namespace }: ClientFlags, environment: 
     if (ok && answer !== undefined) return answer as T
     if (ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
     // Some operations have the message alone, as `error`.
-    const { error = '', message = error } = (answer ?? {}) as { error?: string; message?: string }
+    const { error = '', message = error, setupUrl } = (answer ?? {}) as ErrorBody
     const code = message === error ? (codes.get(status) ?? 'error') : error
-    throw new CommandError(textFor(status, message || `status ${status}`, missing), 1, { code, status })
+    const text =
+      setupUrl === undefined ? textFor(code, message || `status ${status}`, missing) : `${message}: open ${setupUrl}`
+    throw new CommandError(text, 1, { code, status })
   }
 
-  function textFor(status: number, message: string, missing: string | undefined): string {
+  function textFor(code: string, message: string, missing: string | undefined): string {
     // Another message names what is missing itself.
-    if (status === 404 && missing !== undefined && message.endsWith('not found')) return missing
-    if (status !== 401) return message
+    if (code === 'not_found' && missing !== undefined && message.endsWith('not found')) return missing
+    // An upstream's 401 has nothing to do with the key.
+    if (code !== 'unauthorized') return message
     const expiry = expiryOf(credential ?? '')
     if (expiry !== undefined && expiry <= Date.now())
       return `the token expired at ${new Date(expiry).toISOString()}: mint another with \`postern token mint\``

@@ -31,7 +31,7 @@ export function addClientCommands(postern: Command, context: Context, server: Co
   postern
     .command('login')
     .argument('<url>', 'the platform, like https://mcp.example.com')
-    .description('keep an API key for the commands below, from the terminal or stdin')
+    .description('keep an API key, from the terminal or stdin, for the commands that speak to a platform')
     .addOption(jsonOption())
     .action(async (url: string, flags) => (await import('./login.ts')).login(url, flags, process.env, terminal))
   postern
@@ -133,7 +133,7 @@ function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
     .action(async (id: string, flags) => (await import('./organization.ts')).removeOrganization(id, contextOf(flags)))
   const member = group(org, 'member').description('manage the members of an organization')
   remote(member.command('add'))
-    .argument('<organization>')
+    .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
     .description('make a user a member, or change the role')
     .addOption(
@@ -143,7 +143,7 @@ function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
       (await import('./organization.ts')).setMember(organization, user, flags.role, contextOf(flags)),
     )
   remote(member.command('rm'))
-    .argument('<organization>')
+    .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
     .description('remove a member')
     .action(async (organization: string, user: string, flags) =>
@@ -151,20 +151,20 @@ function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
     )
   const key = group(org, 'key').description('manage the API keys of an organization')
   remote(key.command('create'))
-    .argument('<organization>')
+    .argument('<organization>', 'the id of the organization')
     .argument('<name>', 'what it is for')
     .description('make a key that acts for the organization, and print it, once')
     .action(async (organization: string, name: string, flags) =>
       (await import('./organization.ts')).createOrganizationKey(organization, name, contextOf(flags)),
     )
   remote(key.command('list'))
-    .argument('<organization>')
+    .argument('<organization>', 'the id of the organization')
     .description('list its keys')
     .action(async (organization: string, flags) =>
       (await import('./organization.ts')).listOrganizationKeys(organization, contextOf(flags)),
     )
   remote(key.command('revoke'))
-    .argument('<organization>')
+    .argument('<organization>', 'the id of the organization')
     .argument('<id>', 'the id of the key, as `org key list` shows it')
     .description('revoke a key and every token minted with it')
     .action(async (organization: string, id: string, flags) =>

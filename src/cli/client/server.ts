@@ -4,6 +4,7 @@ import { CommandError } from '../../errors.ts'
 import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail, ServerItem, ServerMade } from '../../model/server.ts'
 import { escapeControlCharacters } from '../../ops/escape-control.ts'
+import { countText } from '../count-text.ts'
 import { readJsonFile } from '../json-input.ts'
 import { allPages, type CommandContext, openClient, pathSegment } from './api-client.ts'
 import { noNamespace, noServer } from './missing.ts'
@@ -67,8 +68,8 @@ export async function introspectServer(name: string, { flags, environment, termi
     'POST',
     `/servers/${pathSegment(name)}/.introspect`,
   )
-  const count = (items: unknown[] | null, what: string) => `${items?.length ?? 0} ${what}`
-  const has = [count(server.tools, 'tools'), count(server.resources, 'resources'), count(server.prompts, 'prompts')]
+  const count = (items: unknown[] | null, what: string) => countText(items?.length ?? 0, what)
+  const has = [count(server.tools, 'tool'), count(server.resources, 'resource'), count(server.prompts, 'prompt')]
   printSentence(server, flags, `${name} has ${has.join(', ')}`, terminal)
 }
 

@@ -19,8 +19,22 @@ interface Tool {
 
 /** What the commands read of a `CallToolResult` of MCP. */
 interface ToolResult {
-  readonly content?: readonly { readonly type: string; readonly text?: string }[]
+  readonly content?: readonly Content[]
   readonly isError?: boolean
+}
+
+interface Content extends Data {
+  readonly type: string
+  readonly text?: string
+  /** Of a resource in the result. */
+  readonly resource?: Data
+}
+
+/** Bytes in base64. */
+interface Data {
+  readonly mimeType?: string
+  readonly data?: string
+  readonly blob?: string
 }
 
 /** A tool with the name by which it is called here: `CONNECTION.TOOL`. */
@@ -112,10 +126,17 @@ export async function callTool(name: string, given: readonly string[], context: 
     body: argumentsIn(given),
   })
   if (flags.json === true) printJson(result, flags, terminal)
-  else
-    for (const part of result.content ?? [])
-      terminal.stdout(`${part.type === 'text' ? part.text : JSON.stringify(part)}\n`)
+  else for (const part of result.content ?? []) terminal.stdout(`${textOf(part)}\n`)
   return result.isError === true ? 1 : 0
+}
+
+/** A part of a result for people: bytes as what they are and how many. `--json` prints them. */
+function textOf(part: Content): string {
+  if (part.type === 'text') return part.text ?? ''
+  const { mimeType = part.type, data, blob = data } = part.resource ?? part
+  if (blob === undefined) return JSON.stringify(part)
+  const bytes = Buffer.byteLength(blob, 'base64')
+  return `[${mimeType}, ${bytes < 1000 ? `${bytes} bytes` : `${Math.round(bytes / 1000)} kB`}]`
 }
 
 /** The connection in `CONNECTION.TOOL`: both may have dots, and the longest id there is counts. */

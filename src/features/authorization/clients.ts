@@ -52,6 +52,8 @@ export interface ClientsOptions {
   readonly upstream: Upstream
   /** Schemes from `--redirect-scheme`. */
   readonly schemes: readonly string[]
+  /** Whether clients are told that they may point to a document. Some remember it from before. */
+  readonly takesDocuments: boolean
   /** Milliseconds since 1970. */
   readonly now: () => number
 }
@@ -86,7 +88,7 @@ interface StoredClient {
 /** `mcp_`, the time in base 36, so that unused clients are ordered by age, and 128 random bits. */
 const registeredShape = /^mcp_([0-9a-z]{8})[A-Za-z0-9_-]{22}$/
 
-export function createClients({ store, upstream, schemes, now }: ClientsOptions): Clients {
+export function createClients({ store, upstream, schemes, takesDocuments, now }: ClientsOptions): Clients {
   const documents = new LRUCache<string, { readonly client: Client; readonly until: number }>({
     max: clientDocumentsMax,
   })
@@ -113,7 +115,7 @@ export function createClients({ store, upstream, schemes, now }: ClientsOptions)
   async function findDocument(url: string): Promise<Client> {
     const kept = documents.get(url)
     if (kept !== undefined && kept.until > now()) return kept.client
-    const { client, seconds } = await fetchDocument({ upstream, schemes, now }, url)
+    const { client, seconds } = await fetchDocument({ upstream, schemes, takesDocuments, now }, url)
     if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
     return client
   }
@@ -191,11 +193,17 @@ function isDocumentUrl(clientId: string): boolean {
   return href === clientId && pathname !== '/' && username + password === '' && !clientId.includes('#')
 }
 
-const remedy =
-  'An operator without access to the internet can stop announcing documents with --no-public-upstream; clients then register instead'
+/** Advice for a document that cannot be fetched. */
+const advice = {
+  announced:
+    'An operator without access to the internet can stop announcing documents with --no-public-upstream; clients then register instead',
+  remembered:
+    'This server asks for no document: the client remembers that it once did. Remove the server from the client, and add it again',
+}
 
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
-async function fetchDocument({ upstream, schemes, now }: Omit<ClientsOptions, 'store'>, url: string) {
+async function fetchDocument({ upstream, schemes, takesDocuments, now }: Omit<ClientsOptions, 'store'>, url: string) {
+  const remedy = takesDocuments ? advice.announced : advice.remembered
   const unusable = (why: string) => new OAuthError('invalid_client', `The client's document ${url} ${why}`)
   try {
     const { status, headers, body } = await upstream.send({

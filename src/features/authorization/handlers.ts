@@ -60,7 +60,13 @@ export function isSignInPossible(issuer: string, { isOn }: Pick<AuthorizationSet
 export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, AuthorizationOperations> {
   const { settings, issuer, store, upstream, now } = deps
   const endpoints = endpointsOf(issuer)
-  const clients = createClients({ store, upstream, schemes: settings.redirectSchemes, now })
+  const clients = createClients({
+    store,
+    upstream,
+    schemes: settings.redirectSchemes,
+    takesDocuments: settings.takesDocuments,
+    now,
+  })
   const { authorizePage, decideConsent } = authorizeHandlers({ ...deps, clients, endpoints })
   const { exchangeToken, revokeGrant } = tokenHandlers({ ...deps, clients, endpoints })
   const basePath = new URL(issuer).pathname.replace(/\/$/, '')

@@ -76,7 +76,7 @@ function authorizationRequired({ message: { id }, connection, signInUrl, isOfSig
   const links = signInUrl === undefined ? connection.status : { setupUrl: signInUrl, authorizationUrl: signInUrl }
   const { setupUrl, authorizationUrl } = links as { setupUrl?: string; authorizationUrl?: string }
   onStatus({ state: 'auth_required', ...(setupUrl && { setupUrl }), ...(authorizationUrl && { authorizationUrl }) })
-  const options = { id, ...(authorizationUrl !== undefined && { data: { authorizationUrl } }) }
+  const options = { id, setupUrl, ...(authorizationUrl !== undefined && { data: { authorizationUrl } }) }
   const message = 'The upstream requires authorization'
   if (!isOfSignedInClient) return new PlatformError('upstream_unauthorized', message, options)
   // A 401 would make a client that has signed in here sign in here again, in vain.

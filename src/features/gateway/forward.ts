@@ -255,8 +255,9 @@ async function sendUpstream(
   const { status } = connection
   const { id } = message
   if (status.state === 'input_required') {
-    const { http, missing } = status
-    throw new PlatformError('input_required', 'The connection requires input', { id, data: { http, missing } })
+    const { http, missing, setupUrl } = status
+    const options = { id, data: { http, missing }, setupUrl }
+    throw new PlatformError('input_required', 'The connection requires input', options)
   }
   if (status.state === 'disconnected' || connection.transport === 'uplink' || connection.mcpUrl === null) {
     throw new PlatformError('upstream_error', 'The connection has no reachable upstream', { id })

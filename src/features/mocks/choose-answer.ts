@@ -78,11 +78,28 @@ export function* choosing({ server, scenario, tool, given, recorded }: MockedToo
   const value =
     good.length > 0
       ? good[seed % good.length]
-      : yield* generating({ schema: outputSchema, check: fits, seed, given, scenarioText })
+      : yield* generating({
+          schema: outputSchema,
+          check: fits,
+          seed,
+          given: withDefaults(tool, given),
+          scenarioText,
+        })
   if (value === undefined) {
     return errorResult(`no result that fits the outputSchema of ${tool.name} was found: record an answer in a fixture`)
   }
   return { delayMs: 0, result: { ...contentFor(value), structuredContent: value } }
+}
+
+/** The arguments, with the defaults of those that were left out. */
+function withDefaults({ inputSchema }: Tool, given: Readonly<Record<string, unknown>>) {
+  const { properties } = inputSchema as {
+    properties?: Readonly<Record<string, { default?: unknown } | boolean | null>>
+  }
+  const defaults = Object.entries(properties ?? {}).flatMap(([name, part]) =>
+    typeof part === 'object' && part?.default !== undefined ? [[name, part.default] as const] : [],
+  )
+  return { ...Object.fromEntries(defaults), ...given }
 }
 
 /** For a mistake in the fixture, not in the call. */

@@ -14,7 +14,10 @@ export interface Wanted {
   readonly schema: JsonSchema
   readonly check: Check
   readonly seed: number
-  /** The arguments of the call. A top-level field of the same name and type repeats its argument. */
+  /**
+   * The arguments of the call, with the defaults of the others. A top-level field of the same name and type repeats its
+   * argument; where the field is an object, its `name` does.
+   */
   readonly given: Readonly<Record<string, unknown>>
   /** The scenario, or the tool's description if there is none. */
   readonly scenarioText: string
@@ -48,7 +51,7 @@ function generateFrom(
   faker.seed(seed)
   const fieldValue: Likeness = { faker, phrases: phrasesOf(scenarioText), scenarioText: capitalise(scenarioText) }
   try {
-    return generateSync(prepareSchema(schema, isPlain) as JsonSchema, {
+    const value = generateSync(prepareSchema(schema, isPlain) as JsonSchema, {
       seed,
       maxDepth: madeUpDepthMax,
       optionalsProbability: 0.8,
@@ -58,6 +61,7 @@ function generateFrom(
           typeof part === 'object' ? applyFieldValue(value, part as JsonSchema, path, given, fieldValue) : value,
       }),
     })
+    return isPlain ? value : withDatesInOrder(value)
   } catch {
     // The faker throws for a schema that contradicts itself.
     return undefined
@@ -77,17 +81,32 @@ function applyFieldValue(
 ): unknown {
   const parts = path.split('/').slice(1)
   const name = parts.findLast((part) => !/^\d*$/.test(part)) ?? ''
-  if ('const' in schema || 'enum' in schema) return value
-  if (
-    parts.length === 1 &&
-    Object.hasOwn(given, name) &&
-    typeof given[name] === typeof value &&
-    typeof value !== 'object'
-  )
-    return given[name]
+  const [first = ''] = parts
+  const isEchoed = parts.length === 1 || (parts.length === 2 && parts[1] === 'name')
+  const argument = isEchoed && Object.hasOwn(given, first) ? given[first] : undefined
+  const { enum: choices } = schema as { enum?: readonly unknown[] }
+  const isPossible = !('const' in schema) && choices?.includes(argument) !== false
+  if (isPossible && typeof argument === typeof value && typeof value !== 'object') return argument
+  if ('const' in schema || choices !== undefined) return value
   if (typeof value === 'string' && !('format' in schema)) return textFor(name, schema, fieldValue) ?? value
   if (typeof value === 'number' && !Number.isInteger(value) && !('multipleOf' in schema)) return round(value, name)
   return value
+}
+
+/** Dates ascend from item to item of a list, field by field. */
+function withDatesInOrder(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (!Array.isArray(value))
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withDatesInOrder(part)]))
+  const items = value.map(withDatesInOrder)
+  const records = items.filter((item) => typeof item === 'object' && item !== null) as Record<string, unknown>[]
+  for (const name of Object.keys(records[0] ?? {})) {
+    const dates = records.map((record) => record[name])
+    if (!dates.every((date) => typeof date === 'string' && /^\d{4}-\d\d-\d\d/.test(date))) continue
+    dates.sort()
+    for (const [at, record] of records.entries()) record[name] = dates[at]
+  }
+  return items
 }
 
 /** Two decimals, as for money and measures; four for coordinates. */

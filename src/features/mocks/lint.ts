@@ -10,55 +10,64 @@ import { type Check, checkOf, type JsonSchema, UnknownPattern } from '../../sche
 const contentTypes = new Set(['text', 'image', 'audio', 'resource', 'resource_link'])
 
 export interface MockAdvice {
-  /** The warning, beginning with the server and tool that it is about. */
+  /** The warning: `a.json: mocks[0].result (acme/notes/search): what is wrong`. */
   readonly line: string
   /** True: certainly a mistake. False: possibly intended. */
   readonly isWrong: boolean
 }
 
+/** `places`: where each server and each recorded answer stands, as `file: path`. */
+export interface MockFixtures {
+  readonly servers: readonly ServerDetail[]
+  readonly mocks: readonly RecordedAnswer[]
+  readonly places: ReadonlyMap<object, string>
+}
+
 /** Checks the schemas of all tools, and each recorded answer against its tool's schemas. */
-export function lintMocks(servers: readonly ServerDetail[], mocks: readonly RecordedAnswer[]): MockAdvice[] {
+export function lintMocks({ servers, mocks, places }: MockFixtures): MockAdvice[] {
   const advice: MockAdvice[] = []
   const wrong = (line: string) => void advice.push({ line, isWrong: true })
   const doubtful = (line: string) => void advice.push({ line, isWrong: false })
   const inputs = new Map<string, JsonSchema>()
   const outputs = new Map<string, Check>()
-  for (const { qualifiedName, tools } of servers) {
-    for (const tool of tools ?? []) {
+  for (const server of servers) {
+    for (const [index, tool] of (server.tools ?? []).entries()) {
       const { outputSchema } = tool as { outputSchema?: JsonSchema }
-      const place = `${qualifiedName} ${tool.name}`
-      inputs.set(place, tool.inputSchema)
-      tryCheck(tool.inputSchema, 'arguments', (why) => wrong(`${place}: the inputSchema cannot be used: ${why}`))
+      const name = `${server.qualifiedName}/${tool.name}`
+      const lineOf = (field: string, what: string) =>
+        `${places.get(server)}.tools[${index}].${field} (${name}): cannot be used${what}`
+      inputs.set(name, tool.inputSchema)
+      tryCheck(tool.inputSchema, 'arguments', (why) => wrong(lineOf('inputSchema', `: ${why}`)))
       if (outputSchema === undefined) continue
       const check = tryCheck(outputSchema, 'result', (why, error) => {
         // A pattern that RE2 does not support is still valid JSON Schema, so it is not reported as a mistake.
         const say = error instanceof UnknownPattern ? doubtful : wrong
-        say(`${place}: the outputSchema cannot be used, so only recorded answers are given: ${why}`)
+        say(lineOf('outputSchema', `, so only recorded answers are given: ${why}`))
       })
-      if (check !== undefined) outputs.set(place, check)
+      if (check !== undefined) outputs.set(name, check)
     }
   }
-  const counts = new Map<string, number>()
-  for (const { server, tool, result, arguments: wanted } of mocks) {
-    const place = `${server} ${tool}`
-    const count = (counts.get(place) ?? 0) + 1
-    counts.set(place, count)
-    const impossible = wanted === undefined ? undefined : impossibleArguments(wanted, inputs.get(place))
-    if (impossible !== undefined) {
-      doubtful(`${place}: recorded answer ${count}: no call can have these arguments: ${impossible}`)
-    }
+  for (const mock of mocks) {
+    const { server, tool, result, arguments: wanted } = mock
+    const name = `${server}/${tool}`
+    const lineOf = (path: string, what: string) => `${places.get(mock)}.${path} (${name}): ${what}`
+    const impossible = wanted === undefined ? undefined : impossibleArguments(wanted, inputs.get(name))
+    if (impossible !== undefined) doubtful(lineOf('arguments', `no call can have these: ${impossible}`))
     if (result === undefined) continue
     const { content, structuredContent, isError } = result
-    const say = (what: string) => wrong(`${place}: recorded answer ${count}: ${what}`)
-    const check = isError === true ? undefined : outputs.get(place)
+    const say = (path: string, what: string) => wrong(lineOf(path, what))
+    const check = isError === true ? undefined : outputs.get(name)
     if (check !== undefined && structuredContent === undefined)
-      say('has no structuredContent, and the tool has an outputSchema')
+      say('result', 'has no structuredContent, and the tool has an outputSchema')
     const problem = structuredContent === undefined ? undefined : check?.(structuredContent)
-    if (problem !== undefined) say(`structuredContent does not fit the outputSchema: ${problem}`)
-    if (content === undefined && structuredContent === undefined) say('has neither content nor structuredContent')
-    const odd = Array.isArray(content) && content.find((block) => !contentTypes.has(String(block?.type)))
-    if (odd) say(`content has a block of type ${JSON.stringify(odd.type)}; MCP knows ${[...contentTypes].join(', ')}`)
-    else for (const place of invalidResultPaths(result)) say(`${place} is not as MCP has it`)
+    if (problem !== undefined) say('result.structuredContent', `does not fit the outputSchema: ${problem}`)
+    if (content === undefined && structuredContent === undefined)
+      say('result', 'has neither content nor structuredContent')
+    const odd = Array.isArray(content) ? content.findIndex((block) => !contentTypes.has(String(block?.type))) : -1
+    if (Array.isArray(content) && odd >= 0) {
+      const type = JSON.stringify(content[odd]?.type)
+      say(`result.content[${odd}]`, `is a block of type ${type}; MCP knows ${[...contentTypes].join(', ')}`)
+    } else for (const place of invalidResultPaths(result)) say(`result.${place}`, 'is not as MCP has it')
   }
   return advice
 }

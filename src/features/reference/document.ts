@@ -11,7 +11,11 @@ import { badRequest, denied, path, query, type Words } from './operation-words.t
 import { registrySchemas, registryWords } from './registry-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
-const ErrorBody = Type.Object({ error: Type.String(), message: Type.String() }, { additionalProperties: false })
+const setupWords = 'Where a person signs in to the connection’s server, or enters what the connection requires.'
+const ErrorBody = Type.Object(
+  { error: Type.String(), message: Type.String(), setupUrl: Type.Optional(Type.String({ description: setupWords })) },
+  { additionalProperties: false },
+)
 const ServerError = Type.Object({ error: Type.String() }, { additionalProperties: false })
 const Health = Type.Object(
   { status: Type.Literal('ok'), timestamp: Type.String({ format: 'date-time' }) },

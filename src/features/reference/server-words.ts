@@ -107,7 +107,7 @@ export const serverWords: Readonly<Record<ServerId, Words>> = {
   putServer: {
     summary: 'Register a server, or change it',
     description:
-      'What is left out stays. With `mcpUrl`, the server is asked for its tools, resources and prompts; what cannot be learnt is said in `warnings`, and stays as it was.',
+      'What is left out stays. With `mcpUrl`, the server is asked for its tools, resources and prompts, and a new one for its title and description; what cannot be learnt is said in `warnings`, and stays as it was.',
     parameters: serverPath,
     body: ServerWrite,
     example: { displayName: 'Weather', mcpUrl: 'https://mcp.example.com/mcp' },

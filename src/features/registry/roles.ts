@@ -8,7 +8,7 @@ import { OrganizationId } from '../../model/names.ts'
 import type { Member, Role } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import { memberKey, membersOf, organizationKey } from '../../storage/keys.ts'
+import { memberKey, membersOf, organizationKey, prefixRange } from '../../storage/keys.ts'
 import { readRole } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 
@@ -35,12 +35,15 @@ export async function roleOf(
 
 /** In the order of their ids. */
 export async function readMembers(store: Pick<Store, 'range'>, organizationId: string): Promise<Member[]> {
-  const prefix = membersOf(organizationId)
   const members: Member[] = []
-  for await (const { key, value } of everyEntry(store, prefix, membersPerRead)) {
-    members.push({ userId: Buffer.from(key).toString('utf8', prefix.length), role: readRole(value) })
-  }
+  for await (const member of everyMember(store, organizationId)) members.push(member)
   return members
+}
+
+async function* everyMember(store: Pick<Store, 'range'>, organizationId: string): AsyncGenerator<Member> {
+  const prefix = membersOf(organizationId)
+  for await (const { key, value } of everyEntry(store, prefix, membersPerRead))
+    yield { userId: Buffer.from(key).toString('utf8', prefix.length), role: readRole(value) }
 }
 
 /**
@@ -71,14 +74,14 @@ export async function requireAnotherOwner(
   organizationId: string,
   userId: string,
 ): Promise<void> {
-  const members = await readMembers(store, organizationId)
-  if (!members.some((one) => one.role === 'owner' && one.userId !== userId))
-    throw conflict('An organization must have an owner: make another member an owner first')
+  for await (const one of everyMember(store, organizationId)) if (one.role === 'owner' && one.userId !== userId) return
+  throw conflict('An organization must have an owner: make another member an owner first')
 }
 
 /** Throws 403 if the organization has as many members as it may. */
-export async function requireRoomForMember(store: Pick<Store, 'range'>, organizationId: string): Promise<void> {
-  if ((await readMembers(store, organizationId)).length >= organizationMembersMax)
+export async function requireRoomForMember(store: Pick<Store, 'count'>, organizationId: string): Promise<void> {
+  const range = { ...prefixRange(membersOf(organizationId)), limit: organizationMembersMax }
+  if ((await store.count(range)) >= organizationMembersMax)
     throw new PlatformError('forbidden', `An organization has at most ${organizationMembersMax} members`)
 }
 

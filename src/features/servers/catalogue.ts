@@ -55,13 +55,13 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   function put(stored: ServerListing): number {
     // One that an older version stored has all its tools' names.
     const listing = { ...stored, tools: searchedNames(stored.tools) }
-    const { qualifiedName } = listing
+    const { qualifiedName, unlisted } = listing
     const namespace = namespaceOf(qualifiedName)
     const before = byName.get(qualifiedName)
     const texts = textsOf(listing)
     byName.set(qualifiedName, { listing, namespace, id: uuidOf(qualifiedName) })
-    if (before !== undefined && isDeepStrictEqual(textsOf(before.listing), texts)) return 0
-    words.put(qualifiedName, namespace, texts)
+    if (before?.listing.unlisted === unlisted && isDeepStrictEqual(textsOf(before.listing), texts)) return 0
+    words.put({ qualifiedName, namespace, texts, isListed: !unlisted })
     return texts.reduce((sum, { length }) => sum + length, 0)
   }
 

@@ -20,15 +20,15 @@ export function trusted(context: RequestContext, before: StoredServer | undefine
   return { ...after, extras: { ...extras, verified: extras.verified && isOperator(context) } }
 }
 
-/** What a write makes of a server. Without `learnt`, what the server has stays as it was. */
+/** What a write makes of a server. Without `learnt`, what the server has stays as it was. A new one has its own title. */
 export function merged(
   qualifiedName: string,
   before: StoredServer | undefined,
   write: ServerWrite,
-  learnt: Introspection['learnt'] | undefined,
+  { learnt, about }: Partial<Introspection> = {},
 ): StoredServer {
   const { mcpUrl, tools, ...rest } = write
-  const base = withChange(before ?? newDetail(qualifiedName), rest)
+  const base = withChange(before ?? withChange(newDetail(qualifiedName), about ?? {}), rest)
   const { remote, deploymentUrl, connections, resources, prompts } = rest
   const given: Partial<ServerDetail> = {
     ...(remote !== undefined && { remote }),

@@ -10,9 +10,18 @@ import { wordsOf } from '../../search/words.ts'
 /** How much a word says in each field (door contract, 2.4): qualifiedName, displayName, names of tools, description. */
 const weights = [4, 3, 2, 1]
 
+export interface SearchedServer {
+  readonly qualifiedName: string
+  readonly namespace: string
+  /** Of the fields, in the order of `weights`. */
+  readonly texts: readonly string[]
+  /** Those that are not change no score of others. */
+  readonly isListed: boolean
+}
+
 export interface SearchedWords extends Pick<WordIndex, 'search'> {
-  /** `texts`: of the fields, in the order of `weights`. Replaces what was put for the server before. */
-  put(qualifiedName: string, namespace: string, texts: readonly string[]): void
+  /** Replaces what was put for the server before. */
+  put(server: SearchedServer): void
   remove(qualifiedName: string): void
 }
 
@@ -36,12 +45,12 @@ export function createSearchedWords(): SearchedWords {
   return {
     search: words.search,
     remove,
-    put(qualifiedName, namespace, texts) {
+    put({ qualifiedName, namespace, texts, isListed }) {
       remove(qualifiedName)
       const others = namespaceCounts.get(namespace) ?? 0
       const room = Math.max(namespaceSearchedWordsMax - others, searchedNameWordsMax)
       const { fields, count } = firstWords(texts.map(wordsOf), Math.min(room, searchedWordsMax))
-      words.add(qualifiedName, fields)
+      words.add(qualifiedName, fields, isListed)
       counts.set(qualifiedName, { namespace, count })
       namespaceCounts.set(namespace, others + count)
     },

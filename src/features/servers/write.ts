@@ -49,7 +49,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const merge: Merge = async (context, before) => {
         await authorizer.requireLed(context, namespace, access, namespaceMissing) // 404, 403
         urlBefore = before?.detail.deploymentUrl ?? null
-        return trusted(context, before, merged(qualifiedName, before, body, learnt?.learnt))
+        return trusted(context, before, merged(qualifiedName, before, body, learnt))
       }
       const { stored, isNew, isChanged } = await records.write(request, qualifiedName, merge) // 401, 400, 409
       const made = madeOf(stored)

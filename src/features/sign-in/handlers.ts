@@ -134,14 +134,14 @@ interface LinkPage {
 function keyPage(action: string, next: string | undefined, status = 200): Response {
   const wrong = status === 401 && html`<p class="warning" role="alert">This API key is not valid.</p>`
   return page({
-    title: 'Sign in',
+    title: `Sign in to ${new URL(action).host}`,
     status,
     body: html`${wrong}<form method="post" action="${action}">
 ${next !== undefined && html`<input type="hidden" name="next" value="${next}">`}
 <label class="field">API key<input type="password" name="key" required autofocus autocomplete="current-password"></label>
 <button class="main">Sign in</button>
 </form>
-<p>Enter an API key of this postern. No key? Ask its operator for a sign-in link.</p>`,
+<p>No API key? Ask whoever runs ${new URL(action).host} for one, or for a sign-in link.</p>`,
   })
 }
 
@@ -151,7 +151,7 @@ function sessionPage(action: string, { caller, formToken }: BrowserSession): Res
     body: html`<dl><div><dt>User</dt><dd>${caller.userId}</dd></div></dl>
 <form method="post" action="${action}"><input type="hidden" name="form" value="${formToken('end')}">
 <button name="end" value="1">Sign out</button></form>
-<p>Go back to where you came from, and try again there.</p>`,
+<p>Did a page or a program send you here? Go back to it, and try again there. Otherwise you can close this page.</p>`,
   })
 }
 

@@ -6,10 +6,13 @@
 import { cookieOf } from '../../auth/browser-sessions.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
-import { invalidRequest } from '../../errors.ts'
+import type { SetupLinks } from '../../auth/setup-links.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
 import { html } from '../../http/html.ts'
 import { page, redirect } from '../../http/page.ts'
+import { readQuery } from '../../http/query.ts'
 import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
+import { isConnectionId, isSlug } from '../../model/names.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
@@ -18,6 +21,7 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, cookieName, hashOf } from './begin.ts'
 import { type ClientOptions, forgetClient, redirectUriOf } from './client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { row } from './setup-pages.ts'
 import { exchangeCode, sealTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
@@ -25,6 +29,7 @@ export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly upstream: Upstream
   readonly records: ExpiringRecords
   readonly headersKey: Buffer
+  readonly links: Pick<SetupLinks, 'urlOf'>
   readonly audit: Audit
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -93,38 +98,62 @@ export function callbackHandlers(deps: CallbackDeps) {
     }
   }
 
+  /** Exchanges the code, tries the token, and keeps it. Throws SignInProblem, and `invalid_request`. */
+  async function finish(attempt: Attempt, parameters: URLSearchParams): Promise<void> {
+    const stored = await connectionOf(attempt) // 400
+    const fetch = createOAuthFetch(upstream, 'Exchanging the code')
+    const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
+    const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
+      const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
+      // The next sign-in registers again.
+      if (code === 'invalid_client' && attempt.client.isRegistered === true)
+        await forgetClient(deps, attempt.server.issuer)
+      throw thrown
+    }) // 502
+    await keep(attempt, tokens, await greet(attempt, stored, tokens)) // 502, 400
+    const { ref, server, userId, keyId } = attempt
+    await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, userId, keyId })
+  }
+
   return {
     async oauthCallback(request: Request): Promise<Response> {
       const parameters = new URLSearchParams(request.url.slice(request.url.indexOf('?') + 1))
       const attempt = await attemptOf(request, parameters) // 400
+      // Who came by a link with a ticket has no session, and opens that link again.
+      const setupUrl = attempt.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
       const error = parameters.get('error')
-      if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'))
-      const stored = await connectionOf(attempt) // 400
-      const fetch = createOAuthFetch(upstream, 'Exchanging the code')
-      const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
-      const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
-        const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
-        // The next sign-in registers again.
-        if (code === 'invalid_client' && attempt.client.isRegistered === true)
-          await forgetClient(deps, attempt.server.issuer)
-        throw thrown
-      }) // 502
-      await keep(attempt, tokens, await greet(attempt, stored, tokens)) // 502, 400
-      const { ref, server, userId, keyId } = attempt
-      await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, userId, keyId })
-      return redirect(`${base}/oauth/done`)
+      if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'), setupUrl)
+      try {
+        await finish(attempt, parameters) // 502, 400
+      } catch (thrown) {
+        throw thrown instanceof PlatformError && setupUrl !== undefined ? thrown.withSetupUrl(setupUrl) : thrown
+      }
+      return redirect(`${base}/oauth/done?${new URLSearchParams({ ...attempt.ref })}`)
     },
 
-    oauthDone: (): Response =>
-      page({ title: 'Connected', body: html`<p>The server is connected. You can close this page.</p>` }),
+    oauthDone: connectedPage,
   }
 }
 
-function refusedPage({ server }: Attempt, error: string, description: string | null): Response {
+/** Throws `invalid_request`. */
+function connectedPage({ url }: Request): Response {
+  const query = readQuery(url)
+  const [namespace = '', connectionId = ''] = [query.get('namespace'), query.get('connectionId')]
+  // Anybody can make such a link, so it may hold names and nothing else.
+  const isNamed = isSlug(namespace) && isConnectionId(connectionId)
+  const rows = isNamed && html`<dl>${row('Namespace', namespace)}${row('Connection', connectionId)}</dl>`
+  return page({ title: 'Connected', body: html`${rows}<p>The server is connected. You can close this page.</p>` })
+}
+
+function refusedPage({ server }: Attempt, error: string, description: string | null, setupUrl?: string): Response {
   const shown = `${error.slice(0, 100)}${description === null ? '' : `: ${description.slice(0, 300)}`}`
+  const again =
+    setupUrl === undefined
+      ? html`<p>To try again, open the link that led you here.</p>`
+      : html`<p><a class="button" href="${setupUrl}">Try again</a></p>`
   return page({
     title: 'The sign-in was refused',
     status: 400,
-    body: html`<p>${server.issuer} says:</p><p class="warning">${shown}</p>`,
+    body: html`<p>${server.issuer} says:</p><p class="warning">${shown}</p>${again}`,
   })
 }

@@ -15,7 +15,8 @@ interface About {
   readonly formToken: string
 }
 
-const row = (name: string, value: string) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
+/** A line of the facts on a page. */
+export const row = (name: string, value: string) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
 function rowsOf({ ref, stored }: Pick<About, 'ref' | 'stored'>, ...more: readonly Html[]): Html {
   const { name } = stored.connection

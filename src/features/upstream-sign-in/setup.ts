@@ -7,7 +7,7 @@ import type { Authorizer } from '../../auth/authorize.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Registry } from '../../auth/registry.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
-import { conflict, invalidRequest, notFound, rateLimited } from '../../errors.ts'
+import { conflict, invalidRequest, notFound, PlatformError, rateLimited } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ticketHolder } from '../../fairness/owner.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
@@ -65,6 +65,41 @@ export function setupHandlers(deps: SetupDeps) {
     return { request, ref, stored, action: links.urlOf(ref), formToken, by: { userId, keyId } }
   }
 
+  /** Throws PlatformError. */
+  async function answerForm(visit: Visit, request: Request): Promise<Response> {
+    if (!isPossible) return impossiblePage(visit)
+    const form = await readForm(request) // 400
+    requireFormToken(form.one(formTokenField), visit.formToken) // 403
+    const wait = deps.setups.take(`${visit.ref.namespace}/${visit.ref.connectionId}`)
+    if (wait > 0) throw rateLimited('This page is being sent too often', wait) // 429
+    const config = await configOf(await registry.current(), visit.stored)
+    const { oauth, tokens } = visit.stored.privatePart
+    const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
+    if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
+      return enterInput(deps, visit, config, form) // 400, 409
+    if (form.one('values') !== undefined) return inputPage({ ...visit, ...config, values: new Map() })
+    signInTarget(deps, visit) // 409
+    // What is signed in is signed out, unless the form says otherwise or the server wants more.
+    const isKept = form.one('again') !== undefined || visit.stored.privatePart.wantedScope !== undefined
+    if (form.one('end') !== undefined || (tokens !== undefined && !isKept)) {
+      await deps.credentials.signOut(visit.ref, 'by a person', visit.by)
+      return signedOutPage(visit)
+    }
+    const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
+    const isTyped = given?.isTyped === true && tokens === undefined
+    if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, request, { asksForClient: true })
+    if (form.one('register') !== undefined && given === undefined) {
+      return beginSignIn(deps, visit, request, { registersAgain: true })
+    }
+    const clientId = form.one('client_id')
+    if (clientId === undefined) return beginSignIn(deps, visit, request, { given })
+    // A ticket lets nobody replace what was given with the connection, only what was typed on this page.
+    if ((oauth !== undefined && !isTyped) || tokens !== undefined) {
+      throw conflict('This connection has a client already: change it with "oauth", or sign out first') // 409
+    }
+    return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400
+  }
+
   return {
     async setupPage(request: Request): Promise<Response> {
       const visit = await visitOf(request) // 400, 404, 403
@@ -83,37 +118,12 @@ export function setupHandlers(deps: SetupDeps) {
     async startSetup(request: Request): Promise<Response> {
       const visit = await visitOf(request) // 400, 404, 403
       if (visit instanceof Response) return visit // 303
-      if (!isPossible) return impossiblePage(visit)
-      const form = await readForm(request) // 400
-      requireFormToken(form.one(formTokenField), visit.formToken) // 403
-      const wait = deps.setups.take(`${visit.ref.namespace}/${visit.ref.connectionId}`)
-      if (wait > 0) throw rateLimited('This page is being sent too often', wait) // 429
-      const config = await configOf(await registry.current(), visit.stored)
-      const { oauth, tokens } = visit.stored.privatePart
-      const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
-      if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
-        return enterInput(deps, visit, config, form) // 400, 409
-      if (form.one('values') !== undefined) return inputPage({ ...visit, ...config, values: new Map() })
-      signInTarget(deps, visit) // 409
-      // What is signed in is signed out, unless the form says otherwise or the server wants more.
-      const isKept = form.one('again') !== undefined || visit.stored.privatePart.wantedScope !== undefined
-      if (form.one('end') !== undefined || (tokens !== undefined && !isKept)) {
-        await deps.credentials.signOut(visit.ref, 'by a person', visit.by)
-        return signedOutPage(visit)
+      // An error leads back to this page.
+      try {
+        return await answerForm(visit, request) // 400, 403, 409, 429, 502
+      } catch (thrown) {
+        throw thrown instanceof PlatformError ? thrown.withSetupUrl(visit.action) : thrown
       }
-      const given = openGivenClient(visit.stored.privatePart, visit.ref, deps.signInKey)
-      const isTyped = given?.isTyped === true && tokens === undefined
-      if (form.one('client') !== undefined && isTyped) return beginSignIn(deps, visit, request, { asksForClient: true })
-      if (form.one('register') !== undefined && given === undefined) {
-        return beginSignIn(deps, visit, request, { registersAgain: true })
-      }
-      const clientId = form.one('client_id')
-      if (clientId === undefined) return beginSignIn(deps, visit, request, { given })
-      // A ticket lets nobody replace what was given with the connection, only what was typed on this page.
-      if ((oauth !== undefined && !isTyped) || tokens !== undefined) {
-        throw conflict('This connection has a client already: change it with "oauth", or sign out first') // 409
-      }
-      return beginSignIn(deps, visit, request, { typed: readTypedClient(clientId, form.one('client_secret')) }) // 400
     },
   }
 }

@@ -126,8 +126,8 @@ export function encodeConnections(spool: Spool) {
 }
 
 /** The stored private part of a fixture's connection. */
-export function besideServer(server: string): Uint8Array {
-  const privatePart: ConnectionPrivate = { server }
+export function besideServer(server: string | undefined, setups?: number): Uint8Array {
+  const privatePart: ConnectionPrivate = { ...(server && { server }), ...(setups !== undefined && { setups }) }
   return Buffer.from(JSON.stringify(privatePart))
 }
 

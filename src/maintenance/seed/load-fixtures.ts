@@ -119,6 +119,7 @@ async function tryLoad(
       aheadChecks.push(check)
     } else changes.push(change)
   }
+  const dropped = changes.flatMap((change) => change.dropped)
   // What remains of the old manifest came from fixtures that no longer exist: remove it, or leave it to who needs it.
   const left = await leftBehind(
     store,
@@ -159,6 +160,11 @@ async function tryLoad(
   })
   if (!committed.ok) return undefined
   logRemoved(before.names, log)
+  if (dropped.length > 0)
+    log.warn('connections of fixtures point elsewhere now, and lost their headers, values and sign-ins', {
+      connections: dropped.length,
+      records: shown(dropped),
+    })
   for (const record of staying) log.info('its fixture is gone, and what was made in it stays', { record })
   const removed = [...before.names].filter((name) => isCounted(Buffer.from(name, 'latin1'))).length
   return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
@@ -219,10 +225,14 @@ async function goneWithFixtures(store: Store, names: ReadonlySet<string>) {
 function logRemoved(removed: ReadonlySet<string>, log: Log): void {
   const records = [...removed].map((name) => Buffer.from(name, 'latin1')).filter(isCounted)
   if (records.length >= removedWarnMin) {
-    const names = records.slice(0, removedNamesShownMax).map(recordName).join(', ')
-    const more = records.length > removedNamesShownMax ? ', …' : ''
-    log.warn('records were removed with their fixtures', { removed: records.length, records: names + more })
+    const names = shown(records.slice(0, removedNamesShownMax + 1).map(recordName))
+    log.warn('records were removed with their fixtures', { removed: records.length, records: names })
   }
+}
+
+/** The first of them. */
+function shown(names: readonly string[]): string {
+  return `${names.slice(0, removedNamesShownMax).join(', ')}${names.length > removedNamesShownMax ? ', …' : ''}`
 }
 
 /** What is removed with another record is not counted: the hash of an API key, an index entry, a listing, a place. */

@@ -5,7 +5,7 @@
 
 import type { Connection } from '../../model/connection.ts'
 import { equalBytes } from '../../storage/bytes.ts'
-import { readConnection, termsOf } from '../../storage/connections.ts'
+import { readConnection, readPrivate, termsOf } from '../../storage/connections.ts'
 import { connectionKey, connectionPrivateKey, termBytes } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
 import { besideServer, type EncodedConnection, type ReadyNamespace } from './encode.ts'
@@ -22,6 +22,8 @@ export interface NamespaceChange {
   /** Changes of the namespace's usage: connections, and bytes of records and private parts. May be negative. */
   readonly connections: number
   readonly bytes: number
+  /** Connections that point elsewhere now, and lose what people gave them: headers, values, sign-ins. */
+  readonly dropped: readonly string[]
   /** False if the store already holds exactly this. An untouched namespace keeps its version, and caches stay valid. */
   readonly isTouched: boolean
 }
@@ -49,12 +51,12 @@ export function newNamespace(ready: ReadyNamespace, now: Date): NamespaceChange 
       if (row.server !== undefined) withBeside.push(index)
       yield { key: connectionKey(namespace, id), value: recordOf(row, createdAt) }
     }
-    yield* besideEntries(ready, withBeside)
+    yield* besideEntries(ready, withBeside, new Map())
     yield* termEntries(ready, terms)
   }
   const size = ids.length + ready.withServer + ready.terms
   const bytes = ready.bytes + undated * createdAt.length + ready.privateBytes
-  return { namespace, puts: puts(), deletes: [], size, connections: ids.length, bytes, isTouched: true }
+  return { namespace, puts: puts(), deletes: [], size, connections: ids.length, bytes, dropped: [], isTouched: true }
 }
 
 /** Connections compared with the store in one read. */
@@ -78,6 +80,9 @@ export async function namespaceChange(
   const terms = createTermOrder()
   const goneTerms = createTermOrder()
   const goneBeside: Key[] = []
+  /** The new `setups` of connections that point elsewhere now, by index. */
+  const setupsAt = new Map<number, number>()
+  const dropped: string[] = []
   let connections = 0
   let bytes = 0
   for (let start = 0; start < ids.length; start += readAhead) {
@@ -109,9 +114,19 @@ export async function namespaceChange(
         }
         for (const term of known.values()) goneTerms.add(index, term)
       }
-      const wanted = besideOf(row)
-      if (equalBytes(privatePart[offset], wanted ?? null)) continue
-      bytes += (wanted?.length ?? 0) - (privatePart[offset]?.length ?? 0)
+      const isMoved = changes && before !== undefined && readConnection(before).mcpUrl !== readConnection(value).mcpUrl
+      const known = privatePart[offset]
+      if (!isMoved && equalBytes(known, besideOf(row) ?? null)) continue
+      if (before !== undefined) {
+        const { server, setups, ...given } = readPrivate(known)
+        if (!isMoved && server === row.server) continue
+        // What people gave was for the server of before. So are tickets, and sign-ins that have begun: they are void.
+        const isGiven = Object.keys(given).length > 0
+        if (isMoved || isGiven || setups !== undefined) setupsAt.set(index, (setups ?? 0) + 1)
+        if (isGiven) dropped.push(`${namespace}/${id}`)
+      }
+      const wanted = besideOf(row, setupsAt.get(index))
+      bytes += (wanted?.length ?? 0) - (known?.length ?? 0)
       if (wanted === undefined) goneBeside.push(besideKeys[offset] as Key)
       else changedBeside.push(index)
     }
@@ -122,7 +137,7 @@ export async function namespaceChange(
       const value = recordOf(ready.read(index), madeAt.get(index) ?? now.toISOString())
       yield { key: connectionKey(namespace, ids[index] as string), value }
     }
-    yield* besideEntries(ready, changedBeside)
+    yield* besideEntries(ready, changedBeside, setupsAt)
     yield* termEntries(ready, terms)
   }
   const size = changed.length + changedBeside.length + terms.count
@@ -131,7 +146,7 @@ export async function namespaceChange(
     yield* goneTerms.keys(namespace, ids)
   }
   const isTouched = size + goneBeside.length + goneTerms.count > 0
-  return { namespace, puts: puts(), deletes: deletes(), size, connections, bytes, isTouched }
+  return { namespace, puts: puts(), deletes: deletes(), size, connections, bytes, dropped, isTouched }
 }
 
 /**
@@ -163,12 +178,16 @@ export async function removal(store: Store, namespace: string, some: readonly st
     yield* privatePart
     yield* terms.keys(namespace, ids)
   }
-  return { namespace, puts: [], deletes: deletes(), size: 0, connections, bytes, isTouched: true }
+  return { namespace, puts: [], deletes: deletes(), size: 0, connections, bytes, dropped: [], isTouched: true }
 }
 
-function* besideEntries(ready: ReadyNamespace, indexes: readonly number[]): Generator<Entry> {
+function* besideEntries(
+  ready: ReadyNamespace,
+  indexes: readonly number[],
+  setupsAt: ReadonlyMap<number, number>,
+): Generator<Entry> {
   for (const index of indexes) {
-    const value = besideOf(ready.read(index)) ?? nothing
+    const value = besideOf(ready.read(index), setupsAt.get(index)) ?? nothing
     yield { key: connectionPrivateKey(ready.namespace, ready.ids[index] as string), value }
   }
 }
@@ -177,12 +196,9 @@ function* termEntries({ namespace, ids }: ReadyNamespace, terms: TermOrder): Gen
   for (const key of terms.keys(namespace, ids)) yield { key, value: nothing }
 }
 
-/**
- * The private part of a fixture's connection, or undefined. A fixture has no headers: a stored private part with
- * headers differs, so loading removes them.
- */
-function besideOf({ server }: EncodedConnection): Uint8Array | undefined {
-  return server === undefined ? undefined : besideServer(server)
+/** What a fixture says of its connection's private part; undefined for nothing. */
+function besideOf({ server }: EncodedConnection, setups?: number): Uint8Array | undefined {
+  return server === undefined && setups === undefined ? undefined : besideServer(server, setups)
 }
 
 /** The stored bytes of a record. If the fixture has no time, `createdAt` is inserted. */

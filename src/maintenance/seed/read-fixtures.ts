@@ -11,6 +11,7 @@ import { Namespace } from '../../model/registry.ts'
 import { type ServerDetail, serverUrlProblem } from '../../model/server.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
+import { didYouMean, nearName } from '../../schema/near-name.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
 import { type EncodedConnections, encodeConnections } from './encode.ts'
 import { type FixtureProblem, positionIn } from './problem.ts'
@@ -27,7 +28,7 @@ export interface Fixtures {
   readonly namespaces: readonly Namespace[]
   readonly apiKeys: readonly (Of<'apiKeys'> & { readonly file: string })[]
   readonly servers: readonly ServerDetail[]
-  /** Where each organization, namespace and server stands: `file: path`. */
+  /** Where each organization, namespace, server and recorded answer stands: `file: path`. */
   readonly places: ReadonlyMap<object, string>
   readonly connections: EncodedConnections
   readonly mocks: readonly Of<'mocks'>[]
@@ -223,6 +224,7 @@ class FixtureReader {
     }
     this.#requireReference('tool', this.#toolNames, `${mock.server}\0${mock.tool}`, () => `mocks[${i}].tool`)
     this.#mocks.push(mock)
+    this.#places.set(mock, `${this.#file}: mocks[${i}]`)
   }
 
   /** Registers the names of an invalid entry, so that references to it are not reported as missing as well. */
@@ -307,21 +309,29 @@ function readDocument(whole: unknown, report: Report, registerInvalid: RegisterI
 
 /**
  * By place, problems with the owner of a namespace. The schema's own message would only report a missing or unknown
- * field.
+ * field, and those that are known to one of its two forms.
  */
 function misownedNamespaces(whole: unknown): Map<string, string> {
   const found = new Map<string, string>()
   const { namespaces } = (whole ?? {}) as { namespaces?: unknown }
   for (const [index, entry] of (Array.isArray(namespaces) ? namespaces : []).entries()) {
     if (typeof entry !== 'object' || entry === null) continue
-    const owners = ['organizationId', 'userId'].filter((field) => Object.hasOwn(entry, field))
+    const place = `namespaces[${index}]`
+    const misspelt = Object.keys(entry).find((field) => nearName(field, owning) !== undefined)
+    if (misspelt !== undefined) {
+      found.set(place, `has the unknown field ${JSON.stringify(misspelt)}${didYouMean(misspelt, owning)}`)
+      continue
+    }
+    const owners = owning.filter((field) => Object.hasOwn(entry, field))
     if (owners.length === 1) continue
     const which =
       owners.length === 2 ? 'has both an organizationId and a userId' : 'has no organizationId and no userId'
-    found.set(`namespaces[${index}]`, `${which}: a namespace belongs to an organization or to a user`)
+    found.set(place, `${which}: a namespace belongs to an organization or to a user`)
   }
   return found
 }
+
+const owning = ['organizationId', 'userId']
 
 /** The valid entries of an invalid document. Only these are checked further. */
 function validEntries(document: unknown, registerInvalid: RegisterInvalid): FixtureFile | undefined {

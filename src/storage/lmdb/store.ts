@@ -93,6 +93,14 @@ export function openLmdbStore(
         const more = records.walk(range, 'keys', (key) => keys.push(key))
         return { keys, more }
       }),
+    count: async (range) =>
+      read(() => {
+        let count = 0
+        records.walk(range, 'keys', () => {
+          count += 1
+        })
+        return count
+      }),
     concatValues: async (range, beside) =>
       read(() => ({
         ...copyOfValues(records.concatValues(range)),

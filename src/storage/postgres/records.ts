@@ -23,7 +23,7 @@ const columns = 'key, value, checksum'
 export function createRecords(
   { read }: Pick<Statements, 'read'>,
   now: () => number,
-): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'concatValues' | 'isRemote'> {
+): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'count' | 'concatValues' | 'isRemote'> {
   const rowsAt = createSharedReads<Row>(async (keys, since) => {
     const statement = `SELECT ${columns} FROM postern_records WHERE key = ANY ($1::bytea[])`
     const rows = await read<Row>(statement, [bytesArray(keys)], since)
@@ -64,6 +64,11 @@ export function createRecords(
         [asBuffer(gte), asBuffer(lt), limit + 1],
       )
       return { keys: rows.slice(0, limit).map(({ key }) => key), more: rows.length > limit }
+    },
+    async count({ gte, lt, limit }) {
+      const keys = 'SELECT FROM postern_records WHERE key >= $1 AND key < $2 LIMIT $3'
+      const statement = `SELECT count(*)::int AS count FROM (${keys}) AS found`
+      return (await read<{ count: number }>(statement, [asBuffer(gte), asBuffer(lt), limit]))[0]?.count ?? 0
     },
     async concatValues(range, beside) {
       const { rows, beside: other } = await rowsOf(range, beside)

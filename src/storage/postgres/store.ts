@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import {
   clockOffsetMaxMs,
+  postgresCommitKeysMax,
   storeBeliefMs,
   storeLookAgainMs,
   storePoolDefault,
@@ -13,7 +14,7 @@ import {
   storeStartMs,
 } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
-import { type Health, type Store, StoreError } from '../store.ts'
+import { type Committed, type Health, type Store, StoreError, type Write } from '../store.ts'
 import { type Address, nameOf } from './address.ts'
 import { type ClientOptions, createClient, type Run } from './client.ts'
 import { createHeartbeats } from './heartbeats.ts'
@@ -111,16 +112,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
 
   const opened: PostgresStore = {
     ...createRecords(statements, now),
-    commit: statements.commit,
-    async load(write) {
-      const head = { id: randomBytes(16), wantsStandby: isStandbyRequired }
-      try {
-        return await transaction('BEGIN', (run) => loadWith(run, head, write))
-      } catch (error) {
-        if (error instanceof Refused) return error.outcome
-        throw error
-      }
-    },
+    ...createWrites(statements, isStandbyRequired),
     health,
     async instance() {
       const statement = 'SELECT version AS "schemaVersion", secret_check AS "secretCheck" FROM postern_instance'
@@ -164,6 +156,30 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
   } catch (error) {
     await opened.close()
     throw error
+  }
+}
+
+function createWrites(
+  { commit, transaction }: Pick<Statements, 'commit' | 'transaction'>,
+  wantsStandby: boolean,
+): Pick<Store, 'commit' | 'load'> {
+  async function load(write: Write): Promise<Committed> {
+    const head = { id: randomBytes(16), wantsStandby }
+    try {
+      return await transaction('BEGIN', (run) => loadWith(run, head, write))
+    } catch (error) {
+      if (error instanceof Refused) return error.outcome
+      throw error
+    }
+  }
+
+  return {
+    load,
+    // One lock for all keys: the server may have no room for as many locks as there are keys.
+    commit(given) {
+      const write = { ...given, puts: [...(given.puts ?? [])], deletes: [...(given.deletes ?? [])] }
+      return write.puts.length + write.deletes.length > postgresCommitKeysMax ? load(write) : commit(write)
+    },
   }
 }
 

@@ -90,6 +90,18 @@ describe('are a page that says what is wrong, and no redirect', () => {
     expect([status, page]).toEqual([400, expect.stringContaining('--no-public-upstream')])
   })
 
+  test('where they are not announced, and a client remembers that they were', async () => {
+    const send = () => Promise.reject(new UpstreamError('down', 'connection refused or reset'))
+    platform = await createTestPlatform({ takesDocuments: false, upstream: { send } })
+    cookie = await signedIn(platform)
+    const { status, page } = await open()
+    expect([status, page]).toEqual([
+      400,
+      expect.stringContaining('Remove the server from the client, and add it again'),
+    ])
+    expect(page).not.toContain('--no-public-upstream')
+  })
+
   for (const id of [
     'https://client.example',
     'https://client.example/',

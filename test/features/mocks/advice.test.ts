@@ -2,12 +2,18 @@ import { expect, test } from 'bun:test'
 import { lintMocks } from '../../../src/features/mocks/lint.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
+import type { RecordedAnswer } from '../../../src/model/recorded-answer.ts'
 import type { ServerDetail } from '../../../src/model/server.ts'
 
 const server = (tools: object[]) => [{ qualifiedName: 'n/s', tools }] as unknown as ServerDetail[]
 const plain = { type: 'object' }
 const counting = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
 const answered = (result: object) => [{ server: 'n/s', tool: 't', result: result as Record<string, unknown> }]
+const adviceOn = (servers: readonly ServerDetail[], mocks: readonly RecordedAnswer[]) => {
+  const placed = (kind: string, list: readonly object[]) =>
+    list.map((one, index): [object, string] => [one, `a.json: ${kind}[${index}]`])
+  return lintMocks({ servers, mocks, places: new Map([...placed('servers', servers), ...placed('mocks', mocks)]) })
+}
 const text = [{ type: 'text', text: 'x' }]
 
 const rows: [what: string, tool: object, result: object | undefined, advice: string | undefined][] = [
@@ -28,19 +34,19 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
     'a bound that is no number',
     { inputSchema: { type: 'object', minProperties: 'a' } },
     undefined,
-    'inputSchema cannot be used',
+    'tools[0].inputSchema (n/s/t): cannot be used: ',
   ],
   [
     'a type that is none',
     { inputSchema: { type: 'object', properties: { a: { type: 'strng' } } } },
     undefined,
-    'inputSchema cannot be used: schema.properties.a.type must be one of ["array",',
+    'a.json: servers[0].tools[0].inputSchema (n/s/t): cannot be used: schema.properties.a.type must be one of ["array",',
   ],
   [
     'a reference elsewhere',
     { inputSchema: { type: 'object', $ref: 'https://example.com/x' } },
     undefined,
-    'inputSchema cannot be used',
+    'tools[0].inputSchema (n/s/t): cannot be used: ',
   ],
   [
     'look-around',
@@ -52,7 +58,7 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
     'a result that does not fit',
     { inputSchema: plain, outputSchema: counting },
     { structuredContent: { n: 'x' } },
-    'recorded answer 1: structuredContent does not fit the outputSchema: result.n must be integer',
+    'a.json: mocks[0].result.structuredContent (n/s/t): does not fit the outputSchema: result.n must be integer',
   ],
   [
     'no structured result',
@@ -65,18 +71,18 @@ const rows: [what: string, tool: object, result: object | undefined, advice: str
     'content of a kind of its own',
     { inputSchema: plain },
     { content: [{ type: 'txt' }] },
-    'content has a block of type "txt"',
+    'mocks[0].result.content[0] (n/s/t): is a block of type "txt"',
   ],
   [
     'content that lacks what its kind has',
     { inputSchema: plain },
     { content: [...text, { type: 'text', text: 5 }] },
-    'recorded answer 1: content[1] is not as MCP has it',
+    'mocks[0].result.content[1] (n/s/t): is not as MCP has it',
   ],
 ]
 for (const [what, tool, result, advice] of rows) {
   test(what, () => {
-    const given = lintMocks(server([{ name: 't', ...tool }]), result === undefined ? [] : answered(result))
+    const given = adviceOn(server([{ name: 't', ...tool }]), result === undefined ? [] : answered(result))
     const found = given.map(({ line }) => line)
     expect(given.every(({ isWrong }) => isWrong)).toBe(what !== 'look-around')
     if (advice === undefined) expect(found).toEqual([])
@@ -86,7 +92,7 @@ for (const [what, tool, result, advice] of rows) {
 
 test('the sample needs none', () => {
   const { fixtures } = readFixtures(sampleSources())
-  expect(lintMocks(fixtures.servers, fixtures.mocks)).toEqual([])
+  expect(lintMocks(fixtures)).toEqual([])
 })
 
 const closed = {
@@ -122,10 +128,10 @@ for (const [what, inputSchema, wanted, why] of possible) {
     const mocks = [
       { server: 'n/s', tool: 't', arguments: wanted as Record<string, unknown>, result: { content: text } },
     ]
-    expect(lintMocks(server([{ name: 't', inputSchema }]), mocks)).toEqual(
+    expect(adviceOn(server([{ name: 't', inputSchema }]), mocks)).toEqual(
       why === undefined
         ? []
-        : [{ line: `n/s t: recorded answer 1: no call can have these arguments: ${why}`, isWrong: false }],
+        : [{ line: `a.json: mocks[0].arguments (n/s/t): no call can have these: ${why}`, isWrong: false }],
     )
   })
 }

@@ -263,6 +263,37 @@ describe('an answer', () => {
     expect(seen).toEqual(new Set([1, 2]))
   })
 
+  test('fits the call: arguments and defaults are echoed, names too, and dates ascend', async () => {
+    const date = { type: 'string', format: 'date' }
+    const platform = await made({
+      inputSchema: {
+        type: 'object',
+        properties: { location: { type: 'string' }, units: { enum: ['metric', 'imperial'], default: 'metric' } },
+      },
+      outputSchema: {
+        type: 'object',
+        properties: {
+          location: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+          units: { type: 'string', enum: ['metric', 'imperial'] },
+          days: { type: 'array', minItems: 6, items: { type: 'object', properties: { date }, required: ['date'] } },
+        },
+        required: ['location', 'units', 'days'],
+      },
+    })
+    for (const [given, units] of [
+      [{ location: 'Paris' }, 'metric'],
+      [{ location: 'Rome' }, 'metric'],
+      [{ location: 'Oslo', units: 'imperial' }, 'imperial'],
+      [{ location: 'Bern', units: 'metric' }, 'metric'],
+    ] as const) {
+      const { result } = (await callTool(platform, 'ada/made', 'do', given)).body
+      const shown = result['structuredContent'] as { days: { date: string }[] }
+      expect(shown).toMatchObject({ location: { name: given.location }, units })
+      const dates = shown.days.map((day) => day.date)
+      expect(dates).toEqual([...dates].sort())
+    }
+  })
+
   test('that was recorded comes first, where the call holds its arguments', async () => {
     const platform = await made({ outputSchema }, [
       { arguments: { order: { number: 'SO-1' } }, result: { content: [{ type: 'text', text: 'the first' }] } },

@@ -79,6 +79,36 @@ test('what is no document is not found, and other methods are told so', async ()
   }
 })
 
+test('a page that is not there is a page for browsers, and JSON for everybody else', async () => {
+  const navigate = { 'sec-fetch-mode': 'navigate', accept: 'text/html' }
+  const rows: [init: RequestInit, isPage: boolean][] = [
+    [{ headers: navigate }, true],
+    [{ headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } }, true],
+    [{ headers: {} }, false],
+    [{ headers: { accept: '*/*' } }, false],
+    [{ headers: { 'sec-fetch-mode': 'cors', accept: 'text/html' } }, false],
+    [{ method: 'POST', headers: navigate }, false],
+  ]
+  for (const path of ['/docs/none', '/nowhere', '/tokens']) {
+    for (const [init, isPage] of rows) {
+      const response = await platform.fetch(path, init)
+      const text = await response.text()
+      // A credential is asked for by POST /tokens.
+      if (path === '/tokens' && init.method === 'POST') continue
+      expect({ path, init, isPage: text.startsWith('<!doctype html>') }).toEqual({ path, init, isPage })
+      expect(response.status).toBe(
+        path === '/tokens' || init.method === 'POST' ? (path === '/nowhere' ? 404 : 405) : 404,
+      )
+      if (isPage && response.status === 404) expect(linksOf(text)).toEqual(['http://localhost:8787/docs'])
+      if (!isPage) expect(Object.keys(JSON.parse(text))).toEqual(['error', 'message'])
+    }
+  }
+  // What needs a credential says so in JSON, in a browser too.
+  expect(await (await platform.fetch('/connect/ada', { headers: navigate })).json()).toMatchObject({
+    error: 'unauthorized',
+  })
+})
+
 test('links stay below the path of the base URL', async () => {
   const { document } = referenceHandlers('https://example.com/gate')
   const page = await (await document(new Request('http://localhost/docs/policy'))).text()

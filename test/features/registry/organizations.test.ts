@@ -1,6 +1,9 @@
 /** Organizations, members and their keys over HTTP (door contract, 3.5 to 3.8), and `/me` (1.4). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { organizationMembersMax } from '../../../src/limits.ts'
+import { memberEntry, withIndex } from '../../../src/storage/registry-records.ts'
+import type { Store } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
@@ -18,6 +21,31 @@ const mint = async (key: string, body: object) => api.ada.as(await mintToken(pla
 const made = async () => expect((await api.operator('PUT /organizations/acme', { owner: 'ada' })).status).toBe(201)
 
 describe('an organization', () => {
+  test('of as many members as there may be takes no other, is not read to know that, and can be deleted', async () => {
+    await made()
+    const users = Array.from({ length: organizationMembersMax - 2 }, (_, i) => `u${String(i).padStart(5, '0')}`)
+    await platform.store.load({ puts: users.flatMap((user) => withIndex(memberEntry('acme', user, 'member'))) })
+    let read = 0
+    const counting: Store = {
+      ...platform.store,
+      range(range) {
+        read += range.limit
+        return platform.store.range(range)
+      },
+    }
+    const ada = apiOf((await createTestPlatform({ store: counting })).fetch, sampleKeys.ada)
+    read = 0
+    expect(await ada('PUT /organizations/acme/members/last', { role: 'member' })).toMatchObject({ status: 200 })
+    expect(read).toBeLessThan(organizationMembersMax)
+    expect(await ada('PUT /organizations/acme/members/one-more', { role: 'member' })).toMatchObject({
+      status: 403,
+      body: { error: `An organization has at most ${organizationMembersMax} members` },
+    })
+    expect(await ada('PUT /organizations/acme/members/last', { role: 'admin' })).toMatchObject({ status: 200 })
+    expect((await ada('DELETE /organizations/acme')).status).toBe(200)
+    expect((await ada('GET /organizations/acme')).status).toBe(404)
+  })
+
   test('is made by operators, read by members, renamed, and deleted by its owner', async () => {
     expect(await api.ada('PUT /organizations/acme', { owner: 'ada' })).toMatchObject({ status: 403 })
     const organization = { organizationId: 'acme', name: 'acme', members: [{ userId: 'ada', role: 'owner' }] }

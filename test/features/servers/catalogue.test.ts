@@ -62,7 +62,12 @@ test('has so many words of a server, and of a namespace, that nobody fills the m
   }
   const textOf = (server: number, count: number) => Array.from({ length: count }, (_, i) => `w${server}x${i}`).join(' ')
   const put = (server: number, namespace = 'a') =>
-    words.put(`${namespace}/s${server}`, namespace, [`${namespace}/s${server}`, 'Name', '', textOf(server, 3000)])
+    words.put({
+      qualifiedName: `${namespace}/s${server}`,
+      namespace,
+      texts: [`${namespace}/s${server}`, 'Name', '', textOf(server, 3000)],
+      isListed: true,
+    })
   put(0)
   expect([find(`w0x${searchedWordsMax - 10}`), find(`w0x${searchedWordsMax}`)]).toEqual([['a/s0'], []])
   const full = namespaceSearchedWordsMax / searchedWordsMax

@@ -12,6 +12,7 @@ interface Behind {
   tools: object[]
   capabilities?: object
   status?: number
+  serverInfo?: object
   /** JSON in place of `tools`. */
   text?: string
   /** Runs before the tools are told. */
@@ -34,7 +35,7 @@ const upstream: Upstream = {
       initialize: {
         protocolVersion: '2025-06-18',
         capabilities: behind.capabilities ?? { tools: {}, prompts: {} },
-        serverInfo: { name: 'stub', version: '1' },
+        serverInfo: { name: 'stub', version: '1', ...behind.serverInfo },
       },
       'tools/list': {
         tools: behind.tools.slice(at, at + 1),
@@ -176,6 +177,40 @@ describe('a search', () => {
     expect([before, await probe()]).toEqual([1, 1])
   })
 
+  test('is answered as if unlisted servers of others were not there, byte for byte', async () => {
+    await ada('PUT /namespaces/lab-one')
+    // Alike but for one word, which the hidden server has or has not.
+    await ada('PUT /servers/lab-one/a', { displayName: 'Probe of words', description: 'initech plans more maps' })
+    await ada('PUT /servers/lab-one/b', { displayName: 'Probe of words', description: 'initecq plans more maps' })
+    await priya('PUT /namespaces/secret-lab')
+    const answers = async () => {
+      const queries = [
+        'initec',
+        'plans+initec',
+        'maps+plans+more',
+        'more+probe+words+initec',
+        'weather',
+        'secret',
+        'o+wor',
+      ]
+      const found = queries.map((query) =>
+        platform.fetch(`/servers?q=${query}`, { headers: { authorization: `Bearer ${sampleKeys.ada}` } }),
+      )
+      return Promise.all((await Promise.all(found)).map((response) => response.text()))
+    }
+    const before = await answers()
+    const hidden = { description: 'initech plans merger, more maps, weather and words', tools: [tool('more_maps')] }
+    await priya('PUT /servers/secret-lab/initech-secret', { ...hidden, unlisted: true })
+    expect(await answers()).toEqual(before)
+    // Whoever makes it listed shows it, and hides it again.
+    await priya('PATCH /servers/secret-lab/initech-secret', { unlisted: false })
+    expect(await answers()).not.toEqual(before)
+    await priya('PATCH /servers/secret-lab/initech-secret', { unlisted: true })
+    expect(await answers()).toEqual(before)
+    // Its own people find it all the same.
+    expect(await found(priya, '&q=merger')).toEqual(['secret-lab/initech-secret'])
+  })
+
   test('finds words of names, tools and descriptions, best first, with a score', async () => {
     const { servers: hits } = (await ada('GET /servers?q=weather')).body
     expect(hits[0]).toMatchObject({ qualifiedName: 'northwind/weather', score: expect.any(Number) })
@@ -250,6 +285,20 @@ describe('a server', () => {
       prompts: [{ name: 'ask', arguments: [{ name: 'who', required: true }] }],
     })
     expect(await found(ada, '&isDeployed=1&namespace=lab-one')).toEqual(['lab-one/thing'])
+  })
+
+  test('that is new has its own title and description, where nobody gave others', async () => {
+    servers[url] = { tools: [], serverInfo: { title: 'The Thing', description: 'It thinks.' } }
+    await ada('PUT /servers/lab-one/thing', { mcpUrl: url, description: 'Ours.' })
+    const shown = async () => {
+      const { displayName, description } = (await ada('GET /servers/lab-one/thing')).body
+      return [displayName, description]
+    }
+    expect(await shown()).toEqual(['The Thing', 'Ours.'])
+    // What is left out of a later write stays.
+    await ada('PUT /servers/lab-one/thing', { displayName: 'Thing' })
+    await ada('PUT /servers/lab-one/thing', { mcpUrl: url })
+    expect(await shown()).toEqual(['Thing', 'Ours.'])
   })
 
   test('that cannot be asked is made all the same, and says why', async () => {

@@ -38,12 +38,19 @@ describe('with an API key', () => {
     )
     const page = await (await get('/signin', cookieIn(response))).text()
     expect(page).toContain('<dd>ada</dd>')
+    expect(page).toContain('Did a page or a program send you here?')
     expect(platform.audited).toContainEqual({
       event: 'signin.session',
       userId: 'ada',
       keyId: await keyIdOf(platform, 'ada'),
       how: 'key',
     })
+  })
+
+  test('is asked for by a page that says where', async () => {
+    const page = await (await get('/signin')).text()
+    expect(page).toContain(`<h1>Sign in to ${new URL(issuer).host}</h1>`)
+    expect(page).toContain(`Ask whoever runs ${new URL(issuer).host}`)
   })
 
   test('that is wrong is refused with the form, and counts as a failure', async () => {

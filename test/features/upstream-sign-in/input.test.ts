@@ -130,6 +130,17 @@ describe('a connection whose server requires values', () => {
     expect((await read()).status.setupUrl).toBe(`${base}/connect/ada/metered/setup`)
     expect(asked).toEqual([])
     expect(await call()).toBe(409)
+    const told = await platform.fetch('/connect/ada/metered/.tools', {
+      headers: { authorization: `Bearer ${sampleKeys.ada}` },
+    })
+    expect([told.status, await told.json()]).toEqual([
+      409,
+      {
+        error: 'conflict',
+        message: 'The connection requires input',
+        setupUrl: `${base}/connect/ada/metered/setup`,
+      },
+    ])
   })
 
   test('is set up by a person with the ticket, and is called with the values from then on', async () => {

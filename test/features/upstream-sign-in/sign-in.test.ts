@@ -87,6 +87,20 @@ describe('a connection whose server wants a sign-in', () => {
       status: 401,
       text: expect.stringContaining(`"data":{"authorizationUrl":"${base}${setupPath}"}`),
     })
+    for (const path of ['.tools', '.tools/a']) {
+      const told = await platform.fetch(`/connect/ada/guarded/${path}`, {
+        method: path === '.tools' ? 'GET' : 'POST',
+        headers: { ...headers, authorization: `Bearer ${sampleKeys.ada}` },
+      })
+      expect([told.status, await told.json()]).toEqual([
+        401,
+        {
+          error: 'upstream_unauthorized',
+          message: 'The upstream requires authorization',
+          setupUrl: `${base}${setupPath}`,
+        },
+      ])
+    }
   })
 
   test('is signed in by a person with the ticket alone, and then called with the token', async () => {
@@ -121,8 +135,16 @@ describe('a connection whose server wants a sign-in', () => {
       },
     ])
     const back = await comeBack(servers.authorize(begun.url), begun.cookie)
-    expect([back.status, back.headers.get('location')]).toEqual([303, `${base}/oauth/done`])
-    expect((await platform.fetch('/oauth/done')).status).toBe(200)
+    const done = '/oauth/done?namespace=ada&connectionId=guarded'
+    expect([back.status, back.headers.get('location')]).toEqual([303, `${base}${done}`])
+    const shown = await platform.fetch(done)
+    expect([shown.status, await shown.text()]).toEqual([
+      200,
+      expect.stringMatching(/<dd>ada<\/dd>[^]*<dd>guarded<\/dd>/),
+    ])
+    // A link that somebody else made says no more than that.
+    for (const query of ['', '?namespace=ada&connectionId=%3Cb%3E', '?namespace=Your%20bank&connectionId=x'])
+      expect(await (await platform.fetch(`/oauth/done${query}`)).text()).not.toContain('<dd>')
     expect(await read()).toMatchObject({ status: { state: 'connected' }, serverInfo: { name: 'guarded' } })
     const called = await call()
     expect([called.status, called.text]).toEqual([200, expect.stringContaining('done with access-secret-')])
@@ -473,8 +495,30 @@ describe('what the other side does wrong is 502, and says at which step', () => 
       const begun = await setup()
       expect([begun.status, begun.page]).toEqual([502, expect.stringContaining(text)])
       expect(begun.page).not.toContain('id="continue"')
+      // The page that was open is one step away.
+      const [, back = ''] = /<a class="button" href="([^"]*)">Try again<\/a>/.exec(begun.page) ?? []
+      expect(back).toStartWith(`${base}${setupPath}?ticket=`)
+      expect((await platform.fetch(back.slice(base.length))).status).toBe(200)
     })
   }
+
+  test('after the way to the other side too: who has a session goes back, who has a ticket is told', async () => {
+    servers.instead[`${issuer}/token`] = () => ({ status: 400, json: { error: 'invalid_grant' } })
+    const again = `<a class="button" href="${base}${setupPath}">Try again</a>`
+    const made = await put()
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    const refused = async (path: string, cookie: string, query = new URLSearchParams()) => {
+      const begun = await begin(path, cookie)
+      const sent = servers.authorize(begun.url)
+      const back = new URLSearchParams(sent)
+      for (const [name, value] of query) back.set(name, value)
+      return (await comeBack(back, begun.cookie)).text()
+    }
+    const denied = new URLSearchParams({ error: 'access_denied' })
+    expect(await refused(setupPath, session)).toContain(again)
+    expect(await refused(setupPath, session, denied)).toContain(again)
+    expect(await refused(pathIn(made.status.setupUrl), '', denied)).toContain('open the link that led you here')
+  })
 
   const answers: Record<string, object> = {
     'another type of token': { access_token: 'x', token_type: 'dpop' },

@@ -211,6 +211,51 @@ describe('loading', () => {
     expect(await named()).toBe('')
   })
 
+  test('what people gave to a connection stays until its fixture points elsewhere, and used tickets stay used', async () => {
+    const store = openMemoryStore()
+    const servers = ['n/one', 'n/two'].map((qualifiedName) => ({
+      ...{ qualifiedName, displayName: '', description: '', remote: true, connections: [] },
+    }))
+    const warned: object[] = []
+    const log = { ...silent, warn: (event: string, fields: object = {}) => void warned.push({ event, ...fields }) }
+    const loadOf = (...connections: object[]) =>
+      load(store, [source('a.json', { ...base, servers, connections })], march, log)
+    const key = connectionPrivateKey('n', 'a')
+    const privatePart = async () => JSON.parse(Buffer.from((await store.get(key)) ?? '{}').toString())
+    const given = { server: 'n/one', headers: 'sealed', tokens: 'sealed', setups: 3 }
+    const give = () => store.commit({ puts: [{ key, value: Buffer.from(JSON.stringify(given)) }] })
+    const a = { ...connection('a'), server: 'n/one' }
+
+    await loadOf(a)
+    expect(await privatePart()).toEqual({ server: 'n/one' })
+    await give()
+    await loadOf(a, connection('b'))
+    await loadOf({ ...a, name: 'Another', metadata: { x: '1' } }, connection('b'))
+    expect([await privatePart(), warned]).toEqual([given, []])
+    const elsewhere = { ...a, mcpUrl: 'https://other.example.com/mcp' }
+    for (const [moved, left] of [
+      [elsewhere, { server: 'n/one', setups: 4 }],
+      [
+        { ...a, server: 'n/two' },
+        { server: 'n/two', setups: 4 },
+      ],
+      [connection('a'), { setups: 4 }],
+    ]) {
+      await loadOf(a)
+      await give()
+      warned.length = 0
+      await loadOf(moved as object)
+      expect(await privatePart()).toEqual(left)
+      expect(warned).toEqual([{ event: expect.stringContaining('point elsewhere'), connections: 1, records: 'n/a' }])
+    }
+    // Where nobody has given anything, nobody is told; a sign-in that has begun is void all the same.
+    await loadOf()
+    await loadOf(a)
+    warned.length = 0
+    await loadOf(elsewhere)
+    expect([await privatePart(), warned]).toEqual([{ server: 'n/one', setups: 1 }, []])
+  })
+
   test('a load that another write overtakes looks again', async () => {
     const store = openMemoryStore()
     let races = 1

@@ -1,0 +1,71 @@
+/** What commands print for people. */
+
+import { afterEach, describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { verifyAudit } from '../../src/cli/audit.ts'
+import { printTable } from '../../src/cli/client/output.ts'
+import { callTool } from '../../src/cli/client/tool.ts'
+import { countText } from '../../src/cli/count-text.ts'
+import { firstHash, formatLine } from '../../src/ops/audit-chain.ts'
+import { workplace } from '../support/workplace.ts'
+
+function terminal() {
+  let stdout = ''
+  const write = (text: string) => {
+    stdout += text
+  }
+  return { stdout: write, stderr: () => {}, isStdoutClosed: () => false, text: () => stdout }
+}
+
+describe('a table', () => {
+  const { isTTY } = process.stdout
+  afterEach(() => {
+    process.stdout.isTTY = isTTY
+  })
+
+  test('has headings in columns on a terminal, and is divided by tabs elsewhere', () => {
+    const printed = (onTerminal: boolean) => {
+      process.stdout.isTTY = onTerminal
+      const out = terminal()
+      printTable({}, {}, ['USER', 'ROLE'], [['ada', 'owner']], out)
+      return out.text()
+    }
+    expect(printed(true)).toBe('USER  ROLE\nada   owner\n')
+    expect(printed(false)).toBe('ada\towner\n')
+  })
+})
+
+test('one thing is singular', async () => {
+  expect([0, 1, 2].map((count) => countText(count, 'entry', 'entries'))).toEqual(['0 entries', '1 entry', '2 entries'])
+  using place = workplace()
+  const file = join(place.folder, 'audit.jsonl')
+  const { text } = formatLine({ seq: 1, time: '2026-03-02T09:00:00.000Z', event: 'x', prev: firstHash })
+  writeFileSync(file, `${text}\n`)
+  const out = terminal()
+  await verifyAudit([file], { data: place.folder }, out)
+  expect(out.text()).toStartWith('1 entry, none changed')
+})
+
+test('images, audio and other bytes of a tool are named, and printed with --json alone', async () => {
+  const content = [
+    { type: 'text', text: 'Here it is:' },
+    { type: 'image', data: Buffer.alloc(4_000).toString('base64'), mimeType: 'image/png' },
+    { type: 'audio', data: Buffer.alloc(12).toString('base64'), mimeType: 'audio/wav' },
+    { type: 'resource', resource: { uri: 'file:///a', blob: 'AAAA', mimeType: 'application/pdf' } },
+    { type: 'resource_link', uri: 'file:///b', name: 'b' },
+  ]
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ content }) })
+  const printed = async (json: boolean) => {
+    const out = terminal()
+    const flags = { url: `http://127.0.0.1:${server.port}`, namespace: 'n', json }
+    const environment = { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' }
+    expect(await callTool('c.t', [], { flags, environment, terminal: out })).toBe(0)
+    return out.text()
+  }
+  expect(await printed(false)).toBe(
+    'Here it is:\n[image/png, 4 kB]\n[audio/wav, 12 bytes]\n[application/pdf, 3 bytes]\n' +
+      '{"type":"resource_link","uri":"file:///b","name":"b"}\n',
+  )
+  expect(JSON.parse(await printed(true))).toEqual({ content })
+})

@@ -1,0 +1,80 @@
+/** Statements of the documents that the source, or the document itself, can prove. */
+
+import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { createProgram } from '../src/cli/program.ts'
+import { variableOf } from '../src/cli/serve-options.ts'
+
+const root = resolve(import.meta.dir, '..')
+const textOf = (file: string) => readFileSync(join(root, file), 'utf8')
+const nothing = () => undefined
+const program = createProgram({
+  terminal: { stdout: nothing, stderr: nothing, isStdoutClosed: () => false },
+  json: false,
+  exit: nothing,
+})
+const all = (command: Command): Command[] => [command, ...command.commands.flatMap(all)]
+
+describe('flags', () => {
+  for (const command of program.commands.filter((one) => ['serve', 'dev'].includes(one.name()))) {
+    test(`every flag of ${command.name()} has the environment variable of its name`, () => {
+      for (const { long, envVar } of command.options)
+        expect({ long, envVar }).toEqual({ long, envVar: variableOf(long ?? '') })
+    })
+  }
+
+  test('every argument and flag of every command is described', () => {
+    for (const command of all(program))
+      for (const one of [...command.registeredArguments, ...command.options.filter(({ hidden }) => !hidden)])
+        expect({ command: command.name(), one: one.name(), isDescribed: one.description !== '' }).toMatchObject({
+          isDescribed: true,
+        })
+  })
+})
+
+test('the glossary is in the order of the alphabet', () => {
+  const words = [...textOf('docs/glossary.md').matchAll(/^\| \*\*([^*]+)\*\*/gm)].map(([, word = '']) => word)
+  expect(words.length).toBeGreaterThan(40)
+  expect(words).toEqual([...words].sort((a, b) => a.toLowerCase().localeCompare(b.toLowerCase(), 'en')))
+})
+
+test('every part of a decision begins with a capital', () => {
+  const decisions = textOf('docs/decisions.md')
+  expect(decisions.match(/\*\*(?:Context|Choice|Given up)\.\*\*\s+[a-z].{0,30}/g) ?? []).toEqual([])
+})
+
+test('docs/performance.md says how many goals are not held', () => {
+  const text = textOf('docs/performance.md')
+  const count = text.match(/\| not held \|$/gm)?.length ?? 0
+  const words = ['No row of the table is', 'One row of the table is', 'Two rows of the table are']
+  const more = ['Three rows of the table are', 'Four rows of the table are', 'Five rows of the table are']
+  expect(text).toContain(`${[...words, ...more][count]} past`)
+})
+
+test('every way to deploy postern gives it as many file descriptors', () => {
+  const files = ['postern.service', 'compose.yaml', 'compose.replicas.yaml']
+  const given = files.map(
+    (file) => /^ *(?:LimitNOFILE=|ulimits: \{ nofile: )(\d+)/m.exec(textOf(`deploy/${file}`))?.[1],
+  )
+  const [, run] = /docker run [^]*?--ulimit nofile=(\d+)/.exec(textOf('docs/deployment.md')) ?? []
+  expect([...given, run]).toEqual(Array(4).fill('65536'))
+})
+
+/** Names of events, in files that write into the audit log. `calls.jsonl` has events of its own. */
+function eventsInSource(): string[] {
+  const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.startsWith('ops/call-'))
+    .map((file) => textOf(join('src', file)))
+    .filter((text) => /\b(?:record\w*|auditCommand)\(|\bevent: '/.test(text))
+  const named = files.flatMap((text) => [...text.matchAll(/(?<!from )'([a-z-]+(?:\.[a-z_]+)+)'(?!:)/g)])
+  return [...new Set(named.map(([, name = '']) => name).filter((name) => !/\.(?:jsonl?|ts|lock|mdb)$/.test(name)))]
+}
+
+test('docs/audit.md has every event of the audit log, and no other', () => {
+  const table = textOf('docs/audit.md').split('\n## ')[1] ?? ''
+  const rows = [...table.matchAll(/^\| (`[^|]+) \|/gm)].map(([, first = '']) => first)
+  const told = rows.flatMap((row) => [...row.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
+  expect(told.sort()).toEqual(eventsInSource().sort())
+})
