@@ -68,6 +68,7 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   const readable = typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id)) ? id : null
   const not = (what: string) => new PlatformError('invalid_request', what, { id: readable })
   if (jsonrpc !== '2.0') throw not('jsonrpc: must be "2.0"')
+  if (typeof id === 'number' && readable === null) throw not(`id: ${inexactId}`)
   if ('id' in body && readable === null) throw not('id: must be a string or a number')
   const isReply = !('method' in body)
   if (isReply && (readable === null || 'result' in body === 'error' in body)) {
@@ -83,6 +84,10 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   }
   return { bytes, body, method: method as string | undefined, id: readable, era: 'handshake' }
 }
+
+/** Said of a number that another parser, or the client itself, may read as another one. */
+const inexactId =
+  'the number has too many digits to be told apart from its neighbours: send a string, or a smaller number'
 
 /** The fields that determine what a message does. */
 const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])

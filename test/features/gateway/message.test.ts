@@ -44,9 +44,16 @@ describe('a message', () => {
     [
       'an id that parsers read differently',
       '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}',
-      'id: must be a string or a number',
+      'id: the number has too many digits to be told apart from its neighbours: send a string, or a smaller number',
       null,
     ],
+    [
+      'an id past the largest number',
+      '{"jsonrpc":"2.0","id":1e999,"method":"ping"}',
+      'id: the number has too many digits',
+      null,
+    ],
+    ['an id that is a list', rpc({ id: [1], method: 'ping' }), 'id: must be a string or a number', null],
     ['parameters of null', rpc({ id: 1, method: 'ping', params: null }), 'params: must be an object', 1],
     ['parameters that are a text', rpc({ id: 1, method: 'ping', params: 'a' }), 'params: must be an object', 1],
   ]
