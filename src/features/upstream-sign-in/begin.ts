@@ -15,7 +15,7 @@ import { connectionChange, type StoredConnection } from '../../storage/connectio
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { type ClientOptions, findClient, forgetClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
-import { discover, type ServerMetadata } from './discovery.ts'
+import { discover, isSameIssuer, type ServerMetadata } from './discovery.ts'
 import { type StoredClient, sealGivenClient } from './given-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
@@ -153,7 +153,7 @@ async function chooseClient(
   const { issuer } = server
   if (given !== undefined) {
     if (given.issuer === undefined) await keepGivenClient(deps, visit, { ...given, issuer, isIssuerMet: true })
-    else if (given.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
+    else if (!isSameIssuer(given.issuer, issuer)) {
       throw new SignInProblem('Choosing the client', `the connection’s client is for ${given.issuer}, not ${issuer}`)
     }
     return givenClientFor(server, given)

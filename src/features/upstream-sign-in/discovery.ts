@@ -50,7 +50,7 @@ export interface DiscoveryOptions {
   readonly mcpUrl: string
   /** Where the first request goes, with the connection's own headers and what was entered for it. */
   readonly target: UpstreamTarget
-  /** The issuer that the connection was given by hand. */
+  /** The issuer that the connection was given by hand: the only one to ask. */
   readonly issuer: string | undefined
 }
 
@@ -58,8 +58,7 @@ export interface DiscoveryOptions {
 export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions): Promise<Discovered> {
   const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
-  const chosen = issuer ?? resource?.authorization_servers?.[0] ?? new URL(mcpUrl).origin
-  const server = await findServer(fetch, chosen)
+  const server = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)
   const supported = resource?.scopes_supported
   return {
     resource: resource?.resource ?? mcpUrl,
@@ -122,6 +121,23 @@ async function findResource(fetch: OAuthFetch, mcpUrl: string, metadataUrl: stri
   return undefined
 }
 
+/**
+ * The given issuer, or the first that the resource names; undefined if nobody says. A given one that the resource does
+ * not name is refused before anything is sent there: the client and its secret would be used for this server elsewhere.
+ */
+function chooseIssuer(resource: Static<typeof ResourceMetadata> | undefined, given: string | undefined) {
+  if (resource === undefined) return given
+  const { authorization_servers: named = [] } = resource
+  if (given === undefined || named.some((one) => isSameIssuer(one, given))) return given ?? named[0]
+  const names = named.length === 0 ? 'no authorization server' : named.slice(0, 3).join(', ')
+  throw new SignInProblem(step, `the connection’s client is for ${given}, and the server names ${names}`)
+}
+
+/** Equal to the letter, but for one final slash. */
+export function isSameIssuer(one: string, other: string): boolean {
+  return one.replace(/\/$/, '') === other.replace(/\/$/, '')
+}
+
 /** The MCP URL's own origin, and its path or a beginning of it up to a slash. */
 function covers(resource: string, mcpUrl: string): boolean {
   if (!URL.canParse(resource) || resource.includes('#')) return false
@@ -159,7 +175,7 @@ function checkServer(document: unknown, issuer: string, url: string): ServerMeta
   }
   if (!serverShape.isValid(document))
     throw new SignInProblem(step, `${url} is not the metadata of an authorization server`)
-  if (document.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
+  if (!isSameIssuer(document.issuer, issuer)) {
     throw new SignInProblem(step, `${url} is the metadata of another issuer: ${document.issuer}`)
   }
   const { authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint } = document

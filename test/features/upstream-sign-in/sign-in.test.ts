@@ -592,12 +592,35 @@ describe('the client', () => {
     expect(JSON.stringify(await read())).not.toContain('my:client')
   })
 
-  test('that was given for another issuer is refused', async () => {
-    const oauth = { clientId: 'mine', issuer: 'https://other.example.com' }
-    servers.instead['https://other.example.com/.well-known/oauth-authorization-server'] = () => ({
-      json: { ...servers.metadata, issuer: 'https://other.example.com/x' },
+  describe('that was given for an issuer', () => {
+    const other = 'https://other.example.com'
+    const given = (as: string) => ({ mcpUrl, oauth: { clientId: 'mine', clientSecret: 'for one alone', issuer: as } })
+
+    test('which the server does not list is used nowhere, and both are named', async () => {
+      servers.instead[`${other}/.well-known/oauth-authorization-server`] = () => ({
+        json: { ...servers.metadata, issuer: other, token_endpoint: `${other}/token` },
+      })
+      const path = pathIn((await put(given(other))).status.setupUrl)
+      for (const listed of [[issuer], []]) {
+        servers.resource['authorization_servers'] = listed
+        const { status, page } = await begin(path)
+        expect(status).toBe(502)
+        expect(page).toContain(`is for ${other}, and the server names ${listed[0] ?? 'no authorization server'}`)
+      }
+      expect(servers.seen.filter((one) => one.includes(other))).toEqual([])
     })
-    expect((await begin(pathIn((await put({ mcpUrl, oauth })).status.setupUrl))).status).toBe(502)
+
+    test('which the server lists as another than the first is used there', async () => {
+      servers.resource['authorization_servers'] = [other, issuer]
+      const { status, url } = await begin(pathIn((await put(given(`${issuer}/`))).status.setupUrl))
+      expect([status, url.origin, url.searchParams.get('client_id')]).toEqual([200, issuer, 'mine'])
+    })
+
+    test('is used there where the server has no metadata', async () => {
+      servers.instead['https://mcp.example.com/.well-known/oauth-protected-resource/team/mcp'] = () => ({ status: 404 })
+      const { status, url } = await begin(pathIn((await put(given(issuer))).status.setupUrl))
+      expect([status, url.origin]).toEqual([200, issuer])
+    })
   })
 
   test('that was given without an issuer is bound to the first one that is met', async () => {
