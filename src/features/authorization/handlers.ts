@@ -9,6 +9,7 @@ import { refuseQuery } from '../../http/query.ts'
 import type { RateLimit } from '../../http/rate-limit.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import type { Handler, Handlers } from '../../http/router.ts'
+import { isConnectionId, isSlug } from '../../model/names.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { type AuthorizeDeps, authorizeHandlers } from './authorize.ts'
@@ -70,6 +71,8 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     protectedResource(request) {
       refuseQuery(request.url) // 400
       const [, , namespace = '', connectionId = ''] = namesInPath(request.url)
+      // Alike for every name that could exist, so that it does not show which do.
+      if (!isSlug(namespace) || !isConnectionId(connectionId)) throw notFound() // 404
       return publicJson(protectedResource(endpoints, namespace, connectionId))
     },
     authorizationServer: serverMetadata,

@@ -83,7 +83,19 @@ describe('the way in', () => {
         bearer_methods_supported: ['header'],
       },
     })
-    expect((await json('/.well-known/oauth-protected-resource/connect/no/thing/mcp')).status).toBe(200)
+    const documentOf = (names: string) => json(`/.well-known/oauth-protected-resource/connect/${names}/mcp`)
+    expect((await documentOf('no/thing')).status).toBe(200)
+    // Of names that cannot exist there is nothing to hide.
+    for (const names of [
+      'a%00b/thing',
+      'no/th%0aing',
+      'a%2Fb/thing',
+      'no/.thing',
+      '-no/thing',
+      'no/%E2%80%AEthing',
+      'a%22/b',
+    ])
+      expect({ names, status: (await documentOf(names)).status }).toEqual({ names, status: 404 })
     expect(await json('/.well-known/oauth-authorization-server')).toMatchObject({
       status: 200,
       body: {
