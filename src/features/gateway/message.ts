@@ -4,6 +4,7 @@
  * upstream.
  */
 
+import { isUtf8 } from 'node:buffer'
 import { PlatformError, type RpcId } from '../../errors.ts'
 import { isJson, readBytes } from '../../http/body.ts'
 import { rpcErrorBody } from '../../http/error-response.ts'
@@ -11,6 +12,7 @@ import { noStoreJson } from '../../http/respond.ts'
 import { rpcBodyBytesMax, rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
 import { foldCase } from '../../policy/rpc-match.ts'
+import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
 import { reading, readJsonBytes } from '../../schema/json.ts'
 
@@ -167,10 +169,14 @@ function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcp
     : `Mcp-Name: is not params.${parameter} of the body`
 }
 
-/** Decodes `=?base64?…?=`, the form of header values that are not plain ASCII text. */
+/**
+ * Decodes `=?base64?…?=`, the form of header values that are not plain ASCII text. Anything that two decoders could read
+ * differently stays as it is, and so is no value of the body.
+ */
 function plainValue(header: string): string {
-  const [, encoded] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(header) ?? []
-  return encoded === undefined ? header : Buffer.from(encoded, 'base64').toString()
+  const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(header) ?? []
+  const bytes = encoded === undefined ? undefined : canonicalBytes(encoded, 'base64')
+  return bytes !== undefined && isUtf8(bytes) ? bytes.toString() : header
 }
 
 const paramPrefix = 'mcp-param-'

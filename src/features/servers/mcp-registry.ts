@@ -15,6 +15,7 @@ import type { Turns } from '../../http/turns.ts'
 import { registryPageDefault, registryPageMax } from '../../limits.ts'
 import type { RegistryEntry, RegistryPage } from '../../model/server-json.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
+import { canonicalBytes } from '../../schema/base64.ts'
 import { isDateTime } from '../../schema/check.ts'
 import { serverKey } from '../../storage/keys.ts'
 import { readServer } from '../../storage/registry-records.ts'
@@ -228,8 +229,8 @@ function cursorOf(qualifiedName: string): string {
 }
 
 function nameIn(cursor: string): string {
-  const name = Buffer.from(cursor, 'base64url').toString()
-  if (cursorOf(name) === cursor && /^[\w.-]+(?:\/[\w.-]+)?$/.test(name)) return name
+  const name = canonicalBytes(cursor)?.toString() ?? ''
+  if (/^[\w.-]+(?:\/[\w.-]+)?$/.test(name)) return name
   throw invalidRequest('cursor: not valid; start again without it')
 }
 

@@ -115,6 +115,16 @@ describe('headers of the newer revision', () => {
     const spelt = { 'mcp-method': 'tools/call', 'mcp-name': '=?base64?w6k=?=' }
     expect(await asked('tools/call', { name: 'é' }, spelt)).toBe('stateless')
   })
+  test('have one spelling, which all decoders read alike', async () => {
+    for (const [name, spelt] of [
+      ['é', 'w6k'],
+      ['a', 'YR=='],
+      ['a', 'Y*Q=='],
+      ['?>?', 'Pz4_'],
+      ['\ufffd', '/w=='],
+    ] as const)
+      expect(await asked('tools/call', { name }, { ...call, 'mcp-name': `=?base64?${spelt}?=` })).toContain('Mcp-Name')
+  })
   test('are refused where they are missing, or say something else', async () => {
     expect(await asked('tools/call', { name: 'a' }, { 'mcp-name': 'a' })).toContain('Mcp-Method')
     expect(await asked('tools/call', { name: 'a' }, { 'mcp-method': 'tools/call' })).toContain('Mcp-Name')

@@ -15,6 +15,7 @@ import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { issuer as base, createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { otherSpellings } from '../../support/spellings.ts'
 import { createServers, issuer, mcpUrl, redirectUri, type Servers } from './world.ts'
 
 let servers: Servers
@@ -186,6 +187,16 @@ describe('a ticket', () => {
     platform.now += 1000
     expect(await isGood()).toBe(false)
     expect(await isGood(pathIn((await put()).status.setupUrl))).toBe(true)
+  })
+
+  test('has one spelling', async () => {
+    const [path = '', ticket = ''] = pathIn((await put()).status.setupUrl).split('?ticket=')
+    const others = otherSpellings(ticket)
+    expect(others.length).toBeGreaterThan(1)
+    for (const other of others) {
+      const { status } = await platform.fetch(`${path}?ticket=${encodeURIComponent(other)}`)
+      expect({ other, status }).toEqual({ other, status: 303 })
+    }
   })
 
   test('is void once it was used', async () => {
