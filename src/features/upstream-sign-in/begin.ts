@@ -15,7 +15,7 @@ import { connectionChange, type StoredConnection } from '../../storage/connectio
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { type ClientOptions, findClient, forgetClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
-import { discover, isSameIssuer, type ServerMetadata } from './discovery.ts'
+import { type Discovered, discover, isSameIssuer, offlineAccess, type ServerMetadata } from './discovery.ts'
 import { type StoredClient, sealGivenClient } from './given-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
@@ -88,7 +88,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   if (client === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
   }
-  const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
+  const scope = scopeOf(stored, given, found)
   const verifier = generateRandomCodeVerifier()
   const browser = cookieOf(request, cookieName(base)) ?? randomBytes(32).toString('base64url')
   const attempt: Attempt = {
@@ -115,6 +115,8 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     state,
     resource: found.resource,
     ...(scope !== undefined && { scope }),
+    // OpenID Connect gives a lasting sign-in only to somebody who was asked (Core, 11).
+    ...(asksLasting(scope) && { prompt: 'consent' }),
   }))
     url.searchParams.set(name, value)
   const isSecure = base.startsWith('https:')
@@ -126,6 +128,18 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     { ...visit, mcpUrl, issuer, scope, host: new URL(base).host, href: url.href, remedy },
     { 'set-cookie': cookie },
   )
+}
+
+const asksLasting = (scope = '') => scope.split(' ').includes(offlineAccess)
+
+/**
+ * The scope, and that for a refresh token where the authorization server lists it (MCP 2026-07-28, Refresh Tokens). A
+ * given scope stays as it is; where none is asked for, the server chooses.
+ */
+function scopeOf({ privatePart }: StoredConnection, given: StoredClient | undefined, found: Discovered) {
+  const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
+  const adds = scope !== undefined && given?.scope === undefined && found.listsOfflineAccess && !asksLasting(scope)
+  return adds ? `${scope} ${offlineAccess}` : scope
 }
 
 /** As which client somebody signs in. */

@@ -6,9 +6,11 @@
 import { cookieOf } from '../../auth/browser-sessions.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import { withSignInEnd } from '../../auth/sign-in-end.ts'
 import { invalidRequest } from '../../errors.ts'
 import { html } from '../../http/html.ts'
 import { page, redirect } from '../../http/page.ts'
+import { readInteger, readQuery } from '../../http/query.ts'
 import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
@@ -18,7 +20,8 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, cookieName, hashOf } from './begin.ts'
 import { type ClientOptions, forgetClient, redirectUriOf } from './client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
-import { exchangeCode, sealTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
+import { minuteOf } from './setup-pages.ts'
+import { exchangeCode, lastTimeMs, sealTokens, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly store: Store
@@ -85,10 +88,18 @@ export function callbackHandlers(deps: CallbackDeps) {
     const kept = userId === undefined ? tokens : { ...tokens, userId }
     for (;;) {
       const before = await connectionOf(attempt)
-      const after = {
-        connection: { ...before.connection, status, ...(serverInfo && { serverInfo }) },
-        privatePart: { ...withoutTokens(before.privatePart), tokens: sealTokens(kept, ref, signInKey) },
+      const end = signInEnd(tokens)
+      const privatePart = {
+        ...withoutTokens(before.privatePart),
+        tokens: sealTokens(kept, ref, signInKey),
+        ...(end !== undefined && { signedInUntil: end }),
       }
+      const connection = {
+        ...before.connection,
+        status: withSignInEnd(status, privatePart),
+        ...(serverInfo && { serverInfo }),
+      }
+      const after = { connection, privatePart }
       if ((await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok) return
     }
   }
@@ -112,12 +123,23 @@ export function callbackHandlers(deps: CallbackDeps) {
       await keep(attempt, tokens, await greet(attempt, stored, tokens)) // 502, 400
       const { ref, server, userId, keyId } = attempt
       await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, userId, keyId })
-      return redirect(`${base}/oauth/done`)
+      const end = signInEnd(tokens)
+      return redirect(`${base}/oauth/done${end === undefined ? '' : `?until=${Math.floor(Date.parse(end) / 1000)}`}`)
     },
 
-    oauthDone: (): Response =>
-      page({ title: 'Connected', body: html`<p>The server is connected. You can close this page.</p>` }),
+    oauthDone,
   }
+}
+
+/** The page after a sign-in. `until`: when it ends, in seconds since 1970, where nothing renews it. */
+function oauthDone(request: Request): Response {
+  const query = readQuery(request.url, ['until']) // 400
+  const until = readInteger(query, 'until', { least: 1, most: Math.floor(lastTimeMs / 1000), otherwise: 0 })
+  const end =
+    until > 0 &&
+    html`<p>This sign-in ends at ${minuteOf(until * 1000)}: the server gave nothing to renew it with. Somebody has to sign
+in again then.</p>`
+  return page({ title: 'Connected', body: html`<p>The server is connected. You can close this page.</p>${end}` })
 }
 
 function refusedPage({ server }: Attempt, error: string, description: string | null): Response {

@@ -85,8 +85,12 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
   }
 }
 
-/** Whether to refresh ahead: with less than a minute left, or than half of a shorter life. */
-function isDue({ obtainedAt, expiresAt }: UpstreamTokens, now: number): boolean {
+/**
+ * Whether to refresh ahead: with less than a minute left, or than half of a shorter life. Where nothing refreshes it, a
+ * token is good to its end.
+ */
+function isDue({ obtainedAt, expiresAt, refreshToken }: UpstreamTokens, now: number): boolean {
   if (expiresAt === undefined) return false
+  if (refreshToken === undefined) return expiresAt <= now
   return expiresAt - now < Math.min(refreshAheadMs, (expiresAt - obtainedAt) / 2)
 }

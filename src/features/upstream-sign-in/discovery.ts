@@ -14,6 +14,8 @@ export interface Discovered {
   /** The `resource` of all requests, to the letter. */
   readonly resource: string
   readonly server: ServerMetadata
+  /** Whether the authorization server lists the scope for refresh tokens. */
+  readonly listsOfflineAccess: boolean
   /** The scope that the server's challenge asks for, or else all that it supports; undefined for none. */
   readonly scope: string | undefined
 }
@@ -43,6 +45,9 @@ const ServerMetadata = Type.Object({
 export type ServerMetadata = Static<typeof ServerMetadata> & AuthorizationServer
 const serverShape = validatorOf(ServerMetadata)
 
+/** The scope by which a client asks for a refresh token (OpenID Connect Core, 11). */
+export const offlineAccess = 'offline_access'
+
 const step = 'Finding the authorization server'
 
 export interface DiscoveryOptions {
@@ -58,11 +63,11 @@ export interface DiscoveryOptions {
 export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions): Promise<Discovered> {
   const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
-  const server = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)
+  const found = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)
   const supported = resource?.scopes_supported
   return {
     resource: resource?.resource ?? mcpUrl,
-    server,
+    ...found,
     scope: scope ?? (supported !== undefined && supported.length > 0 ? supported.join(' ') : undefined),
   }
 }
@@ -147,8 +152,10 @@ function covers(resource: string, mcpUrl: string): boolean {
   return asked.pathname === given.pathname || asked.pathname === prefix || asked.pathname.startsWith(`${prefix}/`)
 }
 
+type FoundServer = Pick<Discovered, 'server' | 'listsOfflineAccess'>
+
 /** In the order of MCP: OAuth's document, then OpenID's, each with the path of the issuer. */
-async function findServer(fetch: OAuthFetch, issuer: string): Promise<ServerMetadata> {
+async function findServer(fetch: OAuthFetch, issuer: string): Promise<FoundServer> {
   requireSecure(issuer, step)
   const { origin, pathname } = new URL(issuer)
   const path = pathname.replace(/\/$/, '')
@@ -167,7 +174,7 @@ async function findServer(fetch: OAuthFetch, issuer: string): Promise<ServerMeta
   throw new SignInProblem(step, `${issuer} has no metadata of an authorization server`)
 }
 
-function checkServer(document: unknown, issuer: string, url: string): ServerMetadata {
+function checkServer(document: unknown, issuer: string, url: string): FoundServer {
   // Asked about first: without it PKCE would protect nothing, and the message should say so.
   const { code_challenge_methods_supported: methods } = (document ?? {}) as Partial<ServerMetadata>
   if (!Array.isArray(methods) || !methods.includes('S256')) {
@@ -184,7 +191,10 @@ function checkServer(document: unknown, issuer: string, url: string): ServerMeta
   }
   // Only what is used: it is kept with each sign-in that begins.
   const used = Object.entries(document).filter(([name]) => Object.hasOwn(ServerMetadata.properties, name))
-  return Object.fromEntries(used) as unknown as ServerMetadata
+  // Only looked through: one that is no list keeps nobody from signing in.
+  const { scopes_supported: scopes } = document as { readonly scopes_supported?: unknown }
+  const listsOfflineAccess = Array.isArray(scopes) && scopes.includes(offlineAccess)
+  return { server: Object.fromEntries(used) as unknown as ServerMetadata, listsOfflineAccess }
 }
 
 /** Undefined for a 4xx: there is no such document. Throws SignInProblem for anything else that is not JSON. */

@@ -30,6 +30,9 @@ export interface UpstreamTokens {
   readonly userId?: string
 }
 
+/** The end of the year 9999: RFC 3339 has no later times. */
+export const lastTimeMs = 253_402_300_799_999
+
 const placeOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId} tokens`
 
 export function sealTokens(tokens: UpstreamTokens, ref: ConnectionRef, key: Buffer): string {
@@ -42,6 +45,7 @@ export function withoutTokens({
   refreshUntil: __,
   refreshAfter: ___,
   wantedScope: ____,
+  signedInUntil: _____,
   ...rest
 }: ConnectionPrivate): ConnectionPrivate {
   return { ...rest, setups: (rest.setups ?? 0) + 1 }
@@ -54,6 +58,12 @@ export function openTokens(
   key: Buffer,
 ): UpstreamTokens | undefined {
   return openJson(key, tokens, placeOf(ref), 'tokens')
+}
+
+/** When the sign-in ends with its token, because nothing renews it; undefined if that is not known. ISO 8601. */
+export function signInEnd({ refreshToken, expiresAt }: UpstreamTokens): string | undefined {
+  if (refreshToken !== undefined || expiresAt === undefined || expiresAt > lastTimeMs) return undefined
+  return new Date(expiresAt).toISOString()
 }
 
 /** What a code is exchanged with. */

@@ -16,6 +16,7 @@ import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { issuer as base, createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { otherSpellings } from '../../support/spellings.ts'
+import { until } from '../../support/until.ts'
 import { createServers, issuer, mcpUrl, redirectUri, type Servers } from './world.ts'
 
 let servers: Servers
@@ -722,6 +723,86 @@ describe('the client', () => {
     platform.now = now
     expect((await comeBack(query, begun.cookie)).status).toBe(303)
     expect((await read()).status.state).toBe('connected')
+  })
+})
+
+describe('a lasting sign-in', () => {
+  const asked = async (body: object = { mcpUrl }) => {
+    const { url } = await begin(pathIn((await put(body)).status.setupUrl))
+    return { scope: url.searchParams.get('scope'), prompt: url.searchParams.get('prompt') }
+  }
+
+  test('is asked for, with consent, where the authorization server lists offline_access', async () => {
+    expect(await asked()).toEqual({ scope: 'read write', prompt: null })
+    servers.metadata['scopes_supported'] = ['read', 'write', 'offline_access', 'openid']
+    expect(await asked()).toEqual({ scope: 'read write offline_access', prompt: 'consent' })
+    servers.resource['scopes_supported'] = ['offline_access', 'read']
+    expect(await asked()).toEqual({ scope: 'offline_access read', prompt: 'consent' })
+    // Without a scope the server chooses, which more than one of ours would end.
+    delete servers.resource['scopes_supported']
+    expect(await asked()).toEqual({ scope: null, prompt: null })
+    for (const odd of ['offline_access', { offline_access: 1 }, null]) {
+      servers.metadata['scopes_supported'] = odd
+      servers.resource['scopes_supported'] = ['read']
+      expect(await asked()).toEqual({ scope: 'read', prompt: null })
+    }
+  })
+
+  test('is asked for in a given scope if that says so, and not added to it', async () => {
+    servers.metadata['scopes_supported'] = ['read', 'offline_access']
+    const oauth = { clientId: 'mine', scope: 'read' }
+    expect(await asked({ mcpUrl, oauth })).toEqual({ scope: 'read', prompt: null })
+    const lasting = { ...oauth, scope: 'read offline_access' }
+    expect(await asked({ mcpUrl, oauth: lasting })).toEqual({ scope: 'read offline_access', prompt: 'consent' })
+  })
+
+  test('that there is none is said after the sign-in, and in the status, until it has ended', async () => {
+    servers.refreshes = 'none'
+    servers.expiresIn = 30
+    const end = new Date(platform.now + 30_000).toISOString()
+    const back = await signIn()
+    const location = back.headers.get('location') ?? ''
+    expect(back.status).toBe(303)
+    const page = await (await platform.fetch(location.slice(base.length))).text()
+    expect(page).toContain(`ends at ${end.slice(0, 16).replace('T', ' ')} UTC`)
+    const connected = { state: 'connected', signedInUntil: end }
+    expect((await read()).status as object).toEqual(connected)
+    // Another name, and a server that fails in between, change nothing about it.
+    await put({ name: 'other' })
+    expect((await read()).status as object).toEqual(connected)
+    servers.instead[mcpUrl] = () => ({ status: 500 })
+    await put({ headers: { 'x-a': '1' } })
+    expect((await read()).status).toMatchObject({ state: 'error' })
+    delete servers.instead[mcpUrl]
+    expect((await call()).status).toBe(200)
+    await until(async () => (await read()).status.state === 'connected')
+    expect((await read()).status as object).toEqual(connected)
+    // Good to its last moment: nothing could replace it.
+    platform.now += 29_000
+    expect((await call()).status).toBe(200)
+    platform.now += 1000
+    expect((await call()).status).toBe(401)
+    expect((await read()).status).toEqual({
+      state: 'auth_required',
+      setupUrl: `${base}${setupPath}`,
+      authorizationUrl: `${base}${setupPath}`,
+    })
+    // A sign-in that lasts says nothing of the kind.
+    servers.refreshes = 'rotating'
+    expect((await signIn({ headers: {} })).headers.get('location')).toBe(`${base}/oauth/done`)
+    expect((await read()).status as object).toEqual({ state: 'connected' })
+  })
+
+  test('the page says it of a time, and shows nothing else', async () => {
+    for (const query of [
+      'until=soon',
+      'until=1e9',
+      'until=99999999999999999999',
+      'until=-5',
+      'until=1&until=2',
+      'ends=1',
+    ])
+      expect((await platform.fetch(`/oauth/done?${query}`)).status).toBe(400)
   })
 })
 
