@@ -66,7 +66,13 @@ import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import type { Shares } from './http/shares.ts'
 import { traceRequests } from './http/traced.ts'
 import { createTurns } from './http/turns.ts'
-import { callBurstSeconds, cliLoginsPerMinuteMax, registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
+import {
+  callBurstSeconds,
+  cliLoginsPerMinuteMax,
+  newClientsPerHourMax,
+  registrationsPerMinuteMax,
+  setupsPerMinuteMax,
+} from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { CallLog, CallOutcome } from './ops/call-log.ts'
@@ -242,6 +248,8 @@ export function createApp(deps: AppDeps): App {
 
   const minter = createMinter({ authenticator, signers: deps.signers, audit, issuer, now, observer })
   const catalogue = createCatalogue(store)
+  const atMost = (most: number, seconds: number) =>
+    createRateLimit({ perSecond: most / seconds, burst: most, now: monotonic })
   const writes = createHolderRateLimit({ perSecond: rates.writes, now: monotonic })
   const ofRegistry = {
     authorizer,
@@ -318,11 +326,7 @@ export function createApp(deps: AppDeps): App {
           const { token } = await minter.mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)
           return token
         },
-        begins: createRateLimit({
-          perSecond: cliLoginsPerMinuteMax / 60,
-          burst: cliLoginsPerMinuteMax,
-          now: monotonic,
-        }),
+        begins: atMost(cliLoginsPerMinuteMax, 60),
         addressOf: deps.addressOf,
         isPossible: isSignInPossible(issuer, deps.authorization),
         signInKey: secrets.signInKey,
@@ -334,6 +338,7 @@ export function createApp(deps: AppDeps): App {
         registry,
         credentials,
         setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
+        newClients: atMost(newClientsPerHourMax, 3600),
       }),
       ...callbackHandlers(upstreamSignIn),
       clientDocument: () =>
@@ -352,11 +357,7 @@ export function createApp(deps: AppDeps): App {
         audit,
         sign: signClaims,
         listTools: (context, connection) => toolNames(gateway, context, connection),
-        registrations: createRateLimit({
-          perSecond: registrationsPerMinuteMax / 60,
-          burst: registrationsPerMinuteMax,
-          now: monotonic,
-        }),
+        registrations: atMost(registrationsPerMinuteMax, 60),
         addressOf: deps.addressOf,
         now,
       }),

@@ -155,8 +155,12 @@ export const usedClientSeconds = 180 * 24 * 60 * 60
 export const registrationsPerMinuteMax = 30
 /** Ours: forms of one connection's setup page that are sent in a minute; each asks other servers, and leaves a record. Past it: 429. */
 export const setupsPerMinuteMax = 60
-/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: some are forgotten, and register again. */
+/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: those that nobody used for longest are forgotten, and register again. */
 export const upstreamClientsMax = 10_000
+/** Ours: how exactly the last use of such a client is known. Past it: its next use is written. */
+export const upstreamClientUseSeconds = 24 * 60 * 60
+/** Ours: how often such a client, which all connections to a server share, is replaced in an hour. Past it: 429. */
+export const newClientsPerHourMax = 1
 /** Contract (sign-in 3.4): redirect URIs of a client. Past it: 400. */
 export const redirectUrisMax = 10
 /** Ours: characters of a redirect URI, a client id that is a URL, or another URL of a client. Past it: 400. */

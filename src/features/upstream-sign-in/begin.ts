@@ -8,13 +8,14 @@ import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import { conflict } from '../../errors.ts'
+import type { RateLimit } from '../../http/rate-limit.ts'
 import { attemptSeconds } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import { type ClientOptions, findClient, forgetClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
+import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
 import { type Discovered, discover, isSameIssuer, offlineAccess, type ServerMetadata } from './discovery.ts'
 import { type StoredClient, sealGivenClient } from './given-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
@@ -43,6 +44,8 @@ export interface BeginDeps extends Omit<ClientOptions, 'store'> {
   readonly upstream: Upstream
   readonly records: ExpiringRecords
   readonly headersKey: Buffer
+  /** Limits how often a client is replaced, by issuer: all connections to it share it. */
+  readonly newClients: RateLimit
 }
 
 /** Who may set a connection up: the holder of a ticket, or of a browser session. */
@@ -172,8 +175,8 @@ async function chooseClient(
     }
     return givenClientFor(server, given)
   }
-  if (registersAgain === true) await forgetClient(deps, issuer)
-  const client = await findClient(deps, server, createOAuthFetch(deps.upstream, 'Registering as a client')) // 502
+  const fetch = createOAuthFetch(deps.upstream, 'Registering as a client')
+  const client = await findClient(deps, server, fetch, registersAgain ? deps.newClients : undefined) // 502, 429
   if (typed === undefined) return client
   if (client !== undefined) throw conflict('This server needs no client of yours: open the page again')
   await keepGivenClient(deps, visit, { ...typed, issuer, isTyped: true, isIssuerMet: true })

@@ -29,8 +29,6 @@ export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly records: ExpiringRecords
   readonly headersKey: Buffer
   readonly audit: Audit
-  /** Milliseconds since 1970. */
-  readonly now: () => number
 }
 
 export function callbackHandlers(deps: CallbackDeps) {
@@ -117,7 +115,7 @@ export function callbackHandlers(deps: CallbackDeps) {
         const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
         // The next sign-in registers again.
         if (code === 'invalid_client' && attempt.client.isRegistered === true)
-          await forgetClient(deps, attempt.server.issuer)
+          await forgetClient(deps, attempt.server.issuer, attempt.client)
         throw thrown
       }) // 502
       await keep(attempt, tokens, await greet(attempt, stored, tokens)) // 502, 400

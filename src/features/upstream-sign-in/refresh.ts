@@ -73,7 +73,8 @@ export function createRefresh(deps: CredentialsDeps, tokensIn: StoredTokens): Re
       }))
       throw notNow(result.why)
     }
-    if (result.isUnknownClient && tokens.client.isRegistered === true) await forgetClient(deps, tokens.server.issuer)
+    const { client, server } = tokens
+    if (result.isUnknownClient && client.isRegistered === true) await forgetClient(deps, server.issuer, client)
     await tokensIn.drop(ref, used, result.why)
     return undefined
   }

@@ -22,8 +22,6 @@ export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
   readonly links: SetupLinks
   readonly audit: Audit
   readonly wait: (milliseconds: number, request: Request) => Promise<void>
-  /** Milliseconds since 1970. */
-  readonly now: () => number
 }
 
 export interface StoredTokens {

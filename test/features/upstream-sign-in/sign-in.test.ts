@@ -276,15 +276,66 @@ describe('where the authorization server has forgotten the client that it regist
     expect(servers.registered).toEqual([])
   })
 
-  test('clients past their bound are forgotten', async () => {
+  const other = async () => pathIn((await put({ mcpUrl }, 'other')).status.setupUrl)
+  const clientOf = async (path: string, fields = {}) =>
+    (await begin(path, '', fields)).url.searchParams.get('client_id')
+
+  test('the client of all stays where no other one is given', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    expect(await clientOf(path)).toBe('client-1')
+    servers.instead[`${issuer}/register`] = () => ({ status: 429, json: { error: 'slow_down' } })
+    expect((await begin(path, '', { register: 'again' })).status).toBe(502)
+    expect(await clientOf(path)).toBe('client-1')
+    expect(await clientOf(await other())).toBe('client-1')
+  })
+
+  test('it is registered again once an hour, whoever asks and whatever came of it', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    await begin(path)
+    servers.instead[`${issuer}/register`] = () => ({ status: 500 })
+    expect((await begin(path, '', { register: 'again' })).status).toBe(502)
+    delete servers.instead[`${issuer}/register`]
+    const refused = await begin(await other(), '', { register: 'again' })
+    expect([refused.status, refused.page]).toEqual([429, expect.stringContaining('less than an hour ago')])
+    expect(servers.registered).toHaveLength(1)
+    platform.now += 60 * 60 * 1000
+    expect(await clientOf(pathIn((await put()).status.setupUrl), { register: 'again' })).toBe('client-2')
+  })
+
+  test('a client that was replaced in the meantime takes nothing along', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    const old = await begin(path)
+    expect(await clientOf(await other(), { register: 'again' })).toBe('client-2')
+    servers.instead[`${issuer}/token`] = () => ({ status: 401, json: { error: 'invalid_client' } })
+    expect((await comeBack(servers.authorize(old.url), old.cookie)).status).toBe(502)
+    expect(await clientOf(await other())).toBe('client-2')
+  })
+
+  test('two that meet a server at once ask as one client', async () => {
+    const [one, two] = [pathIn((await put()).status.setupUrl), await other()]
+    const all = await Promise.all([clientOf(one), clientOf(two)])
+    expect(new Set([...all, await clientOf(one)]).size).toBe(1)
+  })
+
+  test('of clients past their bound, those that nobody used for longest are forgotten', async () => {
+    expect(await clientOf(await other())).toBe('client-1')
+    const day = 24 * 60 * 60
+    platform.now += 2 * day * 1000
+    expect(await clientOf(await other())).toBe('client-1')
+    const now = Math.floor(platform.now / 1000)
     const clients = Array.from({ length: upstreamClientsMax + 700 }, (_, i) => ({
       key: upstreamClientKey(String(i)),
-      value: Buffer.from('x'),
+      value: Buffer.from(JSON.stringify({ usedAt: now - day - (i < 700 ? 2 : 1), sealed: '' })),
     }))
     await platform.store.commit({ puts: clients })
     await sweepUpstreamClients(platform.store)
     const { gte, lt } = prefixRange(upstreamClients)
-    expect((await platform.store.keys({ gte, lt, limit: 20_000 })).keys.length).toBe(upstreamClientsMax)
+    const { keys } = await platform.store.keys({ gte, lt, limit: 20_000 })
+    expect(keys.length).toBe(upstreamClientsMax)
+    expect(await clientOf(await other())).toBe('client-1')
+    const left = new Set(keys.map((key) => Buffer.from(key).toString('hex')))
+    const isLeft = (i: number) => left.has(Buffer.from(upstreamClientKey(String(i))).toString('hex'))
+    expect([isLeft(0), isLeft(699), isLeft(701), isLeft(upstreamClientsMax + 699)]).toEqual([false, false, true, true])
   })
 })
 
