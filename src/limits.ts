@@ -187,6 +187,8 @@ export const attemptSeconds = 10 * 60
 export const oauthResponseBytesMax = 64 * kB
 /** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
 export const oauthTextCharsMax = 2000
+/** Ours: characters of all scopes that a server asks for; browsers and servers take URLs of about as many. Past it: 502. */
+export const oauthScopeCharsMax = 8000
 /** Ours: characters of a URL in metadata. Past it: 502. */
 export const oauthUrlCharsMax = 4000
 /** Contract (sign-in 1.6): a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */

@@ -16,7 +16,14 @@ import { connectionChange, type StoredConnection } from '../../storage/connectio
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
-import { type Discovered, discover, isSameIssuer, offlineAccess, type ServerMetadata } from './discovery.ts'
+import {
+  type Discovered,
+  discover,
+  isSameIssuer,
+  type KeptServer,
+  offlineAccess,
+  type ServerMetadata,
+} from './discovery.ts'
 import { type StoredClient, sealGivenClient } from './given-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
@@ -30,7 +37,7 @@ export interface Attempt {
   /** The hash of the browser's cookie. */
   readonly browser: string
   readonly verifier: string
-  readonly server: ServerMetadata
+  readonly server: KeptServer
   readonly client: UpstreamClient
   readonly resource: string
   readonly scope?: string
@@ -100,14 +107,16 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     setups: privatePart.setups ?? 0,
     browser: hashOf(browser),
     verifier,
-    server: found.server,
+    server: keptOf(found.server),
     client,
     resource: found.resource,
     ...(scope !== undefined && { scope }),
     ...visit.by,
   }
-  const { secret: state, entry } = records.create('attempt', attempt, attemptSeconds)
-  await store.commit({ puts: [entry], deletes: await records.expired() })
+  // One for each visitor: the form's token is bound to the session or the ticket.
+  const place = `${ref.namespace}/${ref.connectionId} ${visit.formToken}`
+  const { secret: state, entry, deletes } = records.createAt('attempt', place, attempt, attemptSeconds)
+  await store.commit({ puts: [entry], deletes: [...deletes, ...(await records.expired())] })
   const url = new URL(found.server.authorization_endpoint)
   for (const [name, value] of Object.entries({
     response_type: 'code',
@@ -143,6 +152,19 @@ function scopeOf({ privatePart }: StoredConnection, given: StoredClient | undefi
   const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
   const adds = scope !== undefined && given?.scope === undefined && found.listsOfflineAccess && !asksLasting(scope)
   return adds ? `${scope} ${offlineAccess}` : scope
+}
+
+/** What is used after the sign-in has begun: the rest may be large. */
+function keptOf(server: ServerMetadata): KeptServer {
+  const { issuer, token_endpoint, revocation_endpoint, authorization_response_iss_parameter_supported } = server
+  return {
+    issuer,
+    token_endpoint,
+    ...(revocation_endpoint !== undefined && { revocation_endpoint }),
+    ...(authorization_response_iss_parameter_supported === true && {
+      authorization_response_iss_parameter_supported,
+    }),
+  }
 }
 
 /** As which client somebody signs in. */

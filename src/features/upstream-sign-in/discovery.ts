@@ -2,7 +2,7 @@
 
 import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
-import { oauthUrlCharsMax } from '../../limits.ts'
+import { oauthScopeCharsMax, oauthUrlCharsMax } from '../../limits.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { validatorOf } from '../../schema/check.ts'
@@ -43,6 +43,11 @@ const ServerMetadata = Type.Object({
   client_id_metadata_document_supported: Type.Optional(Type.Boolean()),
 })
 export type ServerMetadata = Static<typeof ServerMetadata> & AuthorizationServer
+/** What is kept of it, with attempts and tokens. */
+export type KeptServer = Pick<
+  ServerMetadata,
+  'issuer' | 'token_endpoint' | 'revocation_endpoint' | 'authorization_response_iss_parameter_supported'
+>
 const serverShape = validatorOf(ServerMetadata)
 
 /** The scope by which a client asks for a refresh token (OpenID Connect Core, 11). */
@@ -64,11 +69,15 @@ export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptio
   const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
   const found = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)
-  const supported = resource?.scopes_supported
+  const supported = resource?.scopes_supported ?? []
+  const wanted = scope ?? (supported.length > 0 ? supported.join(' ') : undefined)
+  if (wanted !== undefined && wanted.length > oauthScopeCharsMax) {
+    throw new SignInProblem(step, `the server asks for too many scopes: they have ${wanted.length} characters`)
+  }
   return {
     resource: resource?.resource ?? mcpUrl,
     ...found,
-    scope: scope ?? (supported !== undefined && supported.length > 0 ? supported.join(' ') : undefined),
+    scope: wanted,
   }
 }
 
@@ -189,7 +198,6 @@ function checkServer(document: unknown, issuer: string, url: string): FoundServe
   for (const endpoint of [authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint]) {
     if (endpoint !== undefined) requireSecure(endpoint, step)
   }
-  // Only what is used: it is kept with each sign-in that begins.
   const used = Object.entries(document).filter(([name]) => Object.hasOwn(ServerMetadata.properties, name))
   // Only looked through: one that is no list keeps nobody from signing in.
   const { scopes_supported: scopes } = document as { readonly scopes_supported?: unknown }

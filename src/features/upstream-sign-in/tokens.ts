@@ -13,7 +13,7 @@ import type { ConnectionRef } from '../../auth/authorize.ts'
 import { openJson, sealJson } from '../../auth/secrets.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 import { authenticationOf, problemOf, type UpstreamClient } from './client.ts'
-import type { ServerMetadata } from './discovery.ts'
+import type { KeptServer } from './discovery.ts'
 import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
 
 export interface UpstreamTokens {
@@ -23,7 +23,7 @@ export interface UpstreamTokens {
   readonly obtainedAt: number
   readonly expiresAt?: number
   readonly client: UpstreamClient
-  readonly server: ServerMetadata
+  readonly server: KeptServer
   readonly resource: string
   readonly scope?: string
   /** Who signed in, if by a browser session. */
@@ -68,7 +68,7 @@ export function signInEnd({ refreshToken, expiresAt }: UpstreamTokens): string |
 
 /** What a code is exchanged with. */
 export interface CodeExchange {
-  readonly server: ServerMetadata
+  readonly server: KeptServer
   readonly client: UpstreamClient
   readonly resource: string
   readonly redirectUri: string
@@ -149,7 +149,7 @@ interface TokenAnswer {
   readonly expiresIn?: number
 }
 
-async function readTokens(server: ServerMetadata, client: UpstreamClient, response: Response): Promise<TokenAnswer> {
+async function readTokens(server: KeptServer, client: UpstreamClient, response: Response): Promise<TokenAnswer> {
   // The library takes a challenge for the whole answer. RFC 6749, 5.2, wants one beside the error after Basic.
   response.headers.delete('www-authenticate')
   const answer = await processRefreshTokenResponse(

@@ -10,7 +10,8 @@ import {
   setupTicketSeconds,
   upstreamClientsMax,
 } from '../../../src/limits.ts'
-import { prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
+import { findConnection } from '../../../src/storage/connections.ts'
+import { expiringRecords, prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { issuer as base, createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
@@ -408,6 +409,55 @@ test('the form of a page that is signed in signs out, whatever else it says', as
   const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
   expect((await begin(setupPath, session)).page).toContain('<h1>Signed out</h1>')
   expect((await read()).status.state).toBe('auth_required')
+})
+
+describe('an attempt', () => {
+  const kept = async () => {
+    const { gte, lt } = prefixRange(expiringRecords)
+    const { entries } = await platform.store.range({ gte, lt, limit: 1000 })
+    return { records: entries.length, bytes: entries.reduce((sum, { value }) => sum + value.length, 0) }
+  }
+
+  test('keeps little, whatever the authorization server says of itself', async () => {
+    const much = Array.from({ length: 50 }, (_, i) => `${i}${'x'.repeat(990)}`)
+    servers.metadata['code_challenge_methods_supported'] = ['S256', ...much]
+    const path = pathIn((await put()).status.setupUrl)
+    const begun = await begin(path)
+    expect(await kept()).toMatchObject({ records: 1, bytes: expect.any(Number) })
+    expect((await kept()).bytes).toBeLessThan(2000)
+    expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(303)
+    // Nor do the tokens that come of it.
+    const tokens = (await findConnection(platform.store, 'ada', 'guarded'))?.privatePart.tokens ?? ''
+    expect([tokens.length > 100, tokens.length < 2000]).toEqual([true, true])
+  })
+
+  test('replaces the former one of the same ticket or session at the same connection, and no other', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    const sessions = (await kept()).records
+    const ofSession = await begin(setupPath, session)
+    const elsewhere = await begin(pathIn((await put({ mcpUrl }, 'other')).status.setupUrl))
+    const first = await begin(path)
+    expect((await kept()).records).toBe(sessions + 3)
+    // At any time of its life: what replaces it expires at another one.
+    let last = first
+    for (let minute = 0; minute < 9; minute += 1) {
+      platform.now += 60_000
+      last = await begin(path, first.cookie)
+      expect((await kept()).records).toBe(sessions + 3)
+    }
+    expect((await comeBack(servers.authorize(first.url), first.cookie)).status).toBe(400)
+    expect((await comeBack(servers.authorize(elsewhere.url), elsewhere.cookie)).status).toBe(303)
+    expect((await comeBack(servers.authorize(last.url), last.cookie || first.cookie)).status).toBe(303)
+    // Another sign-in was made meanwhile: that connection has changed.
+    expect(await (await comeBack(servers.authorize(ofSession.url), ofSession.cookie)).text()).toContain('has changed')
+  })
+
+  test('is not begun for more scopes than a URL can carry', async () => {
+    servers.resource['scopes_supported'] = Array.from({ length: 900 }, (_, i) => `scope:${i}:abc`)
+    const begun = await begin(pathIn((await put()).status.setupUrl))
+    expect([begun.status, begun.page]).toEqual([502, expect.stringContaining('asks for too many scopes')])
+  })
 })
 
 describe('a callback is refused, asks for no token, and shows nothing of itself', () => {
