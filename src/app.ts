@@ -68,6 +68,7 @@ import { traceRequests } from './http/traced.ts'
 import { createTurns } from './http/turns.ts'
 import {
   callBurstSeconds,
+  clientDocumentsPerMinuteMax,
   cliLoginsPerMinuteMax,
   newClientsPerHourMax,
   registrationsPerMinuteMax,
@@ -187,7 +188,7 @@ export function createApp(deps: AppDeps): App {
   const turns = createTurns()
   const base = issuer.replace(/\/$/, '')
   const links = createSetupLinks(base, secrets.signInKey, now)
-  const upstreamSignIn = {
+  const ofSignIn = {
     store,
     upstream,
     authorizer,
@@ -201,7 +202,7 @@ export function createApp(deps: AppDeps): App {
     hasDocument: deps.authorization.hasClientDocument,
     now,
   }
-  const credentials = createUpstreamCredentials({ ...upstreamSignIn, wait: deps.wait })
+  const credentials = createUpstreamCredentials({ ...ofSignIn, wait: deps.wait })
   const gateway = {
     credentials,
     links,
@@ -308,15 +309,7 @@ export function createApp(deps: AppDeps): App {
         now,
         observer,
       }),
-      ...signInHandlers({
-        authenticator,
-        sessions: browserSessions,
-        records,
-        store,
-        signInKey: secrets.signInKey,
-        audit,
-        baseUrl: issuer,
-      }),
+      ...signInHandlers({ ...ofSignIn, authenticator, baseUrl: issuer }),
       ...cliLoginHandlers({
         registry,
         sessions: browserSessions,
@@ -334,13 +327,13 @@ export function createApp(deps: AppDeps): App {
         baseUrl: issuer,
       }),
       ...setupHandlers({
-        ...upstreamSignIn,
+        ...ofSignIn,
         registry,
         credentials,
         setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
         newClients: atMost(newClientsPerHourMax, 3600),
       }),
-      ...callbackHandlers(upstreamSignIn),
+      ...callbackHandlers(ofSignIn),
       clientDocument: () =>
         jsonResponse(JSON.stringify(clientDocument(base)), { 'cache-control': 'public, max-age=300' }),
       ...authorizationHandlers({
@@ -358,6 +351,7 @@ export function createApp(deps: AppDeps): App {
         sign: signClaims,
         listTools: (context, connection) => toolNames(gateway, context, connection),
         registrations: atMost(registrationsPerMinuteMax, 60),
+        documents: atMost(clientDocumentsPerMinuteMax, 60),
         addressOf: deps.addressOf,
         now,
       }),

@@ -151,6 +151,8 @@ export const unusedClientsMax = 1000
 export const unusedClientSeconds = 24 * 60 * 60
 /** Ours: time after its last grant that a client stays registered, so that it can sign in again. Past it: it is removed. */
 export const usedClientSeconds = 180 * 24 * 60 * 60
+/** Ours: documents of clients that are fetched in a minute for one user; each is a request to a server that somebody names. Past it: 429. */
+export const clientDocumentsPerMinuteMax = 30
 /** Contract (sign-in 3.3): registrations a minute from one address. Past it: 429. */
 export const registrationsPerMinuteMax = 30
 /** Ours: forms of one connection's setup page that are sent in a minute; each asks other servers, and leaves a record. Past it: 429. */

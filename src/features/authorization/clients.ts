@@ -6,6 +6,9 @@
 import { randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
+import { rateLimited } from '../../errors.ts'
+import type { RateLimit } from '../../http/rate-limit.ts'
+import { type Holder, ownerOf } from '../../http/shares.ts'
 import {
   clientDocumentBytesMax,
   clientDocumentSecondsMax,
@@ -39,8 +42,11 @@ export interface Client {
 export interface Clients {
   /** Registers a client. Throws OAuthError. */
   register(body: unknown): Promise<Client>
-  /** The client of this id. Throws OAuthError `invalid_client` with a text for the user. */
-  find(clientId: string): Promise<Client>
+  /**
+   * The client of this id; its document is fetched for the holder. Throws OAuthError `invalid_client` with a text for
+   * the user, and `rate_limited`.
+   */
+  find(clientId: string, holder: Holder): Promise<Client>
   /** Throws OAuthError for a registered client that does not exist. Fetches nothing. */
   requireKnown(clientId: string): Promise<void>
   /** What a commit that makes a grant for the client also writes: it is in use from now on. */
@@ -52,6 +58,8 @@ export interface ClientsOptions {
   readonly upstream: Upstream
   /** Schemes from `--redirect-scheme`. */
   readonly schemes: readonly string[]
+  /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
+  readonly fetches: RateLimit
   /** Milliseconds since 1970. */
   readonly now: () => number
 }
@@ -86,7 +94,7 @@ interface StoredClient {
 /** `mcp_`, the time in base 36, so that unused clients are ordered by age, and 128 random bits. */
 const registeredShape = /^mcp_([0-9a-z]{8})[A-Za-z0-9_-]{22}$/
 
-export function createClients({ store, upstream, schemes, now }: ClientsOptions): Clients {
+export function createClients({ store, upstream, schemes, fetches, now }: ClientsOptions): Clients {
   const documents = new LRUCache<string, { readonly client: Client; readonly until: number }>({
     max: clientDocumentsMax,
   })
@@ -110,10 +118,12 @@ export function createClients({ store, upstream, schemes, now }: ClientsOptions)
     return { clientId, name, redirectUris, refreshes, host: undefined }
   }
 
-  async function findDocument(url: string): Promise<Client> {
+  async function findDocument(url: string, holder: Holder): Promise<Client> {
     const kept = documents.get(url)
     if (kept !== undefined && kept.until > now()) return kept.client
-    const { client, seconds } = await fetchDocument({ upstream, schemes, now }, url)
+    const wait = fetches.take(ownerOf(holder))
+    if (wait > 0) throw rateLimited('Too many documents of clients are being fetched for you', wait)
+    const { client, seconds } = await fetchDocument({ upstream, schemes, now }, url, holder)
     if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
     return client
   }
@@ -137,7 +147,8 @@ export function createClients({ store, upstream, schemes, now }: ClientsOptions)
     async requireKnown(clientId) {
       if (!isDocumentUrl(clientId)) await findRegistered(clientId)
     },
-    find: async (clientId) => (isDocumentUrl(clientId) ? findDocument(clientId) : findRegistered(clientId)),
+    find: async (clientId, holder) =>
+      isDocumentUrl(clientId) ? findDocument(clientId, holder) : findRegistered(clientId),
     use({ clientId, name, redirectUris, refreshes, host }) {
       if (host !== undefined) return { puts: [], deletes: [] }
       const stored: StoredClient = {
@@ -195,7 +206,11 @@ const remedy =
   'An operator without access to the internet can stop announcing documents with --no-public-upstream; clients then register instead'
 
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
-async function fetchDocument({ upstream, schemes, now }: Omit<ClientsOptions, 'store'>, url: string) {
+async function fetchDocument(
+  { upstream, schemes, now }: Pick<ClientsOptions, 'upstream' | 'schemes' | 'now'>,
+  url: string,
+  holder: Holder,
+) {
   const unusable = (why: string) => new OAuthError('invalid_client', `The client's document ${url} ${why}`)
   try {
     const { status, headers, body } = await upstream.send({
@@ -204,6 +219,7 @@ async function fetchDocument({ upstream, schemes, now }: Omit<ClientsOptions, 's
       headers: { accept: 'application/json' },
       timeoutMs: oauthFetchTimeoutMs,
       bodyBytesMax: clientDocumentBytesMax,
+      holder,
     })
     if (status !== 200) throw unusable(`could not be fetched: it answered ${status}. ${remedy}`)
     const document: unknown = JSON.parse(body instanceof Uint8Array ? asBuffer(body).toString() : '')

@@ -40,6 +40,8 @@ export interface AuthorizationDeps
   readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
   /** Limits registrations per address. */
   readonly registrations: RateLimit
+  /** Limits fetches of clients' documents per owner. */
+  readonly documents: RateLimit
   readonly addressOf: (request: Request) => string
 }
 
@@ -61,7 +63,7 @@ export function isSignInPossible(issuer: string, { isOn }: Pick<AuthorizationSet
 export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, AuthorizationOperations> {
   const { settings, issuer, store, upstream, now } = deps
   const endpoints = endpointsOf(issuer)
-  const clients = createClients({ store, upstream, schemes: settings.redirectSchemes, now })
+  const clients = createClients({ store, upstream, schemes: settings.redirectSchemes, fetches: deps.documents, now })
   const { authorizePage, decideConsent } = authorizeHandlers({ ...deps, clients, endpoints })
   const { exchangeToken, revokeGrant } = tokenHandlers({ ...deps, clients, endpoints })
   const basePath = new URL(issuer).pathname.replace(/\/$/, '')

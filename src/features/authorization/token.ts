@@ -59,7 +59,7 @@ async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promis
   requireResource(deps.endpoints, form, code)
   const caller = await callerOf(deps, code)
   // Only now: a client document is fetched for nobody who has no code.
-  const client = await deps.clients.find(clientId)
+  const client = await deps.clients.find(clientId, caller)
   const grant = grantOf(grantId, { code, client, now: deps.now() })
   const response = await accessResponse(deps, grant, caller)
   // The same code was redeemed at the same time: the grant that the other request made ends too.

@@ -25,7 +25,7 @@ import {
   type ServerMetadata,
 } from './discovery.ts'
 import { type StoredClient, sealGivenClient } from './given-client.ts'
-import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
 
 /** What a sign-in that has begun must come back to. Found by its `state`. */
@@ -90,7 +90,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const { ref, stored } = visit
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
-  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
+  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', holderOf(ref, visit.by))
   // An issuer that was only met is looked up anew: if the server now names another, the client is not for that one.
   const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
   const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: issuerGiven }) // 502
@@ -197,7 +197,7 @@ async function chooseClient(
     }
     return givenClientFor(server, given)
   }
-  const fetch = createOAuthFetch(deps.upstream, 'Registering as a client')
+  const fetch = createOAuthFetch(deps.upstream, 'Registering as a client', holderOf(visit.ref, visit.by))
   const client = await findClient(deps, server, fetch, registersAgain ? deps.newClients : undefined) // 502, 429
   if (typed === undefined) return client
   if (client !== undefined) throw conflict('This server needs no client of yours: open the page again')

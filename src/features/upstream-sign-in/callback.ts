@@ -19,7 +19,7 @@ import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, cookieName, hashOf } from './begin.ts'
 import { type ClientOptions, forgetClient, redirectUriOf } from './client.ts'
-import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { minuteOf } from './setup-pages.ts'
 import { exchangeCode, lastTimeMs, sealTokens, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
@@ -63,11 +63,12 @@ export function callbackHandlers(deps: CallbackDeps) {
   }
 
   /** Asks the server with the token. Throws SignInProblem if it does not take it. */
-  async function greet({ ref }: Attempt, stored: StoredConnection, { accessToken }: UpstreamTokens) {
+  async function greet(attempt: Attempt, stored: StoredConnection, { accessToken }: UpstreamTokens) {
+    const { ref } = attempt
     const { url, headers } = targetOf(stored, ref, deps.headersKey)
     const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
     try {
-      const greeted = await probeServer(upstream, url, withToken, { via: undefined })
+      const greeted = await probeServer(upstream, url, withToken, { holder: holderOf(ref, attempt), via: undefined })
       if (greeted.status.state === 'connected') return greeted
       if (greeted.status.state === 'error') throw new SignInProblem('Greeting the server', greeted.status.message)
     } catch (error) {
@@ -109,7 +110,7 @@ export function callbackHandlers(deps: CallbackDeps) {
       const error = parameters.get('error')
       if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'))
       const stored = await connectionOf(attempt) // 400
-      const fetch = createOAuthFetch(upstream, 'Exchanging the code')
+      const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt))
       const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
       const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
         const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }

@@ -69,7 +69,7 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
     async revoke(ref, stored, reason) {
       const tokens = tokensIn.of(ref, stored)
       if (tokens === undefined) return
-      tokensIn.revokeLater(tokens)
+      tokensIn.revokeLater(ref, tokens)
       await audit.record('upstream.signed_out', { ...ref, reason })
     },
     async signOut(ref, reason, by) {
@@ -78,7 +78,7 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
         const tokens = stored && tokensIn.of(ref, stored)
         if (tokens === undefined) return false
         if (!(await tokensIn.drop(ref, tokens.accessToken, reason, by))) continue
-        tokensIn.revokeLater(tokens)
+        tokensIn.revokeLater(ref, tokens)
         return true
       }
     },

@@ -3,6 +3,7 @@
  * redirect, and are bounded (sign-in contract, 1.9).
  */
 
+import type { ConnectionRef } from '../../auth/authorize.ts'
 import { PlatformError } from '../../errors.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import type { Holder } from '../../http/shares.ts'
@@ -22,8 +23,21 @@ export class SignInProblem extends PlatformError {
   }
 }
 
+/**
+ * Who causes a request of a sign-in: the person of the session; where a ticket is enough, the connection's namespace,
+ * so that nobody has more by making connections.
+ */
+export function holderOf(
+  { namespace, connectionId }: ConnectionRef,
+  { userId, keyId }: { readonly userId?: string; readonly keyId?: string },
+): Holder {
+  // No key has such an id.
+  if (keyId === undefined) return { keyId: `namespace ${namespace}`, family: `${namespace}/${connectionId}` }
+  return { keyId, family: keyId, ...(userId !== undefined && { userId }) }
+}
+
 /** Rejects with SignInProblem if the request fails; `step` begins its text. */
-export function createOAuthFetch(upstream: Upstream, step: string, holder?: Holder): OAuthFetch {
+export function createOAuthFetch(upstream: Upstream, step: string, holder: Holder): OAuthFetch {
   return async (url, { method = 'GET', headers = {}, body } = {}) => {
     requireSecure(url, step)
     try {
@@ -34,7 +48,7 @@ export function createOAuthFetch(upstream: Upstream, step: string, holder?: Hold
         timeoutMs: oauthFetchTimeoutMs,
         bodyBytesMax: oauthResponseBytesMax,
         ...(body !== undefined && body !== null && { body: String(body) }),
-        ...(holder !== undefined && { holder }),
+        holder,
       })
       return toResponse(response)
     } catch (error) {

@@ -64,7 +64,7 @@ export function createRefresh(deps: CredentialsDeps, tokensIn: StoredTokens): Re
         privatePart: { ...rest, tokens: sealed },
       }))
       // Somebody has signed out or deleted the connection: nobody may use what came too late.
-      if (!isKept) tokensIn.revokeLater(result)
+      if (!isKept) tokensIn.revokeLater(ref, result)
       return isKept ? result : undefined
     }
     if (result.kind === 'failed') {

@@ -14,7 +14,13 @@ import { findConnection } from '../../../src/storage/connections.ts'
 import { expiringRecords, prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
-import { issuer as base, createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
+import {
+  issuer as base,
+  createTestPlatform,
+  everythingKept,
+  keyIdOf,
+  type TestPlatform,
+} from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
 import { otherSpellings } from '../../support/spellings.ts'
 import { until } from '../../support/until.ts'
@@ -1124,6 +1130,46 @@ test('a 403 without that challenge is the server’s own error', async () => {
   servers.instead[mcpUrl] = () => ({ status: 403, json: { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } } })
   expect(await call()).toMatchObject({ status: 403, text: expect.stringContaining('"message":"no"') })
   expect((await read()).status.state).toBe('connected')
+})
+
+describe('the requests of a sign-in count against', () => {
+  const holders: { readonly url: string; readonly holder: object }[] = []
+  beforeEach(async () => {
+    holders.length = 0
+    const upstream = {
+      send(request: UpstreamRequest) {
+        holders.push({ url: request.url, holder: request.holder })
+        return servers.upstream.send(request)
+      },
+    }
+    platform = await createTestPlatform({ upstream })
+  })
+
+  test('the namespace of the connection, where a ticket is enough', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    holders.length = 0
+    const begun = await begin(path)
+    expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(303)
+    expect(holders.map(({ url }) => url)).toEqual(
+      expect.arrayContaining([mcpUrl, `${issuer}/register`, `${issuer}/token`]),
+    )
+    const holder = { keyId: 'namespace ada', family: 'ada/guarded' }
+    for (const one of holders) expect(one).toEqual({ url: one.url, holder })
+  })
+
+  test('the key of the session, and of the caller', async () => {
+    await put()
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    const keyId = await keyIdOf(platform, 'ada')
+    holders.length = 0
+    const begun = await begin(setupPath, session)
+    const cookie = `${session}; ${begun.cookie}`
+    expect((await comeBack(servers.authorize(begun.url), cookie)).status).toBe(303)
+    servers.good.clear()
+    expect((await call()).status).toBe(200)
+    for (const one of holders) expect(one).toMatchObject({ url: one.url, holder: { keyId, family: keyId } })
+    expect(holders.filter(({ url }) => url === `${issuer}/token`)).toHaveLength(2)
+  })
 })
 
 describe('signing out', () => {
