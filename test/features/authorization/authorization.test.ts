@@ -375,6 +375,30 @@ describe('the consent page', () => {
     expect(await response.text()).toContain('GoodName (not verified)')
   })
 
+  test('shows what hides in the name of a tool, and allows the tool of that very name', async () => {
+    const tools = ['list_issues', 'list_\u200bissues', 'eteled\u202e'].map((name) => ({
+      name,
+      inputSchema: { type: 'object' },
+    }))
+    const as = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const send = (path: string, body: object) =>
+      platform.fetch(path, { method: 'PUT', headers: as, body: JSON.stringify(body) })
+    expect((await send('/servers/ada/hidden', { tools })).status).toBe(201)
+    expect((await send('/connect/ada/hidden', { server: 'ada/hidden', mock: { enabled: true } })).status).toBe(201)
+    const of = `${issuer}/connect/ada/hidden/mcp`
+    const { response } = await opened({ resource: of })
+    const page = await response.text()
+    for (const shown of ['> list_issues<', '> list_\\u{200b}issues<', '> eteled\\u{202e}<'])
+      expect(page).toContain(shown)
+    expect(page.replaceAll(/value="[^"]*"/g, '')).not.toMatch(/[\u200b\u202e]/)
+    const { answer } = await signInClient(platform, { access: 'some', tool: 'list_\u200bissues' }, 'ada', {
+      resource: of,
+    })
+    const { pathname } = new URL(of)
+    expect((await callTool(platform, answer.access_token, 'list_\u200bissues', pathname)).status).toBe(200)
+    expect((await callTool(platform, answer.access_token, 'list_issues', pathname)).status).toBe(403)
+  })
+
   test('shows a name as text', async () => {
     const { response } = await opened({}, { client_name: '<script>alert(1)</script>' })
     const page = await response.text()
