@@ -10,6 +10,7 @@ import {
   unusedClientSeconds,
   unusedClientsMax,
 } from '../../../src/limits.ts'
+import { StoreError, type Write } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import {
@@ -667,6 +668,63 @@ describe('a refresh token', () => {
     expect((await refresh(platform, clientId, second.refresh_token)).error).toBe('invalid_grant')
     expect((await callTool(platform, second.access_token, 'find_product')).status).toBe(401)
     expect(platform.audited.at(-1)).toMatchObject({ event: 'grant.ended', reason: 'refresh token used twice' })
+  })
+
+  describe('whose answer nobody can have got', () => {
+    /** The next write is done, or not, and nobody learns which. */
+    function loseNextCommit(isDone: boolean): void {
+      const { store } = platform
+      const { commit } = store
+      const losing = async (write: Write) => {
+        Object.assign(store, { commit })
+        if (isDone) await commit.call(store, write)
+        throw new StoreError('indeterminate', 'the connection was lost')
+      }
+      Object.assign(store, { commit: losing })
+    }
+
+    for (const isDone of [true, false]) {
+      test(`is good once more: the write was ${isDone ? '' : 'not '}done`, async () => {
+        const { clientId, answer } = await signInClient(platform)
+        loseNextCommit(isDone)
+        expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(503)
+        const second = await refresh(platform, clientId, answer.refresh_token)
+        expect(second.status).toBe(200)
+        expect((await callTool(platform, second.access_token, 'find_product')).status).toBe(200)
+        const third = await refresh(platform, clientId, second.refresh_token)
+        expect(third.status).toBe(200)
+        // Once, and no longer.
+        expect((await refresh(platform, clientId, second.refresh_token)).error).toBe('invalid_grant')
+        expect((await refresh(platform, clientId, third.refresh_token)).error).toBe('invalid_grant')
+      })
+    }
+
+    test('is good once, however many send it again', async () => {
+      const { clientId, answer } = await signInClient(platform)
+      loseNextCommit(true)
+      expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(503)
+      const all = await Promise.all(Array.from({ length: 5 }, () => refresh(platform, clientId, answer.refresh_token)))
+      expect(all.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
+      expect(await grantsNow()).toEqual([])
+    })
+
+    test('is not good after its successor was used', async () => {
+      const { clientId, answer } = await signInClient(platform)
+      loseNextCommit(true)
+      expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(503)
+      const second = await refresh(platform, clientId, answer.refresh_token)
+      loseNextCommit(true)
+      expect((await refresh(platform, clientId, second.refresh_token)).status).toBe(503)
+      expect((await refresh(platform, clientId, answer.refresh_token)).error).toBe('invalid_grant')
+      expect(await grantsNow()).toEqual([])
+    })
+  })
+
+  test('sent many times at once gives one answer at most, and ends', async () => {
+    const { clientId, answer } = await signInClient(platform)
+    const all = await Promise.all(Array.from({ length: 5 }, () => refresh(platform, clientId, answer.refresh_token)))
+    expect(all.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
+    expect(await grantsNow()).toEqual([])
   })
 
   test('that was made up, altered, or is another client’s changes nothing', async () => {
