@@ -145,7 +145,7 @@ export const expiredRecordsReadMax = 1000
 export const formBytesMax = 64 * kB
 /** Ours: fields of a form. Past it: 400. */
 export const formFieldsMax = 1000
-/** Contract (sign-in 3.3): registered clients that nobody has used. Past it: the oldest is removed. */
+/** Contract (sign-in 3.3): registered clients that nobody has used. Past it: the oldest of the network that has most is removed. */
 export const unusedClientsMax = 1000
 /** Contract (sign-in 3.3): time that a registered client has to be used. Past it: it is removed. */
 export const unusedClientSeconds = 24 * 60 * 60

@@ -3,6 +3,7 @@
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
 import { notFound, PlatformError, rateLimited } from '../../errors.ts'
 import { readJsonBody } from '../../http/body.ts'
+import { networkOf } from '../../http/client-address.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { nameAfter, namesInPath, pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -63,7 +64,14 @@ export function isSignInPossible(issuer: string, { isOn }: Pick<AuthorizationSet
 export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, AuthorizationOperations> {
   const { settings, issuer, store, upstream, now } = deps
   const endpoints = endpointsOf(issuer)
-  const clients = createClients({ store, upstream, schemes: settings.redirectSchemes, fetches: deps.documents, now })
+  const clients = createClients({
+    store,
+    upstream,
+    signInKey: deps.signInKey,
+    schemes: settings.redirectSchemes,
+    fetches: deps.documents,
+    now,
+  })
   const { authorizePage, decideConsent } = authorizeHandlers({ ...deps, clients, endpoints })
   const { exchangeToken, revokeGrant } = tokenHandlers({ ...deps, clients, endpoints })
   const basePath = new URL(issuer).pathname.replace(/\/$/, '')
@@ -88,9 +96,12 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     exchangeToken: oauthErrors(exchangeToken),
     revokeGrant: oauthErrors(revokeGrant),
     registerClient: oauthErrors(async (request) => {
-      const wait = deps.registrations.take(deps.addressOf(request))
-      if (wait > 0) throw rateLimited('Too many clients have been registered from this address', wait) // 429
-      const { clientId, name, redirectUris, refreshes } = await clients.register(await readJsonBody(request)) // 400
+      const address = deps.addressOf(request)
+      requireRate(deps.registrations.wait(address)) // 429
+      const registration = clients.read(await readJsonBody(request)) // 400
+      // Only what is registered counts: nobody uses up the rate of others with what is refused.
+      requireRate(deps.registrations.take(address)) // 429
+      const { clientId, name, redirectUris, refreshes } = await clients.register(registration, networkOf(address))
       const body = {
         client_id: clientId,
         client_id_issued_at: Math.floor(now() / 1000),
@@ -105,6 +116,11 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     }),
   }
   return isSignInPossible(issuer, settings) ? handlers : absent(handlers)
+}
+
+/** Throws `rate_limited` if there are seconds to wait. */
+function requireRate(wait: number): void {
+  if (wait > 0) throw rateLimited('Too many clients have been registered from this address', wait)
 }
 
 /** The `WWW-Authenticate` of a 401 at a connection's MCP endpoint; undefined if there is no sign-in here. */

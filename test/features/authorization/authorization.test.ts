@@ -221,6 +221,32 @@ describe('registration', () => {
     expect((await register(platform)).status).toBe(201)
   })
 
+  test('that is refused uses nothing up', async () => {
+    const bad = () => register(platform, { redirect_uris: ['ftp://a/'] })
+    for (let i = 0; i <= registrationsPerMinuteMax; i += 1) expect((await bad()).status).toBe(400)
+    for (let i = 0; i < registrationsPerMinuteMax; i += 1) expect((await register(platform)).status).toBe(201)
+    expect((await bad()).status).toBe(429)
+  })
+
+  test('past the bound takes the place of the oldest of the network that has most', async () => {
+    const at = async (address: string) => (await register(platform, {}, address)).client_id
+    const mine = await at('198.51.100.7')
+    // One network of many addresses, as anybody can rent it, and an older one with fewer.
+    const few = [await at('2001:db8:1:1::/64'), await at('2001:db8:1:2::/64')]
+    const flood: string[] = []
+    for (let i = 0; i <= unusedClientsMax; i += 1) {
+      platform.now += 1000
+      flood.push(await at(`2001:db8:f:${(i >> 4).toString(16)}::/64`))
+    }
+    const late = await at('198.51.100.8')
+    const cookie = await signedIn(platform)
+    const status = async (id: string) =>
+      (await platform.fetch(authorizePath({ clientId: id, verifier: newVerifier() }), { headers: { cookie } })).status
+    for (const id of [mine, ...few, late, flood.at(-1) ?? '']) expect(await status(id)).toBe(200)
+    const gone = await Promise.all(flood.slice(0, 6).map(status))
+    expect(gone.filter((one) => one === 400)).toHaveLength(5)
+  })
+
   test('past the bound of clients that nobody has used is of the newest', async () => {
     const { clientId: used } = await signInClient(platform)
     const ids: string[] = []
@@ -255,7 +281,7 @@ describe('a request that is wrong is a page, and no redirect', () => {
   const rows: Record<string, [change: Record<string, string | undefined>, status: number]> = {
     'another response type': [{ response_type: 'token' }, 400],
     'no client': [{ client_id: undefined }, 400],
-    'an unknown client': [{ client_id: 'mcp_00000000aaaaaaaaaaaaaaaaaaaaaa' }, 400],
+    'an unknown client': [{ client_id: 'mcp_00000000aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }, 400],
     'no redirect URI': [{ redirect_uri: undefined }, 400],
     'another redirect URI': [{ redirect_uri: 'http://127.0.0.1:4444/other' }, 400],
     'a redirect URI with more behind it': [{ redirect_uri: `${redirectUri}/../x` }, 400],
