@@ -608,6 +608,10 @@ export const removedWarnMin = 10
 export const removedNamesShownMax = 5
 /** Ours: index entries that an import sorts at once. Past it: the next batch. */
 export const importIndexBatchMax = 400_000
+/** Ours: bytes of an answer that a command reads; the largest page has a tenth of it. Past it: the command fails. */
+export const clientAnswerBytesMax = 64 * MB
+/** Ours: time for a command's request with its whole answer; a tool may take ten minutes. Past it: the command fails. */
+export const clientAnswerMs = 15 * 60 * 1000
 
 /** Relations that must hold between bounds. If one does not, the process ends at startup with its text. */
 const relations: readonly (readonly [what: string, holds: boolean])[] = [
