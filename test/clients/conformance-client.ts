@@ -38,7 +38,8 @@ async function signIn(setupUrl: string): Promise<void> {
   const href = /id="continue" href="([^"]*)"/.exec(page)?.[1]?.replaceAll('&amp;', '&')
   if (href === undefined) throw new Error(page.replaceAll(/<style>[^]*<\/style>|<[^>]+>/g, ''))
   const back = await visit(href)
-  if (!back.url.endsWith('/oauth/done')) throw new Error(back.page.replaceAll(/<style>[^]*<\/style>|<[^>]+>/g, ''))
+  if (new URL(back.url).pathname !== '/oauth/done')
+    throw new Error(back.page.replaceAll(/<style>[^]*<\/style>|<[^>]+>/g, ''))
 }
 
 const made = await ask('PUT', '', { mcpUrl, ...oauth })
