@@ -65,7 +65,14 @@ import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
 import { traceRequests } from './http/traced.ts'
-import { callBurstSeconds, cliLoginsPerMinuteMax, registrationsPerMinuteMax, setupsPerMinuteMax } from './limits.ts'
+import {
+  callBurstSeconds,
+  clientDocumentsPerMinuteMax,
+  cliLoginsPerMinuteMax,
+  newClientsPerHourMax,
+  registrationsPerMinuteMax,
+  setupsPerMinuteMax,
+} from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { CallLog, CallOutcome } from './ops/call-log.ts'
@@ -180,7 +187,7 @@ export function createApp(deps: AppDeps): App {
   const { memory, turns } = fairness
   const base = issuer.replace(/\/$/, '')
   const links = createSetupLinks(base, secrets.signInKey, now)
-  const upstreamSignIn = {
+  const ofSignIn = {
     store,
     upstream,
     authorizer,
@@ -194,7 +201,7 @@ export function createApp(deps: AppDeps): App {
     hasDocument: deps.authorization.hasClientDocument,
     now,
   }
-  const credentials = createUpstreamCredentials({ ...upstreamSignIn, wait: deps.wait })
+  const credentials = createUpstreamCredentials({ ...ofSignIn, wait: deps.wait })
   const gateway = {
     credentials,
     links,
@@ -242,6 +249,8 @@ export function createApp(deps: AppDeps): App {
 
   const minter = createMinter({ authenticator, signers: deps.signers, audit, issuer, now, observer })
   const catalogue = createCatalogue(store)
+  const atMost = (most: number, seconds: number) =>
+    createRateLimit({ perSecond: most / seconds, burst: most, now: monotonic })
   const writes = createHolderRateLimit({ perSecond: rates.writes, now: monotonic })
   const ofRegistry = {
     authorizer,
@@ -299,15 +308,7 @@ export function createApp(deps: AppDeps): App {
         now,
         observer,
       }),
-      ...signInHandlers({
-        authenticator,
-        sessions: browserSessions,
-        records,
-        store,
-        signInKey: secrets.signInKey,
-        audit,
-        baseUrl: issuer,
-      }),
+      ...signInHandlers({ ...ofSignIn, authenticator, baseUrl: issuer }),
       ...cliLoginHandlers({
         registry,
         sessions: browserSessions,
@@ -317,11 +318,7 @@ export function createApp(deps: AppDeps): App {
           const { token } = await minter.mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)
           return token
         },
-        begins: createRateLimit({
-          perSecond: cliLoginsPerMinuteMax / 60,
-          burst: cliLoginsPerMinuteMax,
-          now: monotonic,
-        }),
+        begins: atMost(cliLoginsPerMinuteMax, 60),
         addressOf: deps.addressOf,
         isPossible: isSignInPossible(issuer, deps.authorization),
         signInKey: secrets.signInKey,
@@ -329,12 +326,13 @@ export function createApp(deps: AppDeps): App {
         baseUrl: issuer,
       }),
       ...setupHandlers({
-        ...upstreamSignIn,
+        ...ofSignIn,
         registry,
         credentials,
         setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
+        newClients: atMost(newClientsPerHourMax, 3600),
       }),
-      ...callbackHandlers(upstreamSignIn),
+      ...callbackHandlers(ofSignIn),
       clientDocument: () =>
         jsonResponse(JSON.stringify(clientDocument(base)), { 'cache-control': 'public, max-age=300' }),
       ...authorizationHandlers({
@@ -351,11 +349,8 @@ export function createApp(deps: AppDeps): App {
         audit,
         sign: signClaims,
         listTools: (context, connection) => toolNames(gateway, context, connection),
-        registrations: createRateLimit({
-          perSecond: registrationsPerMinuteMax / 60,
-          burst: registrationsPerMinuteMax,
-          now: monotonic,
-        }),
+        registrations: atMost(registrationsPerMinuteMax, 60),
+        documents: atMost(clientDocumentsPerMinuteMax, 60),
         addressOf: deps.addressOf,
         now,
       }),

@@ -151,18 +151,24 @@ export const expiredRecordsReadMax = 1000
 export const formBytesMax = 64 * kB
 /** Ours: fields of a form. Past it: 400. */
 export const formFieldsMax = 1000
-/** Contract (sign-in 3.3): registered clients that nobody has used. Past it: the oldest is removed. */
+/** Contract (sign-in 3.3): registered clients that nobody has used. Past it: the oldest of the network that has most is removed. */
 export const unusedClientsMax = 1000
 /** Contract (sign-in 3.3): time that a registered client has to be used. Past it: it is removed. */
 export const unusedClientSeconds = 24 * 60 * 60
 /** Ours: time after its last grant that a client stays registered, so that it can sign in again. Past it: it is removed. */
 export const usedClientSeconds = 180 * 24 * 60 * 60
+/** Ours: documents of clients that are fetched in a minute for one user; each is a request to a server that somebody names. Past it: 429. */
+export const clientDocumentsPerMinuteMax = 30
 /** Contract (sign-in 3.3): registrations a minute from one address. Past it: 429. */
 export const registrationsPerMinuteMax = 30
 /** Ours: forms of one connection's setup page that are sent in a minute; each asks other servers, and leaves a record. Past it: 429. */
 export const setupsPerMinuteMax = 60
-/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: some are forgotten, and register again. */
+/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: those that nobody used for longest are forgotten, and register again. */
 export const upstreamClientsMax = 10_000
+/** Ours: how exactly the last use of such a client is known. Past it: its next use is written. */
+export const upstreamClientUseSeconds = 24 * 60 * 60
+/** Ours: how often such a client, which all connections to a server share, is replaced in an hour. Past it: 429. */
+export const newClientsPerHourMax = 1
 /** Contract (sign-in 3.4): redirect URIs of a client. Past it: 400. */
 export const redirectUrisMax = 10
 /** Ours: characters of a redirect URI, a client id that is a URL, or another URL of a client. Past it: 400. */
@@ -189,6 +195,8 @@ export const attemptSeconds = 10 * 60
 export const oauthResponseBytesMax = 64 * kB
 /** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
 export const oauthTextCharsMax = 2000
+/** Ours: characters of all scopes that a server asks for; browsers and servers take URLs of about as many. Past it: 502. */
+export const oauthScopeCharsMax = 8000
 /** Ours: characters of a URL in metadata. Past it: 502. */
 export const oauthUrlCharsMax = 4000
 /** Contract (sign-in 1.6): a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
@@ -628,6 +636,10 @@ export const removedWarnMin = 10
 export const removedNamesShownMax = 5
 /** Ours: index entries that an import sorts at once. Past it: the next batch. */
 export const importIndexBatchMax = 400_000
+/** Ours: bytes of an answer that a command reads; the largest page has a tenth of it. Past it: the command fails. */
+export const clientAnswerBytesMax = 64 * MB
+/** Ours: time for a command's request with its whole answer; a tool may take ten minutes. Past it: the command fails. */
+export const clientAnswerMs = 15 * 60 * 1000
 
 /** Relations that must hold between bounds. If one does not, the process ends at startup with its text. */
 const relations: readonly (readonly [what: string, holds: boolean])[] = [

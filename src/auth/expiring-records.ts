@@ -25,12 +25,23 @@ export interface FoundRecord<T> {
 export interface ExpiringRecords {
   /** A new secret and the entry to put. `lifetime`: seconds. */
   create(purpose: Purpose, value: object, lifetime: number): { readonly secret: string; readonly entry: Entry }
+  /**
+   * As `create`, in a place that nobody but its visitor knows: a commit with `deletes` and `entry` replaces the record
+   * that was there, and its secret finds nothing any more. A place has one lifetime.
+   */
+  createAt(purpose: Purpose, place: string, value: object, lifetime: number): PlacedRecord
   /** The record of a secret. Undefined if there is none, or it has expired. */
   find<T>(purpose: Purpose, secret: string): Promise<FoundRecord<T> | undefined>
   /** The entry that gives a record another value, for a write that checks that it is as it was found. */
   replacing(purpose: Purpose, found: FoundRecord<unknown>, value: object): Entry
   /** Keys of some expired records, to be deleted by the next write: so they never pile up. */
   expired(): Promise<Key[]>
+}
+
+export interface PlacedRecord {
+  readonly secret: string
+  readonly entry: Entry
+  readonly deletes: readonly Key[]
 }
 
 export interface ExpiringRecordsOptions {
@@ -41,31 +52,57 @@ export interface ExpiringRecordsOptions {
   readonly now: () => number
 }
 
-/** A secret is its expiry, 8 characters in base 36, and 32 random bytes in base64url. */
-const secretShape = /^([0-9a-z]{8})[A-Za-z0-9_-]{43}$/
+/** A secret: the time in its key, 8 characters in base 36; its place, if it has one; 32 random bytes in base64url. */
+const secretShape = /^([0-9a-z]{8})([A-Za-z0-9_-]{43})?[A-Za-z0-9_-]{43}$/
+
+/** A record in a place, which has other records at other times. */
+interface Placed<T> {
+  /** A keyed hash of the secret. */
+  readonly of: string
+  /** Unix seconds: not the time in its key. */
+  readonly expires: number
+  readonly value: T
+}
 
 export function createExpiringRecords({ store, signInKey, now }: ExpiringRecordsOptions): ExpiringRecords {
   const nowSeconds = () => Math.floor(now() / 1000)
   const digestOf = (purpose: Purpose, secret: string) =>
     createHmac('sha256', signInKey).update(`${purpose}\0${secret}`).digest('base64url')
+  const newSecret = (time: number, place = '') =>
+    `${time.toString(36).padStart(8, '0')}${place}${randomBytes(32).toString('base64url')}`
   const sealed = (purpose: Purpose, key: Key, value: object) =>
     seal(signInKey, JSON.stringify(value), `${purpose} ${asBuffer(key).toString('latin1')}`)
 
   return {
     create(purpose, value, lifetime) {
       const expires = nowSeconds() + lifetime
-      const secret = `${expires.toString(36).padStart(8, '0')}${randomBytes(32).toString('base64url')}`
+      const secret = newSecret(expires)
       const key = expiringKey(expires, digestOf(purpose, secret))
       return { secret, entry: { key, value: sealed(purpose, key, value) } }
     },
+    createAt(purpose, place, value, lifetime) {
+      // Times in keys are multiples of the lifetime: what is still alive there is at this one or the one before.
+      const time = (Math.floor(nowSeconds() / lifetime) + 2) * lifetime
+      const digest = digestOf(purpose, `at ${place}`)
+      const secret = newSecret(time, digest)
+      const key = expiringKey(time, digest)
+      const placed: Placed<object> = { of: digestOf(purpose, secret), expires: nowSeconds() + lifetime, value }
+      const entry = { key, value: sealed(purpose, key, placed) }
+      return { secret, entry, deletes: [expiringKey(time - lifetime, digest)] }
+    },
     async find<T>(purpose: Purpose, secret: string) {
-      const expires = Number.parseInt(secretShape.exec(secret)?.[1] ?? '', 36)
+      const [, time = '', place] = secretShape.exec(secret) ?? []
+      const expires = Number.parseInt(time, 36)
       if (Number.isNaN(expires) || expires <= nowSeconds()) return undefined
-      const key = expiringKey(expires, digestOf(purpose, secret))
+      const key = expiringKey(expires, place ?? digestOf(purpose, secret))
       const bytes = await store.get(key)
       if (bytes === undefined) return undefined
       const text = openSealed(signInKey, asBuffer(bytes), `${purpose} ${asBuffer(key).toString('latin1')}`)
-      return text === undefined ? undefined : { value: JSON.parse(text) as T, key, bytes }
+      if (text === undefined) return undefined
+      if (place === undefined) return { value: JSON.parse(text) as T, key, bytes }
+      const placed = JSON.parse(text) as Placed<T>
+      const isIts = placed.of === digestOf(purpose, secret) && placed.expires > nowSeconds()
+      return isIts ? { value: placed.value, key, bytes } : undefined
     },
     replacing: (purpose, { key }, value) => ({ key, value: sealed(purpose, key, value) }),
     async expired() {

@@ -6,6 +6,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
+import { canonicalBytes } from '../schema/base64.ts'
 import { requirePrivate } from '../storage/private-file.ts'
 
 export interface Secrets {
@@ -76,9 +77,20 @@ export function openSealed(key: Buffer, sealed: Buffer, associatedData = ''): st
   }
 }
 
+/** Seals a text for somebody to hold, in base64url. */
+export function sealText(key: Buffer, text: string, associatedData: string): string {
+  return seal(key, text, associatedData).toString('base64url')
+}
+
+/** The text of what `sealText` gave; undefined for anything else, and for another spelling of the same bytes. */
+export function openText(key: Buffer, sealed: string, associatedData: string): string | undefined {
+  const bytes = canonicalBytes(sealed)
+  return bytes && openSealed(key, bytes, associatedData)
+}
+
 /** A value as sealed JSON, in base64url. */
 export function sealJson(key: Buffer, value: object, associatedData: string): string {
-  return seal(key, JSON.stringify(value), associatedData).toString('base64url')
+  return sealText(key, JSON.stringify(value), associatedData)
 }
 
 /** The value; undefined if there is none. `what` names it in the Error that is thrown if it was sealed elsewhere. */
@@ -89,7 +101,7 @@ export function openJson<T>(
   what: string,
 ): T | undefined {
   if (sealed === undefined) return undefined
-  const text = openSealed(key, Buffer.from(sealed, 'base64url'), associatedData)
+  const text = openText(key, sealed, associatedData)
   if (text === undefined) throw new Error(`the ${what} of a connection were sealed with another secret`)
   return JSON.parse(text) as T
 }

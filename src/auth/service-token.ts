@@ -7,6 +7,7 @@
 import { sign, timingSafeEqual } from 'node:crypto'
 import { clockSkewMaxSeconds, tokenCharsMax } from '../limits.ts'
 import { ServiceTokenClaims } from '../model/token.ts'
+import { canonicalBytes } from '../schema/base64.ts'
 import { validatorOf } from '../schema/check.ts'
 import { signatureOf } from './signature.ts'
 import { isAccepted, type KeyRing, type SigningKey } from './signing-keys.ts'
@@ -58,7 +59,7 @@ export function verifyToken(token: string, { keys, issuer, path, nowSeconds }: V
   }
   const key = keys.all.find((one) => one.header === header && isAccepted(one, nowSeconds))
   if (key === undefined) return { refused: 'header' }
-  const payloadBytes = canonical(payload)
+  const payloadBytes = canonicalBytes(payload)
   if (payloadBytes === undefined) return { refused: 'encoding' }
   if (!isSignature(signature, `${header}.${payload}`, key)) return { refused: 'signature' }
   const claims = parse(payloadBytes)
@@ -100,14 +101,8 @@ export function clockRefusal(claims: ServiceTokenClaims, nowSeconds: number): 'n
  * signature is checked.
  */
 export function unverifiedClaims(token: string): ServiceTokenClaims | undefined {
-  const claims = parse(canonical(token.split('.')[1] ?? '') ?? Buffer.alloc(0))
+  const claims = parse(canonicalBytes(token.split('.')[1] ?? '') ?? Buffer.alloc(0))
   return claimsShape.isValid(claims) ? claims : undefined
-}
-
-/** Decodes base64url. Undefined for any encoding other than the canonical one of the same bytes. */
-function canonical(text: string): Buffer | undefined {
-  const bytes = Buffer.from(text, 'base64url')
-  return bytes.toString('base64url') === text ? bytes : undefined
 }
 
 function parse(bytes: Buffer): unknown {

@@ -7,7 +7,7 @@ import { setupTicketSeconds } from '../limits.ts'
 import type { ConnectionStatus } from '../model/connection.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import type { ConnectionRef } from './authorize.ts'
-import { openSealed, seal } from './secrets.ts'
+import { openText, sealText } from './secrets.ts'
 
 /** The status with the link to set the connection up, where there is something to set up. */
 export function withSetupUrl(status: ConnectionStatus, url: string): ConnectionStatus {
@@ -40,11 +40,11 @@ export function createSetupLinks(baseUrl: string, signInKey: Buffer, now: () => 
     urlOf,
     urlWithTicket(connection) {
       const expires = Math.floor(now() / 1000) + setupTicketSeconds
-      const ticket = seal(signInKey, String(expires), place(connection)).toString('base64url')
+      const ticket = sealText(signInKey, String(expires), place(connection))
       return `${urlOf(connection.ref)}?ticket=${ticket}`
     },
     isTicket(ticket, connection) {
-      const expires = openSealed(signInKey, Buffer.from(ticket, 'base64url'), place(connection))
+      const expires = openText(signInKey, ticket, place(connection))
       return expires !== undefined && Number(expires) > now() / 1000
     },
   }

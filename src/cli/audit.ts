@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
-import { chainVerifier } from '../ops/audit-chain.ts'
 import { type AuditFields, openAuditLog } from '../ops/audit-log.ts'
+import { auditVerifier, openEndText } from '../ops/audit-verifier.ts'
 import { countText } from './count-text.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -24,8 +24,9 @@ export async function auditCommand(data: string, event: string, fields: AuditFie
 }
 
 /**
- * Checks the chain of one log, given as files from the oldest to the newest; `-` is stdin. `hash`: the hash of an entry
- * that must be in it. Throws CommandError with the problems.
+ * Checks the chains of logs: of one server, or of replicas, whose lines name them. The files of each are given from the
+ * oldest to the newest; `-` is stdin. `hash`: the hash of an entry that must be there. Throws CommandError with the
+ * problems, and for a log that ends in the middle of a line and has no entry of that hash.
  */
 export async function verifyAudit(
   files: readonly string[],
@@ -33,44 +34,51 @@ export async function verifyAudit(
   { stdout, stderr }: Terminal,
 ): Promise<void> {
   const paths = files.length > 0 ? files : [join(data, 'audit.jsonl')]
-  const chain = chainVerifier()
-  let hasHash = false
+  const verifier = auditVerifier(hash)
   for (const path of paths) {
     if (path !== '-' && !existsSync(path)) throw new CommandError(`there is no audit log at ${path}`)
     const input = path === '-' ? process.stdin : createReadStream(path)
+    verifier.nextFile()
     let number = 0
     for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
       number += 1
-      chain.push(line, `${path}:${number}`)
-      // Comparing the end of the line is enough: the chain check reports a line with a forged hash.
-      hasHash ||= line.endsWith(`,"hash":"${hash}"}`)
+      verifier.push(line, `${path}:${number}`)
     }
   }
-  const { entries, follows, lastHash, problems, truncatedLines } = chain.report()
+  const { logs, problems, truncatedLines } = verifier.report()
   const named = paths.join(', ')
-  if (hash !== undefined && !hasHash) {
+  if (hash !== undefined && !logs.some(({ hasHash }) => hasHash)) {
     throw new CommandError(`${named} has no entry with the hash ${hash}: the log was truncated or rewritten`)
   }
-  for (const place of truncatedLines) stderr(`${place}: was truncated by a crash; nothing after it is missing\n`)
-  if (problems.length > 0) {
-    // Not a single valid line: the wrong file, and not a damaged log.
-    if (entries === 0) throw new CommandError(`${named} is not an audit log: no line is a valid entry`)
-    const lines = problems.slice(0, problemsShownMax)
-    if (problems.length > lines.length) lines.push(`and ${problems.length - lines.length} more`)
-    throw new CommandError(lines.join('\n'))
+  for (const place of truncatedLines) stderr(`${place}: was truncated by a crash; the entry after it is the next one\n`)
+  const openEnds = logs.flatMap(({ openEnd, hasHash }) => (openEnd === undefined ? [] : [{ openEnd, hasHash }]))
+  const unvouched = openEnds.filter(({ hasHash }) => !hasHash).map(({ openEnd }) => `${openEnd}: ${openEndText}`)
+  const bad = [...problems, ...unvouched]
+  // Not a single valid line: the wrong file, and not a damaged log.
+  if (bad.length > 0 && logs.length === 0) {
+    throw new CommandError(`${named} is not an audit log: no line is a valid entry`)
   }
-  if (entries === 0) {
+  if (bad.length > problemsShownMax) {
+    bad.splice(problemsShownMax, bad.length, `and ${bad.length - problemsShownMax} more`)
+  }
+  if (bad.length > 0) throw new CommandError(bad.join('\n'))
+  for (const { openEnd } of openEnds) stderr(`${openEnd}: ${openEndText}\n`)
+  if (logs.length === 0) {
     stdout(`${named}: no entries yet\n`)
     return
   }
-  if (follows.seq > 0) {
-    stderr(
-      `${named} begins with entry ${follows.seq + 1}. The entries before it are not checked: ` +
-        `name their files too, the oldest first; the last of them has the hash\n${follows.hash}\n`,
-    )
+  const isOne = logs.length === 1
+  for (const { replica = 'lines without a replica', entries, follows, last } of logs) {
+    if (follows.seq > 0) {
+      stderr(
+        `${isOne ? named : replica} begins with entry ${follows.seq + 1}. The entries before it are not checked: ` +
+          `name their files too, the oldest first; the last of them has the hash\n${follows.hash}\n`,
+      )
+    }
+    const counted = `${isOne ? '' : `${replica}: `}${countText(entries, 'entry', 'entries')}`
+    stdout(`${counted}, none changed, none missing between them. The last has the hash\n${last.hash}\n`)
   }
   stdout(
-    `${countText(entries, 'entry', 'entries')}, none changed, none missing between them. The last has the hash\n${lastHash}\n`,
+    `Keep ${isOne ? 'it' : 'them'} elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n`,
   )
-  stdout('Keep it elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n')
 }

@@ -3,7 +3,15 @@
 import { type Command, Option } from 'commander'
 import { CommandError } from '../errors.ts'
 import { callOutcomes } from '../ops/call-log.ts'
-import { type Context, dataOption, group, isNamed, makingOption, storePasswordOption } from './options.ts'
+import {
+  type Context,
+  dataOption,
+  group,
+  instanceSecretOption,
+  isNamed,
+  makingOption,
+  storePasswordOption,
+} from './options.ts'
 
 /** A file of ours would be no backup of a database: its own tools know what is in it. */
 function refuseStore({ store }: { readonly store?: string }): void {
@@ -131,7 +139,7 @@ export function addStoreCommands(postern: Command, { terminal }: Context): void 
     .requiredOption('--from <store>', 'data folder, or postgres://user@host:5432/database')
     .requiredOption('--to <store>', 'the same, which must be new or empty')
     .addOption(dataOption('folder of the audit log, if neither is a data folder'))
-    .option('--instance-secret-file <file>', 'secret of the store, if it comes from a database')
+    .addOption(instanceSecretOption('file with the secret of the store, if it comes from a database'))
     .addOption(storePasswordOption('file with the password of a database whose URL has none'))
     .addHelpText('after', copyHelp)
     .action(async (flags) => (await import('./store.ts')).copyStore(flags, terminal))

@@ -25,15 +25,17 @@ export const dataOption = (words = 'data folder; created if missing') =>
 export const storePasswordOption = (words: string) =>
   new Option('--store-password-file <file>', words).env('POSTERN_STORE_PASSWORD_FILE')
 
+/** The secret that belongs to a store in a database. */
+export const instanceSecretOption = (words: string) =>
+  new Option('--instance-secret-file <file>', words).env('POSTERN_INSTANCE_SECRET_FILE')
+
 /** Names a store in a database. Without `--store` the store is in the data folder. */
 const storeOptions = () => [
   new Option('--store <url>', 'store in PostgreSQL: postgres://user@host:5432/database (default: the data folder)').env(
     'POSTERN_STORE',
   ),
   storePasswordOption('file with the password of the user of --store'),
-  new Option('--instance-secret-file <file>', 'file with the secret of the store (default: in the data folder)').env(
-    'POSTERN_INSTANCE_SECRET_FILE',
-  ),
+  instanceSecretOption('file with the secret of the store (default: in the data folder)'),
 ]
 
 /**

@@ -199,7 +199,10 @@ function addAuditCommand(postern: Command, { terminal }: Context): void {
   group(postern, 'audit')
     .description('check the audit log')
     .command('verify')
-    .argument('[file...]', 'the files of the log, oldest first; - for stdin (default: audit.jsonl in the data folder)')
+    .argument(
+      '[file...]',
+      'files of one or several logs, oldest first; - for stdin (default: audit.jsonl in the data folder)',
+    )
     .description('check that no line was changed, removed or inserted')
     .option('--hash <hash>', 'the hash of an entry, as an earlier check printed it: it must still be there')
     .addOption(dataOption('data folder'))

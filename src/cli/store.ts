@@ -100,6 +100,8 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
   if (secretFile === undefined || (source.url !== undefined && instanceSecretFile === undefined)) {
     throw new CommandError('a database has no secret: name its file with --instance-secret-file', 2)
   }
+  if (source.folder !== undefined && instanceSecretFile !== undefined)
+    requireSecretOf(source.folder, instanceSecretFile)
   const audited = target.folder ?? source.folder ?? data
   // Before the copy: one that cannot be audited is not made.
   if (target.folder === undefined) makeFolder(audited)
@@ -110,6 +112,16 @@ export async function copyStore(flags: CopyFlags, terminal: Terminal): Promise<v
       ))
   await auditCommand(audited, 'store.copied', { records: copied.records, sha256: copied.sha256 })
   terminal.stdout(`${countText(copied.records, 'record')}, sha256 ${copied.sha256}\n`)
+}
+
+/** Throws CommandError if the file has another secret than the folder: nothing in the copy could be opened with it. */
+function requireSecretOf(folder: string, file: string): void {
+  if (!existsSync(file)) throw new CommandError(`${file} is missing`)
+  const [own, given] = [join(folder, 'instance-secret'), file].map((path) => readFileSync(path, 'utf8').trim())
+  if (own === given) return
+  throw new CommandError(
+    `${file} is not the secret of ${folder}: leave --instance-secret-file (POSTERN_INSTANCE_SECRET_FILE) out`,
+  )
 }
 
 type Side = { readonly url: string; readonly folder: undefined } | { readonly url: undefined; readonly folder: string }

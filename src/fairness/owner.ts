@@ -1,5 +1,5 @@
 /**
- * The owner of what a request takes: the user or organization behind its credential, the connection of a setup ticket,
+ * The owner of what a request takes: the user or organization behind its credential, the namespace of a setup ticket,
  * or the network of a stranger. Allowances are divided among owners, so a second key or token of a user gains nothing.
  */
 
@@ -18,16 +18,16 @@ export function ownerOf({ keyId, userId }: Holder): string {
   return userId === undefined ? keyId : `user ${userId}`
 }
 
-/** The holder of a setup ticket: the connection that it is for. */
+/**
+ * The holder of a setup ticket: the connection that it is for. Its owner is the namespace, since somebody may make a
+ * thousand connections there. No key has such an id.
+ */
 export function ticketHolder({ namespace, connectionId }: { namespace: string; connectionId: string }): Holder {
-  return alone(`connection ${namespace}/${connectionId}`)
+  return { keyId: `namespace ${namespace}`, family: `${namespace}/${connectionId}` }
 }
 
 /** A client without a credential, by its address or network (`http/client-address.ts`). */
 export function strangerAt(address: string): Holder {
-  return alone(`network ${address}`)
-}
-
-function alone(name: string): Holder {
+  const name = `network ${address}`
   return { keyId: name, family: name }
 }

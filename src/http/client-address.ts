@@ -42,6 +42,17 @@ export function clientAddress(peer: string, headers: Headers, trusted: readonly 
   return first === second ? first : asBucket(from)
 }
 
+/**
+ * The network of an address as `clientAddress` gives it, or of its /64: /24 for IPv4, /48 for IPv6. Whoever has one of its
+ * addresses can often have many.
+ */
+export function networkOf(clientAddress: string): string {
+  const address = parseAddress(clientAddress.replace(/\/64$/, ''))
+  if (address === undefined) return clientAddress
+  const bytes = address.toByteArray().slice(0, address.kind() === 'ipv4' ? 3 : 6)
+  return Buffer.from(bytes).toString('hex')
+}
+
 /** The rightmost hop that is not a trusted proxy. Undefined if a hop before it cannot be parsed, or all are trusted. */
 function lastUntrusted(hops: readonly string[], trusted: readonly Network[]): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   for (const hop of hops.slice(-forwardedHopsMax).reverse()) {

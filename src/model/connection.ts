@@ -59,7 +59,19 @@ export type ServerInfo = Static<typeof ServerInfo>
 
 /** Contract 5: five states, each with what a person needs to resolve it. */
 export const ConnectionStatus = Type.Union([
-  Type.Object({ state: Type.Literal('connected') }, closed),
+  Type.Object(
+    {
+      state: Type.Literal('connected'),
+      signedInUntil: Type.Optional(
+        Type.String({
+          format: 'date-time',
+          description:
+            'When the sign-in ends, where the server gave nothing to renew it with: somebody signs in again then.',
+        }),
+      ),
+    },
+    closed,
+  ),
   Type.Object({ state: Type.Literal('disconnected') }, closed),
   Type.Object(
     {

@@ -1,4 +1,4 @@
-/** The chain of the audit log: formats linked lines, and finds lines that break the chain. Pure. */
+/** The chain of the audit log: formats linked lines, and reads what links them. Pure. */
 
 import { escapeControlCharacters } from './escape-control.ts'
 
@@ -27,10 +27,12 @@ export function formatLine(
 }
 
 /** The fields that link a line to its neighbours. */
-interface Link {
+export interface Link {
   readonly seq: number
   readonly prev: string
   readonly hash: string
+  /** Whose line it is, if several write a log each. */
+  readonly replica?: string
 }
 
 /** The link of a line. Undefined if the line is incomplete or its hash is wrong. */
@@ -39,102 +41,11 @@ export function parseLine(line: string): Link | undefined {
   if (body === undefined || hash === undefined) return undefined
   if (Bun.SHA256.hash(body, 'hex') !== hash) return undefined
   try {
-    const { seq, prev } = JSON.parse(`${body}}`) as { seq?: unknown; prev?: unknown }
+    const { seq, prev, replica } = JSON.parse(`${body}}`) as Partial<Record<keyof Link, unknown>>
     if (!Number.isSafeInteger(seq) || typeof prev !== 'string') return undefined
-    return { seq: seq as number, prev, hash }
+    return { seq: seq as number, prev, hash, ...(typeof replica === 'string' && { replica }) }
   } catch {
     // A correct hash of a body that is not ours: anyone can compute a hash.
     return undefined
   }
-}
-
-/** The result of checking a log. */
-export interface ChainReport {
-  readonly entries: number
-  /** The entry before the first one: number 0 with the first hash, or the last entry of an earlier file. */
-  readonly follows: { readonly seq: number; readonly hash: string }
-  readonly lastHash: string
-  /** Breaks of the chain, one text each. */
-  readonly problems: readonly string[]
-  /** Places of lines truncated by a crash, after which nothing is missing. */
-  readonly truncatedLines: readonly string[]
-}
-
-/** Checks a log of any length line by line. */
-export interface ChainVerifier {
-  /** Adds the next line of the log, across all its files. `place` is how a report names the line. */
-  push(line: string, place: string): void
-  report(): ChainReport
-}
-
-export function chainVerifier(): ChainVerifier {
-  const problems: string[] = []
-  const truncatedLines: string[] = []
-  let follows: ChainReport['follows'] | undefined
-  let last = { seq: 0, hash: firstHash }
-  let entries = 0
-  /**
-   * The place of the previous line, if it looks like one of ours that ends too soon. The next line decides: if it
-   * follows the last whole entry, a crash truncated the line; otherwise it was changed.
-   */
-  let pendingTruncated: string | undefined
-  const changed = (place: string) => problems.push(`${place}: was changed, or is not of this log`)
-
-  return {
-    push(line, place) {
-      const link = parseLine(line)
-      if (link === undefined) {
-        if (pendingTruncated !== undefined) changed(pendingTruncated)
-        pendingTruncated = isTruncated(line) ? place : undefined
-        if (pendingTruncated === undefined) changed(place)
-        return
-      }
-      // Earlier files may be stored elsewhere, so a log may begin with any entry. Entry 1 must follow the first hash.
-      if (follows === undefined && link.seq > 1) last = { seq: link.seq - 1, hash: link.prev }
-      follows ??= last
-      if (link.prev !== last.hash || link.seq !== last.seq + 1)
-        problems.push(`${place}: ${breakText(last.seq, link.seq)}`)
-      if (pendingTruncated !== undefined) truncatedLines.push(pendingTruncated)
-      pendingTruncated = undefined
-      last = link
-      entries += 1
-    },
-    report: () => ({
-      entries,
-      follows: follows ?? last,
-      lastHash: last.hash,
-      problems,
-      truncatedLines: pendingTruncated === undefined ? truncatedLines : [...truncatedLines, pendingTruncated],
-    }),
-  }
-}
-
-/** Describes how an entry fails to follow the previous one. */
-function breakText(before: number, seq: number): string {
-  const missing = seq - before - 1
-  if (missing > 0) {
-    const which = missing === 1 ? `entry ${before + 1} is` : `entries ${before + 1} to ${seq - 1} are`
-    return `does not follow the entry before it: ${which} missing`
-  }
-  if (missing < 0) {
-    return `does not follow the entry before it: entry ${seq} stands after entry ${before} (give the oldest file first)`
-  }
-  return 'does not follow the entry before it: lines were changed, taken out or put in'
-}
-
-/** True if the line is the beginning of a possible entry, as a crash leaves it: its object is never closed. */
-function isTruncated(line: string): boolean {
-  return line.startsWith('{"seq":'.slice(0, line.length)) && !isClosed(line)
-}
-
-/** Whether the object with which a line of JSON begins ends in it. */
-function isClosed(line: string): boolean {
-  // Without strings, whose brackets do not count.
-  const brackets = line.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[{}[\]]/g) ?? []
-  let depth = 0
-  for (const bracket of brackets) {
-    depth += bracket === '{' || bracket === '[' ? 1 : -1
-    if (depth === 0) return true
-  }
-  return false
 }

@@ -55,6 +55,8 @@ export interface ConnectionPrivate {
   readonly refreshAfter?: number
   /** The scopes that the server wants beyond those of its token, with those: asked for at the next sign-in. */
   readonly wantedScope?: string
+  /** When the sign-in ends, if nothing can renew it: an ISO 8601 time. */
+  readonly signedInUntil?: string
   /** How often somebody has signed in or out. Tickets and attempts of before are void. */
   readonly setups?: number
 }

@@ -186,6 +186,8 @@ export const oauthClientKey = (clientId: string): Key => key('j', clientId)
 export const oauthClients = key('j')
 /** A registered client that nobody has signed in with yet. Its id begins with a time, so the oldest come first. */
 export const unusedClientKey = (clientId: string): Key => key('i', clientId)
+/** The id of an unused client, from its key. */
+export const unusedClientIn = (key: Key): string => asBuffer(key).toString('latin1', 1)
 /** Prefix of all these clients. */
 export const unusedClients = key('i')
 

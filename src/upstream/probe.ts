@@ -126,7 +126,7 @@ async function connectClient<T>(
           method: (init?.method ?? 'GET') as 'GET',
           headers: Object.fromEntries(new Headers(init?.headers as Record<string, string>)),
           timeoutMs: bounds.timeoutMs,
-          ...(holder !== undefined && { holder }),
+          holder,
           via,
           signal: () => signal,
           ...(typeof init?.body === 'string' && { body: init.body }),

@@ -42,8 +42,11 @@ export interface UpstreamRequest {
   readonly body?: Uint8Array | string
   /** The `Via` header of the client's request. */
   readonly via?: string | undefined
-  /** The response counts against this holder's share of memory while it is incomplete or unread. */
-  readonly holder?: Holder
+  /**
+   * Who causes the request: the look-up of the name, and the response while it is incomplete or unread, count against
+   * this holder's shares.
+   */
+  readonly holder: Holder
   /** Aborts when the client disconnects. A function, called only for slow responses: the signal is costly to create. */
   readonly signal?: () => AbortSignal
   /** Milliseconds until the response head must have arrived, name look-up included. */
@@ -148,7 +151,7 @@ function createPooledUpstream(
     return sockets
   }
 
-  async function find({ url, timeoutMs, holder = nobody }: UpstreamRequest): Promise<UpstreamRoute> {
+  async function find({ url, timeoutMs, holder }: UpstreamRequest): Promise<UpstreamRoute> {
     const target = new URL(url)
     const { host, hostname, pathname, search } = target
     try {
@@ -189,9 +192,6 @@ function createPooledUpstream(
   }
 }
 
-/** The holder of requests that no caller sent. */
-const nobody: Holder = { keyId: '', family: '' }
-
 /** How to reach a URL; valid until `until`, by `performance.now()`. */
 interface UpstreamRoute {
   readonly sockets: ConnectionPool
@@ -206,7 +206,7 @@ interface UpstreamRoute {
  */
 function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
-  { timeoutMs, signal: signalOf, holder = nobody, bodyBytesMax }: UpstreamRequest,
+  { timeoutMs, signal: signalOf, holder, bodyBytesMax }: UpstreamRequest,
   {
     fairness: { memory, requests },
     clock,

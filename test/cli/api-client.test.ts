@@ -54,6 +54,56 @@ test('advice fits the error: a key does not help where the upstream wants a sign
   expect(await told('/setup')).toBe('It requires authorization: open http://x/setup')
 })
 
+describe('a platform that means harm', () => {
+  const opened = (fetch: (request: Request) => Response | Promise<Response>) => {
+    const server = Bun.serve({ port: 0, hostname: '127.0.0.1', idleTimeout: 0, fetch })
+    const url = `http://127.0.0.1:${server.port}`
+    const client = (timeoutMs?: number) =>
+      openClient({ url }, { POSTERN_TOKEN: 'a-key', XDG_CONFIG_HOME: '/nonexistent' }, undefined, timeoutMs)
+    return { url, client, [Symbol.dispose]: () => void server.stop(true) }
+  }
+
+  test('gets nobody to follow a redirect', async () => {
+    const seen: string[] = []
+    using elsewhere = opened((request) => {
+      seen.push(request.url)
+      return Response.json({})
+    })
+    for (const status of [301, 302, 303, 307, 308]) {
+      using platform = opened(() => new Response(null, { status, headers: { location: `${elsewhere.url}/steal` } }))
+      const sent = platform.client().request('POST', '/tokens', { body: { secret: 'x' } })
+      await expect(sent).rejects.toThrow(`${platform.url} redirects to ${elsewhere.url}/steal: name that address`)
+    }
+    expect(seen).toEqual([])
+  })
+
+  test('is not read without end', async () => {
+    let sent = 0
+    using platform = opened(
+      () =>
+        new Response(
+          new ReadableStream({
+            pull(controller) {
+              sent += 1
+              controller.enqueue(new Uint8Array(2 ** 20).fill(32))
+            },
+          }),
+          { headers: { 'content-type': 'application/json' } },
+        ),
+    )
+    await expect(platform.client().request('GET', '/me')).rejects.toThrow('more than 64 MB')
+    expect(sent).toBeLessThan(3 * 64)
+  })
+
+  test('is not waited for without end', async () => {
+    const { promise } = Promise.withResolvers<Response>()
+    using silent = opened(() => promise)
+    await expect(silent.client(20).request('GET', '/me')).rejects.toThrow(`${silent.url} did not answer in time`)
+    using slow = opened(() => new Response(new ReadableStream({ start: (stream) => stream.enqueue('{') })))
+    await expect(slow.client(20).request('GET', '/me')).rejects.toThrow(`${slow.url} did not answer in time`)
+  })
+})
+
 test('JSON is read as the platform reads it', () => {
   expect(parseJson('{"a": [1, "x"]}', 'x.json')).toEqual({ a: [1, 'x'] })
   for (const text of ['{"a": 1, "a": 2}', '{"a": 9007199254740993}', '{"a": ', ''])

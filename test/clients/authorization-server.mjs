@@ -57,7 +57,8 @@ const provider = new Provider(issuer, {
   // Its own refuses addresses of this machine.
   fetch: (url, options) => fetch(url, { ...options, dispatcher: undefined }),
   interactions: { url: (_, { uid }) => `/interaction/${uid}` },
-  issueRefreshToken: (_, client) => client.grantTypeAllowed('refresh_token'),
+  // As it does by itself (OpenID Connect Core, 11).
+  issueRefreshToken: (_, client, code) => client.grantTypeAllowed('refresh_token') && code.scopes.has('offline_access'),
   pkce: { required: () => true },
   rotateRefreshToken: true,
 })
@@ -78,6 +79,7 @@ async function answerAs(request, response) {
   }
   const grant = new provider.Grant({ accountId: session.accountId, clientId: params.client_id })
   grant.addResourceScope(resource, params.scope)
+  grant.addOIDCScope(params.scope)
   const consent = { grantId: await grant.save() }
   return provider.interactionFinished(request, response, { consent }, { mergeWithLastSubmission: true })
 }

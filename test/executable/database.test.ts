@@ -189,6 +189,18 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     ]
     expect([first.code, second.code, second.stdout]).toEqual([0, 0, first.stdout])
     expect(readFileSync(join(folder('again'), 'instance-secret'), 'utf8')).toBe(readFileSync(secret, 'utf8'))
+    // From the environment, as a server has it.
+    const to = folder('from-environment')
+    const env = { POSTERN_INSTANCE_SECRET_FILE: secret }
+    const third = await run(place, ['store', 'copy', '--from', next, '--to', to], env)
+    expect([third.stderr, third.stdout]).toEqual(['', second.stdout])
+    // A folder brings its own secret: with another one nothing in it could be opened.
+    const other = join(place.folder, 'other-secret')
+    writeFileSync(other, 'A'.repeat(43), { mode: 0o600 })
+    expect(await copy(folder('copy'), folder('never'), '--instance-secret-file', other)).toMatchObject({
+      code: 1,
+      stderr: `${other} is not the secret of ${folder('copy')}: leave --instance-secret-file (POSTERN_INSTANCE_SECRET_FILE) out\n`,
+    })
   })
 
   test.each([

@@ -64,7 +64,7 @@ describe.skipIf(!isInstalled)('a server that oidc-provider guards', () => {
       // The greeting alone takes several.
       using world = await start(place, 10, mode)
       const { server, url, issuer, resource } = world
-      const oauth = { clientId: 'by:hand', clientSecret: 'a secret/with %', scope: 'read' }
+      const oauth = { clientId: 'by:hand', clientSecret: 'a secret/with %', scope: 'read offline_access' }
       const write = { mcpUrl: resource, ...(mode === 'by-hand' && { oauth }) }
       const connection = `${server.url}/connect/ada/guarded`
       const made = (await (

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { clientAddress, readNetwork } from '../../src/http/client-address.ts'
+import { clientAddress, networkOf, readNetwork } from '../../src/http/client-address.ts'
 
 const trusted = ['127.0.0.1', '10.0.0.0/8', 'fd00::/8'].flatMap((text) => readNetwork(text) ?? [])
 const told = (peer: string, headers: Record<string, string> = {}) => clientAddress(peer, new Headers(headers), trusted)
@@ -77,4 +77,13 @@ test('a network is an address or a CIDR', () => {
   for (const bad of ['', '1', '10.0.0', 'proxy.example.com', '10.0.0.0/33', '10.0.0.0/8/8', '0x7f.1']) {
     expect(readNetwork(bad)).toBeUndefined()
   }
+})
+
+test('networks are those of which somebody has all addresses', () => {
+  const same = (one: string, other: string) => networkOf(one) === networkOf(other)
+  expect(same('192.0.2.1', '192.0.2.254')).toBe(true)
+  expect(same('192.0.2.1', '192.0.3.1')).toBe(false)
+  expect(same('2001:db8:1:1::/64', '2001:db8:1:ffff::/64')).toBe(true)
+  expect(same('2001:db8:1:1::/64', '2001:db8:2:1::/64')).toBe(false)
+  expect(same('unix:/a', 'unix:/b')).toBe(false)
 })

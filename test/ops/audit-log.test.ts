@@ -18,17 +18,29 @@ import {
   auditRefusalsPerSecond,
   freeBytesMin,
 } from '../../src/limits.ts'
-import { chainVerifier, firstHash } from '../../src/ops/audit-chain.ts'
+import { firstHash } from '../../src/ops/audit-chain.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
+import { auditVerifier } from '../../src/ops/audit-verifier.ts'
 import { workplace } from '../support/workplace.ts'
 
 const now = () => new Date('2026-03-02T09:00:00.000Z')
 const open = (folder: string, clock = now) => openAuditLog(folder, { now: clock, onFailure: () => {} })
 const linesOf = (folder: string) => readFileSync(join(folder, 'audit.jsonl'), 'utf8').split('\n').slice(0, -1)
+/** The report of one log. */
 function verify(lines: readonly string[]) {
-  const chain = chainVerifier()
-  for (const [index, line] of lines.entries()) chain.push(line, String(index + 1))
-  return chain.report()
+  const { logs, ...rest } = verifyFiles(lines)
+  expect(logs).toHaveLength(1)
+  return { ...logs[0], ...rest }
+}
+/** Places are `1:1`: the file and the line. Of a single file, the line. */
+function verifyFiles(...files: (readonly string[])[]) {
+  const verifier = auditVerifier()
+  for (const [file, lines] of files.entries()) {
+    verifier.nextFile()
+    const place = files.length === 1 ? '' : `${file + 1}:`
+    for (const [index, line] of lines.entries()) verifier.push(line, `${place}${index + 1}`)
+  }
+  return verifier.report()
 }
 
 async function logOf(folder: string, count: number): Promise<string[]> {
@@ -47,10 +59,11 @@ describe('the audit log', () => {
       [0, 1, 2].map((number) => ({ seq: number + 1, time: now().toISOString(), event: 'thing.happened', number })),
     )
     expect(entries.map(({ prev }) => prev)).toEqual([firstHash, entries[0].hash, entries[1].hash])
-    expect(verify(lines)).toEqual({
+    expect(verify(lines)).toMatchObject({
       entries: 3,
       follows: { seq: 0, hash: firstHash },
-      lastHash: entries[2].hash,
+      last: { seq: 3, hash: entries[2].hash },
+      openEnd: undefined,
       problems: [],
       truncatedLines: [],
     })
@@ -91,7 +104,9 @@ describe('the audit log', () => {
     expect(verify(readFileSync(file, 'utf8').split('\n'))).toMatchObject({
       entries: 3,
       problems: [],
-      truncatedLines: ['4'],
+      // Nobody knows yet: somebody may have cut it.
+      openEnd: '4',
+      truncatedLines: [],
     })
     const lines = await logOf(place.folder, 2)
     expect(verify(lines)).toMatchObject({ entries: 5, problems: [], truncatedLines: ['4'] })
@@ -279,7 +294,7 @@ test('a line without its hash is none that a crash left, wherever it stands', as
   expect(
     verify([...lines.slice(0, -1), last.replace(/,"hash":.*/, '}').replace('"number":2', '"number":3')]).problems,
   ).toHaveLength(1)
-  expect(verify([...lines.slice(0, -1), last.slice(0, 60)]).truncatedLines).toEqual(['3'])
+  expect(verify([...lines.slice(0, -1), last.slice(0, 60)])).toMatchObject({ openEnd: '3', problems: [] })
 })
 
 test('what was done and cannot be recorded is not said to be undone, and nothing more is done until it can be', async () => {
@@ -305,4 +320,90 @@ test('what was done and cannot be recorded is not said to be undone, and nothing
     { event: 'log.failed' },
     { event: 'thing.done', what: 'y' },
   ])
+})
+
+describe('logs of replicas', () => {
+  /** The lines of a folder's log after `count` more of a replica, or of a command, which writes no name. */
+  async function more(folder: string, count: number, replica?: string): Promise<string[]> {
+    const audit = openAuditLog(folder, { now, ...(replica && { replica }), onFailure: () => {} })
+    for (let i = 0; i < count; i += 1) await audit.record('thing.happened', { i })
+    audit.close()
+    return linesOf(folder)
+  }
+  const counted = (...files: (readonly string[])[]) => {
+    const { logs, problems } = verifyFiles(...files)
+    return { logs: logs.map(({ replica, entries }) => [replica, entries]), problems }
+  }
+
+  test('are a chain each: in files, or line by line', async () => {
+    using place = workplace()
+    using other = workplace()
+    const one = await more(place.folder, 3, 'r1')
+    const two = await more(other.folder, 2, 'r2')
+    const both = { logs: [['r1', 3], ['r2', 2]], problems: [] } // biome-ignore format: a table
+    expect(counted(one, two)).toEqual(both)
+    expect(counted([...one, ...two])).toEqual(both)
+    const [a = '', b = '', c = ''] = one
+    const [d = '', e = ''] = two
+    expect(counted([a, d, b, e, c])).toEqual(both)
+    // A later file of one of them.
+    expect(counted(two, one.slice(0, 2), one.slice(2)).problems).toEqual([])
+    expect(counted(one.slice(2), two, one.slice(0, 2)).problems).toHaveLength(1)
+    for (const bad of [
+      [a, d, c, e],
+      [a, b, c, e, d],
+      [a, a, d, e],
+      [a, b.replace('"i":1', '"i":2'), c, d, e],
+    ])
+      expect(counted(bad).problems.length).toBeGreaterThan(0)
+  })
+
+  test('have lines of commands in them, and before them', async () => {
+    using place = workplace()
+    using other = workplace()
+    const lines = async ({ folder }: typeof place, replica: string) => {
+      await more(folder, 1)
+      await more(folder, 2, replica)
+      await more(folder, 1)
+      await more(folder, 1, replica)
+      return more(folder, 1)
+    }
+    const one = await lines(place, 'r1')
+    const two = await lines(other, 'r2')
+    expect(counted(one, two)).toEqual({ logs: [['r1', 6], ['r2', 6]], problems: [] }) // biome-ignore format: a table
+    // Wherever a line is missing, and whoever wrote the next one.
+    for (const at of [1, 2, 3, 4]) {
+      const cut = one.toSpliced(at, 1)
+      expect({ at, problems: counted(cut, two).problems.length }).toEqual({ at, problems: 1 })
+      expect({ at, problems: counted(one.slice(0, at), one.slice(at + 1), two).problems.length }).toEqual({
+        at,
+        problems: 1,
+      })
+    }
+    const [forged = ''] = two
+    expect(counted(one.toSpliced(3, 0, forged)).problems.length).toBeGreaterThan(0)
+  })
+
+  test('that end in the middle of a line are told one by one', async () => {
+    using place = workplace()
+    using other = workplace()
+    const one = await more(place.folder, 2, 'r1')
+    const two = await more(other.folder, 2, 'r2')
+    const cut = '{"seq":3,"time":"2026'
+    const { logs, problems, truncatedLines } = verifyFiles([...one, cut], [...two, cut], one.slice(2))
+    expect({ problems, truncatedLines }).toEqual({ problems: [], truncatedLines: [] })
+    expect(logs.map(({ openEnd }) => openEnd)).toEqual(['1:3', '2:3'])
+    const third = (await more(place.folder, 1, 'r1')).slice(2)
+    expect(verifyFiles([...one, cut], [...two, cut], third)).toMatchObject({
+      logs: [{ openEnd: undefined }, { openEnd: '2:3' }],
+      truncatedLines: ['1:3'],
+    })
+    // Another entry came after it: both it and the cut line are told.
+    expect(
+      verifyFiles(
+        [...one, cut],
+        third.map((line) => line.replace('thing', 'thong')),
+      ).problems,
+    ).toHaveLength(2)
+  })
 })

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { callLogCheckMs, freeBytesMin } from '../../src/limits.ts'
-import { chainVerifier } from '../../src/ops/audit-chain.ts'
+import { auditVerifier } from '../../src/ops/audit-verifier.ts'
 import { type CallRecord, openCallLog } from '../../src/ops/call-log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-test-call-log-'))
@@ -22,7 +22,7 @@ function recordOnFullDisk(path: string, ...more: string[]): string[][] {
 }
 
 function problemsOf(...paths: string[]): readonly string[] {
-  const chain = chainVerifier()
+  const chain = auditVerifier()
   for (const path of paths) for (const line of linesOf(path)) chain.push(line, path)
   return chain.report().problems
 }

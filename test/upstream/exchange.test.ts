@@ -9,6 +9,8 @@ import { CertificateError } from '../../src/upstream/certificate-error.ts'
 import type { Endpoint, HttpRequest, ResponseHandler } from '../../src/upstream/http-connection.ts'
 import { createUpstream, type UpstreamOptions, type UpstreamRequest } from '../../src/upstream/upstream.ts'
 
+const holder = { keyId: 'key', family: 'key' }
+
 const json = { 'content-type': 'application/json' }
 const events = { 'content-type': 'text/event-stream' }
 const bytes = (text: string | number): Buffer<ArrayBuffer> =>
@@ -40,7 +42,6 @@ async function exchange(more: Partial<UpstreamRequest> = {}, options: UpstreamOp
     }),
     ...options,
   })
-  const holder = { keyId: 'key', family: 'key' }
   const answer = upstream.send({
     url: 'https://a.example.com/mcp?x=1',
     headers: {},
@@ -213,7 +214,8 @@ test('an answer that takes too long is late, and a client that left is gone', as
 test('what cannot be sent is told at once', async () => {
   const addresses = createAddresses({ allowed: [], isPublicAllowed: true, isSelf: () => false })
   const upstream = createUpstream(addresses)
-  const send = (url: string, headers: Record<string, string> = {}) => upstream.send({ url, headers, timeoutMs: 1000 })
+  const send = (url: string, headers: Record<string, string> = {}) =>
+    upstream.send({ holder, url, headers, timeoutMs: 1000 })
   await expect(send('http://93.184.215.14/', { 'x-a': 'a\nb' })).rejects.toMatchObject({ kind: 'down' })
   await expect(send('http://10.0.0.1/')).rejects.toMatchObject({
     kind: 'refused',
@@ -232,7 +234,7 @@ test('what is no failure of the server is thrown as it is, and observed as one t
     },
   })
   const upstream = createUpstream(addresses, { observe: (outcome) => void observed.push(outcome) })
-  const send = (url: string) => upstream.send({ url, headers: {}, timeoutMs: 1000 })
+  const send = (url: string) => upstream.send({ holder, url, headers: {}, timeoutMs: 1000 })
   await expect(send('https://a.example.com/')).rejects.toThrow(RangeError)
   await expect(send('no address')).rejects.toThrow(TypeError)
   await expect(send('http://10.0.0.1/')).rejects.toMatchObject({ kind: 'refused' })
@@ -291,7 +293,7 @@ describe('by a clock of its own', () => {
       open: () => ({ start: () => () => {}, close() {} }),
       observe: (_, taken) => void seconds.push(taken),
     })
-    const answer = upstream.send({ url: 'https://a.example.com/', headers: {}, timeoutMs: 1000 })
+    const answer = upstream.send({ holder, url: 'https://a.example.com/', headers: {}, timeoutMs: 1000 })
     answer.catch(() => {})
     jest.advanceTimersByTime(900)
     resolved(['93.184.215.14'])
@@ -406,7 +408,7 @@ describe('by a clock of its own', () => {
         return wire
       },
     })
-    const send = (url: string) => upstream.send({ url, headers: {}, timeoutMs: 1000 })
+    const send = (url: string) => upstream.send({ holder, url, headers: {}, timeoutMs: 1000 })
     const url = 'https://a.example.com/'
     await send(url)
     jest.advanceTimersByTime(dnsCacheTtlMs - 1)

@@ -5,6 +5,8 @@ import type { ClientName } from '../../src/upstream/client-names.ts'
 import { chooseClient } from '../../src/upstream/clients.ts'
 import { createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
 
+const holder = { keyId: 'key', family: 'key' }
+
 const [port, client] = process.argv.slice(2)
 const addresses = createAddresses({
   allowed: [readAllowedUpstream('127.0.0.1')].flatMap((one) => one ?? []),
@@ -17,7 +19,7 @@ const got: Record<string, number | string> = {}
 for (const host of ['127.0.0.1', 'tools.lan']) {
   try {
     const url = `https://${host}:${port}/`
-    got[host] = (await upstream.send({ url, headers: {}, body: '{}', timeoutMs: 5000 })).status
+    got[host] = (await upstream.send({ holder, url, headers: {}, body: '{}', timeoutMs: 5000 })).status
   } catch (error) {
     got[host] = error instanceof UpstreamError ? error.kind : String(error)
   }

@@ -8,6 +8,8 @@ import { createUpstream, toResponse, UpstreamError } from '../../src/upstream/up
 import { eachClient } from '../support/clients.ts'
 import { until } from '../support/until.ts'
 
+const holder = { keyId: 'key', family: 'key' }
+
 let hits = 0
 let target: Bun.Server<undefined>
 /** What the raw server says to whoever connects. */
@@ -80,7 +82,7 @@ function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours
 /** The status of the answer, or the kind of the error. */
 async function ask(world: World, url: string): Promise<number | string> {
   try {
-    const answer = await upstreamIn(world).send({ url, headers: {}, body: '{}', timeoutMs: 500 })
+    const answer = await upstreamIn(world).send({ holder, url, headers: {}, body: '{}', timeoutMs: 500 })
     await toResponse(answer).body?.cancel()
     return answer.status
   } catch (error) {
@@ -284,6 +286,7 @@ eachClient((open) => {
       Bun.gc(true)
       const before = process.memoryUsage.rss()
       const response = await upstreamIn(allow).send({
+        holder,
         url: `http://127.0.0.1:${server.port}/`,
         headers: {},
         timeoutMs: 500,
@@ -296,6 +299,7 @@ eachClient((open) => {
       const upstream = upstreamIn(allow)
       const gone = new AbortController()
       const response = await upstream.send({
+        holder,
         url: `http://127.0.0.1:${target.port}/held`,
         headers: {},
         body: '{}',
@@ -307,6 +311,7 @@ eachClient((open) => {
       gone.abort()
       await expect(reader?.read() as Promise<unknown>).rejects.toThrow('the client disconnected')
       const early = upstream.send({
+        holder,
         url: `http://127.0.0.1:${target.port}/silent`,
         headers: {},
         timeoutMs: 5000,
@@ -327,7 +332,12 @@ eachClient((open) => {
           return Response.json({})
         },
       })
-      const request = { url: `http://127.0.0.1:${server.port}/`, headers: { via: '1.1 hidden' }, timeoutMs: 500 }
+      const request = {
+        holder,
+        url: `http://127.0.0.1:${server.port}/`,
+        headers: { via: '1.1 hidden' },
+        timeoutMs: 500,
+      }
       await upstreamIn(allow).send(request)
       await upstreamIn(allow).send({ ...request, via: '1.1 proxy' })
       expect(told).toEqual(['1.1 postern', '1.1 proxy, 1.1 postern'])
@@ -347,7 +357,7 @@ eachClient((open) => {
           ),
       })
       const url = `http://127.0.0.1:${server.port}/`
-      const { body } = toResponse(await upstreamIn(allow).send({ url, headers: {}, timeoutMs: 500 }))
+      const { body } = toResponse(await upstreamIn(allow).send({ holder, url, headers: {}, timeoutMs: 500 }))
       const reader = body?.getReader()
       await reader?.read()
       let error: unknown
@@ -360,7 +370,7 @@ eachClient((open) => {
 
     test('may hold more streams than the runtime’s own fetch would let be', async () => {
       const upstream = upstreamIn(allow)
-      const request = { url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', timeoutMs: 5000 }
+      const request = { holder, url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', timeoutMs: 5000 }
       const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
       expect(all.every(({ status }) => status === 200)).toBe(true)
       await Promise.all(all.map((answer) => toResponse(answer).body?.cancel()))

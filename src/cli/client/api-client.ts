@@ -1,6 +1,7 @@
 /** Requests of commands to a running platform, over HTTP, with the user's key or token. */
 
 import { CommandError, type ErrorCode } from '../../errors.ts'
+import { clientAnswerBytesMax, clientAnswerMs } from '../../limits.ts'
 import type { ConnectionPage } from '../../model/connection.ts'
 import type { Me, Pagination } from '../../model/registry.ts'
 import type { Terminal } from '../terminal.ts'
@@ -50,8 +51,16 @@ export function pathSegment(name: string): string {
   return encodeURIComponent(name)
 }
 
-/** `key`: instead of the one that is kept. Throws CommandError if no platform is set, or no key for it is known. */
-export function openClient({ url: given, namespace }: ClientFlags, environment: Environment, key?: string): ApiClient {
+/**
+ * `key`: instead of the one that is kept. `timeoutMs`: for a request with its whole answer. Throws CommandError if no
+ * platform is set, or no key for it is known.
+ */
+export function openClient(
+  { url: given, namespace }: ClientFlags,
+  environment: Environment,
+  key?: string,
+  timeoutMs = clientAnswerMs,
+): ApiClient {
   const hosts = readHosts(environment)
   // An empty variable counts as unset.
   const named = given || environment['POSTERN_URL'] || hosts.current
@@ -70,15 +79,22 @@ export function openClient({ url: given, namespace }: ClientFlags, environment: 
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+      // The body may hold secrets, and goes nowhere but to the platform that was named.
+      redirect: 'manual' as const,
+      signal: AbortSignal.timeout(timeoutMs),
     }
     const response = await fetch(`${url}${path}`, init).catch((error: NodeJS.ErrnoException) => {
+      if (error.name === 'TimeoutError') throw late()
       const reason = error.code ?? error.message
       throw new CommandError(`cannot reach ${url} (${reason}): does \`postern serve\` run there?`, 1, {
         code: 'unreachable',
       })
     })
-    const { status, ok } = response
-    const answer = await response.json().catch(() => undefined)
+    const { status, ok, headers } = response
+    const elsewhere = status >= 300 && status < 400 ? headers.get('location') : null
+    if (elsewhere !== null)
+      throw new CommandError(`${url} redirects to ${elsewhere}: name that address if you trust it`)
+    const answer = await readAnswer(response)
     if (ok && answer !== undefined) return answer as T
     if (ok) throw new CommandError(`${url} does not answer as postern does: check the URL`)
     // Some operations have the message alone, as `error`.
@@ -87,6 +103,26 @@ export function openClient({ url: given, namespace }: ClientFlags, environment: 
     const text =
       setupUrl === undefined ? textFor(code, message || `status ${status}`, missing) : `${message}: open ${setupUrl}`
     throw new CommandError(text, 1, { code, status })
+  }
+
+  const late = () => new CommandError(`${url} did not answer in time`, 1, { code: 'unreachable' })
+
+  /** The JSON of the answer; undefined for anything else. Throws CommandError for too much of it, or too late. */
+  async function readAnswer({ body }: Response): Promise<unknown> {
+    const chunks: Uint8Array[] = []
+    let length = 0
+    try {
+      for await (const chunk of body ?? []) {
+        length += chunk.length
+        if (length > clientAnswerBytesMax) break
+        chunks.push(chunk)
+      }
+      if (length <= clientAnswerBytesMax) return JSON.parse(Buffer.concat(chunks).toString())
+    } catch (error) {
+      if ((error as Error).name === 'TimeoutError') throw late()
+      return undefined
+    }
+    throw new CommandError(`${url} answers with more than ${clientAnswerBytesMax / 2 ** 20} MB: check the URL`)
   }
 
   function textFor(code: string, message: string, missing: string | undefined): string {

@@ -7,6 +7,7 @@ import type { AuthorizedConnection, Authorizer, RequestContext } from '../../aut
 import { type BrowserSession, type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { redirect } from '../../http/page.ts'
 import { pathOf } from '../../http/path.ts'
@@ -105,7 +106,7 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
       requireParameters(readQuery(request.url)) // 400
       const session = await sessionOf(request)
       if (session instanceof Response) return session // 303
-      const asked = await readRequest(deps, request) // 400
+      const asked = await readRequest(deps, request, session.caller) // 400, 429
       const context = { ...session, request }
       const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
       return show(asked, session, { context, connection })
@@ -116,7 +117,7 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
       if (session instanceof Response) return session // 303
       const form = await readForm(request) // 400
       requireFormToken(form.one('form'), session.formToken(formOf(request))) // 403
-      const asked = await readRequest(deps, request) // 400
+      const asked = await readRequest(deps, request, session.caller) // 400, 429
       const context = { ...session, request }
       const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
       const decision = readDecision(form, asked) // 400
@@ -185,8 +186,15 @@ function requireParameters(query: ReadonlyMap<string, string>): {
   }
 }
 
-/** The whole request. Throws `invalid_request` with a text for the user. */
-async function readRequest({ clients, endpoints }: AuthorizeDeps, request: Request): Promise<AuthorizationRequest> {
+/**
+ * The whole request. `holder`: for whom the client's document is fetched. Throws `invalid_request` with a text for the
+ * user, and `rate_limited`.
+ */
+async function readRequest(
+  { clients, endpoints }: AuthorizeDeps,
+  request: Request,
+  holder: Holder,
+): Promise<AuthorizationRequest> {
   const { clientId, redirectUri, challenge, resource, state } = requireParameters(readQuery(request.url))
   const connection = connectionOf(endpoints, resource)
   if (connection === undefined) {
@@ -194,7 +202,7 @@ async function readRequest({ clients, endpoints }: AuthorizeDeps, request: Reque
       `resource: must be the URL of a connection here, like ${resourceOf(endpoints, 'NAMESPACE', 'CONNECTION')}`,
     )
   }
-  const client = await clients.find(clientId).catch((thrown) => {
+  const client = await clients.find(clientId, holder).catch((thrown) => {
     if (thrown instanceof OAuthError) throw invalidRequest(thrown.message)
     throw thrown
   })

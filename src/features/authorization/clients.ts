@@ -3,9 +3,12 @@
  * about them. All are public: none has a secret (sign-in contract, 3.3).
  */
 
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
+import { rateLimited } from '../../errors.ts'
+import { type Holder, ownerOf } from '../../fairness/owner.ts'
+import type { RateLimit } from '../../fairness/rate-limit.ts'
 import {
   clientDocumentBytesMax,
   clientDocumentSecondsMax,
@@ -19,7 +22,7 @@ import {
 } from '../../limits.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { asBuffer } from '../../storage/bytes.ts'
-import { oauthClientKey, prefixRange, unusedClientKey, unusedClients } from '../../storage/keys.ts'
+import { oauthClientKey, prefixRange, unusedClientIn, unusedClientKey, unusedClients } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
 import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { OAuthError } from './oauth-error.ts'
@@ -37,10 +40,15 @@ export interface Client {
 }
 
 export interface Clients {
-  /** Registers a client. Throws OAuthError. */
-  register(body: unknown): Promise<Client>
-  /** The client of this id. Throws OAuthError `invalid_client` with a text for the user. */
-  find(clientId: string): Promise<Client>
+  /** What is read of a registration. Throws OAuthError. */
+  read(body: unknown): Registration
+  /** Registers a client for somebody in this network. */
+  register(registration: Registration, network: string): Promise<Client>
+  /**
+   * The client of this id; its document is fetched for the holder. Throws OAuthError `invalid_client` with a text for
+   * the user, and `rate_limited`.
+   */
+  find(clientId: string, holder: Holder): Promise<Client>
   /** Throws OAuthError for a registered client that does not exist. Fetches nothing. */
   requireKnown(clientId: string): Promise<void>
   /** What a commit that makes a grant for the client also writes: it is in use from now on. */
@@ -50,10 +58,13 @@ export interface Clients {
 export interface ClientsOptions {
   readonly store: Store
   readonly upstream: Upstream
+  readonly signInKey: Buffer
   /** Schemes from `--redirect-scheme`. */
   readonly schemes: readonly string[]
   /** Whether clients are told that they may point to a document. Some remember it from before. */
   readonly takesDocuments: boolean
+  /** Limits the fetches of documents, by owner: each is a request to somebody's server. */
+  readonly fetches: RateLimit
   /** Milliseconds since 1970. */
   readonly now: () => number
 }
@@ -76,30 +87,49 @@ const Document = Type.Composite([
 ])
 const documentShape = validatorOf(Document)
 
-/** A registered client, as it is stored. */
-interface StoredClient {
+/** A client as it describes itself. */
+export interface Registration {
   readonly name?: string
   readonly redirectUris: readonly string[]
   readonly refreshes: boolean
+}
+
+/** A registered client, as it is stored. */
+interface StoredClient extends Registration {
   /** Unix seconds of the last grant; undefined as long as there was none. */
   readonly usedAt?: number
 }
 
-/** `mcp_`, the time in base 36, so that unused clients are ordered by age, and 128 random bits. */
-const registeredShape = /^mcp_([0-9a-z]{8})[A-Za-z0-9_-]{22}$/
+/**
+ * `mcp_`, the time in base 36, so that unused clients are ordered by age, 48 bits of a keyed hash of the network that
+ * registered it, and 128 random bits.
+ */
+const registeredShape = /^mcp_([0-9a-z]{8})([A-Za-z0-9_-]{8})[A-Za-z0-9_-]{22}$/
 
-export function createClients({ store, upstream, schemes, takesDocuments, now }: ClientsOptions): Clients {
+export function createClients(options: ClientsOptions): Clients {
+  const { store, signInKey, fetches, now } = options
   const documents = new LRUCache<string, { readonly client: Client; readonly until: number }>({
     max: clientDocumentsMax,
   })
   const nowSeconds = () => Math.floor(now() / 1000)
+  const markOf = (network: string) =>
+    createHmac('sha256', signInKey).update(`network\0${network}`).digest().toString('base64url', 0, 6)
 
-  /** The unused clients to delete: the expired ones, and the oldest beyond `unusedClientsMax`. */
+  /**
+   * The unused clients to delete: the expired ones, and beyond `unusedClientsMax` the oldest of the network that has
+   * most, so that nobody throws out the clients of others.
+   */
   async function removable(): Promise<Key[]> {
     const { keys } = await store.keys({ ...prefixRange(unusedClients), limit: 2 * unusedClientsMax })
     const firstKept = unusedClientKey(`mcp_${timeText(nowSeconds() - unusedClientSeconds)}`)
-    const surplus = keys.length + 1 - unusedClientsMax
-    return keys.filter((key, index) => index < surplus || Buffer.compare(key, firstKept) < 0)
+    const gone = keys.filter((key) => Buffer.compare(key, firstKept) < 0)
+    const byNetwork = Map.groupBy(keys.slice(gone.length), (key) => registeredShape.exec(unusedClientIn(key))?.[2])
+    while (keys.length - gone.length >= unusedClientsMax) {
+      // The oldest of those that have as many.
+      const [most = []] = [...byNetwork.values()].sort((one, other) => other.length - one.length)
+      gone.push(...most.splice(0, 1))
+    }
+    return gone
   }
 
   async function findRegistered(clientId: string): Promise<Client> {
@@ -112,18 +142,20 @@ export function createClients({ store, upstream, schemes, takesDocuments, now }:
     return { clientId, name, redirectUris, refreshes, host: undefined }
   }
 
-  async function findDocument(url: string): Promise<Client> {
+  async function findDocument(url: string, holder: Holder): Promise<Client> {
     const kept = documents.get(url)
     if (kept !== undefined && kept.until > now()) return kept.client
-    const { client, seconds } = await fetchDocument({ upstream, schemes, takesDocuments, now }, url)
+    const wait = fetches.take(ownerOf(holder))
+    if (wait > 0) throw rateLimited('Too many documents of clients are being fetched for you', wait)
+    const { client, seconds } = await fetchDocument(options, url, holder)
     if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
     return client
   }
 
   return {
-    async register(body) {
-      const stored = readMetadata(body, schemes)
-      const clientId = `mcp_${timeText(nowSeconds())}${randomBytes(16).toString('base64url')}`
+    read: (body) => readMetadata(body, options.schemes),
+    async register(stored, network) {
+      const clientId = `mcp_${timeText(nowSeconds())}${markOf(network)}${randomBytes(16).toString('base64url')}`
       await store.commit({
         deletes: await removable(),
         puts: [{ key: unusedClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }],
@@ -139,7 +171,8 @@ export function createClients({ store, upstream, schemes, takesDocuments, now }:
     async requireKnown(clientId) {
       if (!isDocumentUrl(clientId)) await findRegistered(clientId)
     },
-    find: async (clientId) => (isDocumentUrl(clientId) ? findDocument(clientId) : findRegistered(clientId)),
+    find: async (clientId, holder) =>
+      isDocumentUrl(clientId) ? findDocument(clientId, holder) : findRegistered(clientId),
     use({ clientId, name, redirectUris, refreshes, host }) {
       if (host !== undefined) return { puts: [], deletes: [] }
       const stored: StoredClient = {
@@ -163,7 +196,7 @@ function timeText(seconds: number): string {
 }
 
 /** Throws OAuthError. */
-function readMetadata(body: unknown, schemes: readonly string[]): StoredClient {
+function readMetadata(body: unknown, schemes: readonly string[]): Registration {
   if (!metadataShape.isValid(body)) {
     const problem = metadataShape.firstProblem(body)
     const code = problem.place.startsWith('redirect_uris') ? 'invalid_redirect_uri' : 'invalid_client_metadata'
@@ -202,7 +235,11 @@ const advice = {
 }
 
 /** The client that a document describes, and the seconds for which it may be kept. Throws OAuthError. */
-async function fetchDocument({ upstream, schemes, takesDocuments, now }: Omit<ClientsOptions, 'store'>, url: string) {
+async function fetchDocument(
+  { upstream, schemes, takesDocuments, now }: Pick<ClientsOptions, 'upstream' | 'schemes' | 'takesDocuments' | 'now'>,
+  url: string,
+  holder: Holder,
+) {
   const remedy = takesDocuments ? advice.announced : advice.remembered
   const unusable = (why: string) => new OAuthError('invalid_client', `The client's document ${url} ${why}`)
   try {
@@ -212,6 +249,7 @@ async function fetchDocument({ upstream, schemes, takesDocuments, now }: Omit<Cl
       headers: { accept: 'application/json' },
       timeoutMs: oauthFetchTimeoutMs,
       bodyBytesMax: clientDocumentBytesMax,
+      holder,
     })
     if (status !== 200) throw unusable(`could not be fetched: it answered ${status}. ${remedy}`)
     const document: unknown = JSON.parse(body instanceof Uint8Array ? asBuffer(body).toString() : '')

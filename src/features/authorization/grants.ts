@@ -32,6 +32,8 @@ export interface Grant {
   readonly expires: number
   /** How often its refresh token was replaced; undefined if it has none. */
   readonly refreshes?: number
+  /** Whether nobody can have got the current refresh token yet: then the one before is good once more. */
+  readonly isUnanswered?: boolean
 }
 
 export type GrantEnd = 'revoked by client' | 'revoked by operator' | 'code used twice' | 'refresh token used twice'

@@ -4,11 +4,13 @@ import type { Authenticator, Caller } from '../../auth/authenticate.ts'
 import { notFound, PlatformError, rateLimited } from '../../errors.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
+import { networkOf } from '../../http/client-address.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { nameAfter, namesInPath, pathOf } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import type { Handler, Handlers } from '../../http/router.ts'
+import { isConnectionId, isSlug } from '../../model/names.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import { type AuthorizeDeps, authorizeHandlers } from './authorize.ts'
@@ -39,6 +41,8 @@ export interface AuthorizationDeps
   readonly sign: (claims: ServiceTokenClaims, caller: Caller) => Promise<string>
   /** Limits registrations per address. */
   readonly registrations: RateLimit
+  /** Limits fetches of clients' documents per owner. */
+  readonly documents: RateLimit
   readonly addressOf: (request: Request) => string
 }
 
@@ -63,8 +67,10 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
   const clients = createClients({
     store,
     upstream,
+    signInKey: deps.signInKey,
     schemes: settings.redirectSchemes,
     takesDocuments: settings.takesDocuments,
+    fetches: deps.documents,
     now,
   })
   const { authorizePage, decideConsent } = authorizeHandlers({ ...deps, clients, endpoints })
@@ -76,6 +82,8 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     protectedResource(request) {
       refuseQuery(request.url) // 400
       const [, , namespace = '', connectionId = ''] = namesInPath(request.url)
+      // Alike for every name that could exist, so that it does not show which do.
+      if (!isSlug(namespace) || !isConnectionId(connectionId)) throw notFound() // 404
       return publicJson(protectedResource(endpoints, namespace, connectionId))
     },
     authorizationServer: serverMetadata,
@@ -89,9 +97,12 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     exchangeToken: oauthErrors(exchangeToken),
     revokeGrant: oauthErrors(revokeGrant),
     registerClient: oauthErrors(async (request) => {
-      const wait = deps.registrations.take(deps.addressOf(request))
-      if (wait > 0) throw rateLimited('Too many clients have been registered from this address', wait) // 429
-      const { clientId, name, redirectUris, refreshes } = await clients.register(await readJsonBody(request)) // 400
+      const address = deps.addressOf(request)
+      requireRate(deps.registrations.wait(address)) // 429
+      const registration = clients.read(await readJsonBody(request)) // 400
+      // Only what is registered counts: nobody uses up the rate of others with what is refused.
+      requireRate(deps.registrations.take(address)) // 429
+      const { clientId, name, redirectUris, refreshes } = await clients.register(registration, networkOf(address))
       const body = {
         client_id: clientId,
         client_id_issued_at: Math.floor(now() / 1000),
@@ -106,6 +117,11 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     }),
   }
   return isSignInPossible(issuer, settings) ? handlers : absent(handlers)
+}
+
+/** Throws `rate_limited` if there are seconds to wait. */
+function requireRate(wait: number): void {
+  if (wait > 0) throw rateLimited('Too many clients have been registered from this address', wait)
 }
 
 /** The `WWW-Authenticate` of a 401 at a connection's MCP endpoint; undefined if there is no sign-in here. */

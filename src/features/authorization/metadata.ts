@@ -33,7 +33,6 @@ export function connectionOf(
   return isOne ? { namespace, connectionId } : undefined
 }
 
-/** The same for every name, so that it does not show which connections exist. */
 export function protectedResource(endpoints: Endpoints, namespace: string, connectionId: string): object {
   return {
     resource: resourceOf(endpoints, namespace, connectionId),

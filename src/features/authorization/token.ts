@@ -5,6 +5,7 @@ import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.t
 import { type Form, readForm } from '../../http/form.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { grantKey } from '../../storage/keys.ts'
+import { type Store, StoreError } from '../../storage/store.ts'
 import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
 import type { CodeRecord } from './authorize.ts'
 import type { Client, Clients } from './clients.ts'
@@ -59,7 +60,7 @@ async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promis
   requireResource(deps.endpoints, form, code)
   const caller = await callerOf(deps, code)
   // Only now: a client document is fetched for nobody who has no code.
-  const client = await deps.clients.find(clientId)
+  const client = await deps.clients.find(clientId, caller)
   const grant = grantOf(grantId, { code, client, now: deps.now() })
   const response = await accessResponse(deps, grant, caller)
   // The same code was redeemed at the same time: the grant that the other request made ends too.
@@ -105,7 +106,10 @@ async function makeGrant(
   return committed.ok
 }
 
-/** A refresh token becomes the next one. One that comes again ends the grant, and with it what the thief may have. */
+/**
+ * A refresh token becomes the next one. One that comes again ends the grant, and with it what the thief may have;
+ * unless nobody can have got the next one, because its write was answered with `outcome_unknown`.
+ */
 async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
   const { store, signInKey, now } = deps
   const token = readRefreshToken(signInKey, required(form, 'refresh_token'))
@@ -115,16 +119,35 @@ async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<R
   }
   const { grant, bytes } = stored
   requireResource(deps.endpoints, form, grant)
-  const usedBefore = async () => {
-    await endAndAudit(deps, grant.grantId, 'refresh token used twice')
-    return invalidGrant('the refresh token was used before')
+  const { refreshes = 0, isUnanswered = false } = grant
+  const isCurrent = token?.number === refreshes
+  if (grant.refreshes === undefined || (!isCurrent && !(isUnanswered && token?.number === refreshes - 1))) {
+    throw await usedBefore(deps, grant)
   }
-  if (token?.number !== grant.refreshes) throw await usedBefore()
-  const next: Grant = { ...grant, refreshes: (grant.refreshes ?? 0) + 1 }
+  const next: Grant = isCurrent ? { ...grant, refreshes: refreshes + 1, isUnanswered: true } : grant
   const response = await accessResponse(deps, next, await callerOf(deps, grant))
-  const checks = [{ key: grantKey(grant.grantId), value: bytes }]
-  if (!(await store.commit({ checks, puts: [grantEntry(next)] })).ok) throw await usedBefore()
+  // Somebody was first: another request with this token, or an earlier one whose write nobody waits for any more.
+  if (isCurrent && !(await replace(store, bytes, next))) return refresh(deps, form, clientId)
+  // Written before the answer: whoever sends the old token from now on is not a client that waits for it.
+  const { isUnanswered: _, ...answered } = next
+  const isOurs = await replace(store, isCurrent ? grantEntry(next).value : bytes, answered).catch((error) => {
+    // The new number is in the store, so the answer holds.
+    if (error instanceof StoreError) return true
+    throw error
+  })
+  if (!isOurs) throw await usedBefore(deps, grant)
   return response
+}
+
+/** Writes the grant in place of these bytes. False if somebody else was first. */
+async function replace(store: Pick<Store, 'commit'>, bytes: Uint8Array, grant: Grant): Promise<boolean> {
+  const checks = [{ key: grantKey(grant.grantId), value: bytes }]
+  return (await store.commit({ checks, puts: [grantEntry(grant)] })).ok
+}
+
+async function usedBefore(deps: TokenDeps, { grantId }: Grant): Promise<OAuthError> {
+  await endAndAudit(deps, grantId, 'refresh token used twice')
+  return invalidGrant('the refresh token was used before')
 }
 
 /** The grant of an access token of ours, expired or not. */

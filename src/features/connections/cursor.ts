@@ -7,6 +7,7 @@
 
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import { cursorCharsMax, cursorsKeptMax } from '../../limits.ts'
+import { canonicalBytes } from '../../schema/base64.ts'
 
 export interface Cursors {
   /** `binding`: the namespace and filters in canonical form, which later requests must repeat. `from` is ASCII. */
@@ -34,10 +35,8 @@ export function createCursors(key: Buffer): Cursors {
 
   function unseal(binding: string, cursor: string): string | undefined {
     if (cursor.length > cursorCharsMax) return undefined
-    const bytes = Buffer.from(cursor, 'base64url')
-    // The decoder ignores invalid characters, so other texts would decode to the same bytes.
-    if (bytes.toString('base64url') !== cursor) return undefined
-    if (bytes.length <= sealedAt + tagBytes || bytes[0] !== version) return undefined
+    const bytes = canonicalBytes(cursor)
+    if (bytes === undefined || bytes.length <= sealedAt + tagBytes || bytes[0] !== version) return undefined
     try {
       const nonce = bytes.subarray(nonceAt, sealedAt)
       const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: tagBytes })

@@ -6,6 +6,7 @@
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
+import { withSignInEnd } from '../../auth/sign-in-end.ts'
 import type { Connection } from '../../model/connection.ts'
 import type { ConnectionPrivate, StoredConnection } from '../../storage/connections.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
@@ -26,11 +27,15 @@ export function withLinks(
   return { ...connection, status: withSetupUrl(status, links.urlOf(ref)) }
 }
 
-/** A server that wants more scopes than its token has is not connected, whatever it answers to a greeting. */
-export function wantingScopes(connection: Connection, { privatePart }: Draft): Connection {
+/**
+ * A server that wants more scopes than its token has is not connected, whatever it answers to a greeting. One that is
+ * says until when, if its sign-in ends.
+ */
+export function asSignedIn(connection: Connection, { privatePart }: Draft): Connection {
   const { tokens, wantedScope } = privatePart
-  if (tokens === undefined || wantedScope === undefined || connection.status.state !== 'connected') return connection
-  return { ...connection, status: { state: 'auth_required' } }
+  if (tokens === undefined || connection.status.state !== 'connected') return connection
+  const status = withSignInEnd(connection.status, privatePart)
+  return { ...connection, status: wantedScope === undefined ? status : { state: 'auth_required' } }
 }
 
 /** Tickets are good until the connection is set up, also where a write has set it up. */

@@ -18,7 +18,7 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { configOf } from '../upstream-sign-in/input.ts'
 import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
-import { signedIn, wantingScopes, withLinks, withTicket, withTicketsEnded } from './sign-in.ts'
+import { asSignedIn, signedIn, withLinks, withTicket, withTicketsEnded } from './sign-in.ts'
 
 export interface ConnectionWriter {
   /**
@@ -80,7 +80,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     { event, ref, draft, before }: CommitOptions,
     { request }: RequestContext,
   ): Promise<Uint8Array | 'conflict'> {
-    const connection = withLinks(links, wantingScopes(probed, draft), ref, draft)
+    const connection = withLinks(links, asSignedIn(probed, draft), ref, draft)
     // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
     const ended = { key: endedKey(ref.namespace), value: (await store.get(endedKey(ref.namespace))) ?? null }
     const context = await authorizer.authenticate(request)

@@ -6,6 +6,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { ConnectionRef } from '../../auth/authorize.ts'
+import { withSignInEnd } from '../../auth/sign-in-end.ts'
 import { statusesKeptMax, statusWriteIntervalMs } from '../../limits.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
@@ -50,8 +51,9 @@ async function writeStatus(
 ): Promise<void> {
   const before = await findConnection(store, namespace, connectionId)
   if (before === undefined || !asksAlike(before, called)) return
-  if (JSON.stringify(before.connection.status) === JSON.stringify(status)) return
-  const connection = { ...before.connection, status }
+  const after = withSignInEnd(status, before.privatePart)
+  if (JSON.stringify(before.connection.status) === JSON.stringify(after)) return
+  const connection = { ...before.connection, status: after }
   await store.commit(connectionChange(namespace, connectionId, before, { connection, privatePart: before.privatePart }))
 }
 

@@ -4,6 +4,7 @@
  * upstream.
  */
 
+import { isUtf8 } from 'node:buffer'
 import { PlatformError, type RpcId } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { isJson, readBytes } from '../../http/body.ts'
@@ -12,6 +13,7 @@ import { noStoreJson } from '../../http/respond.ts'
 import { rpcDepthMax, rpcKeysMax, rpcValuesMax } from '../../limits.ts'
 import { handshakeRevisions, namedBy, namingParameters, rpcCodes } from '../../model/mcp.ts'
 import { foldCase } from '../../policy/rpc-match.ts'
+import { canonicalBytes } from '../../schema/base64.ts'
 import { bodyProblemText } from '../../schema/check.ts'
 import { reading, readJsonBytes } from '../../schema/json.ts'
 
@@ -68,6 +70,7 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   const readable = typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id)) ? id : null
   const not = (what: string) => new PlatformError('invalid_request', what, { id: readable })
   if (jsonrpc !== '2.0') throw not('jsonrpc: must be "2.0"')
+  if (typeof id === 'number' && readable === null) throw not(`id: ${inexactId}`)
   if ('id' in body && readable === null) throw not('id: must be a string or a number')
   const isReply = !('method' in body)
   if (isReply && (readable === null || 'result' in body === 'error' in body)) {
@@ -83,6 +86,10 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   }
   return { bytes, body, method: method as string | undefined, id: readable, era: 'handshake' }
 }
+
+/** Said of a number that another parser, or the client itself, may read as another one. */
+const inexactId =
+  'the number has too many digits to be told apart from its neighbours: send a string, or a smaller number'
 
 /** The fields that determine what a message does. */
 const fieldsOfRpc = new Set(['jsonrpc', 'id', 'method', 'params', 'result', 'error'])
@@ -162,10 +169,14 @@ function nameProblem({ method = '', body, id }: Message, mcpMethod?: string, mcp
     : `Mcp-Name: is not params.${parameter} of the body`
 }
 
-/** Decodes `=?base64?…?=`, the form of header values that are not plain ASCII text. */
+/**
+ * Decodes `=?base64?…?=`, the form of header values that are not plain ASCII text. Anything that two decoders could read
+ * differently stays as it is, and so is no value of the body.
+ */
 function plainValue(header: string): string {
-  const [, encoded] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(header) ?? []
-  return encoded === undefined ? header : Buffer.from(encoded, 'base64').toString()
+  const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(header) ?? []
+  const bytes = encoded === undefined ? undefined : canonicalBytes(encoded, 'base64')
+  return bytes !== undefined && isUtf8(bytes) ? bytes.toString() : header
 }
 
 const paramPrefix = 'mcp-param-'

@@ -8,7 +8,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { openSealed, seal } from '../../auth/secrets.ts'
+import { openText, sealText } from '../../auth/secrets.ts'
 import { holdersWithSessionsMax, sessionsKeptMax, upstreamSessionIdCharsMax } from '../../limits.ts'
 
 /** A session that the platform opened. `id` is null if the upstream keeps no sessions. */
@@ -73,11 +73,11 @@ export function createSessions(key: Buffer): Sessions {
   return {
     seal(sessionOwner, id) {
       if (id.length > upstreamSessionIdCharsMax) return undefined
-      return `${prefix}${seal(key, id, sessionOwner).toString('base64url')}`
+      return `${prefix}${sealText(key, id, sessionOwner)}`
     },
     unseal(sessionOwner, given) {
       if (!given.startsWith(prefix)) return 'foreign'
-      const id = openSealed(key, Buffer.from(given.slice(prefix.length), 'base64url'), sessionOwner)
+      const id = openText(key, given.slice(prefix.length), sessionOwner)
       return id === undefined ? 'expired' : { id }
     },
     async platform(keyId, sessionOwner, open) {

@@ -14,6 +14,7 @@ import type { Handlers } from '../../http/router.ts'
 import { registryDetailsPerRead, registryPageBytesMax, registryPageDefault, registryPageMax } from '../../limits.ts'
 import type { RegistryEntry, RegistryPage } from '../../model/server-json.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
+import { canonicalBytes } from '../../schema/base64.ts'
 import { isDateTime } from '../../schema/check.ts'
 import { reading } from '../../schema/json.ts'
 import { serverKey } from '../../storage/keys.ts'
@@ -243,8 +244,8 @@ function cursorOf(qualifiedName: string): string {
 }
 
 function nameIn(cursor: string): string {
-  const name = Buffer.from(cursor, 'base64url').toString()
-  if (cursorOf(name) === cursor && /^[\w.-]+(?:\/[\w.-]+)?$/.test(name)) return name
+  const name = canonicalBytes(cursor)?.toString() ?? ''
+  if (/^[\w.-]+(?:\/[\w.-]+)?$/.test(name)) return name
   throw invalidRequest('cursor: not valid; start again without it')
 }
 

@@ -8,16 +8,24 @@ import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import { conflict } from '../../errors.ts'
+import type { RateLimit } from '../../fairness/rate-limit.ts'
 import { attemptSeconds } from '../../limits.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import { type ClientOptions, findClient, forgetClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
-import { discover, type ServerMetadata } from './discovery.ts'
+import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
+import {
+  type Discovered,
+  discover,
+  isSameIssuer,
+  type KeptServer,
+  offlineAccess,
+  type ServerMetadata,
+} from './discovery.ts'
 import { type StoredClient, sealGivenClient } from './given-client.ts'
-import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
+import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
 
 /** What a sign-in that has begun must come back to. Found by its `state`. */
@@ -29,7 +37,7 @@ export interface Attempt {
   /** The hash of the browser's cookie. */
   readonly browser: string
   readonly verifier: string
-  readonly server: ServerMetadata
+  readonly server: KeptServer
   readonly client: UpstreamClient
   readonly resource: string
   readonly scope?: string
@@ -43,6 +51,8 @@ export interface BeginDeps extends Omit<ClientOptions, 'store'> {
   readonly upstream: Upstream
   readonly records: ExpiringRecords
   readonly headersKey: Buffer
+  /** Limits how often a client is replaced, by issuer: all connections to it share it. */
+  readonly newClients: RateLimit
 }
 
 /** Who may set a connection up: the holder of a ticket, or of a browser session. */
@@ -81,7 +91,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const { ref, stored } = visit
   const { connection, privatePart } = stored
   const mcpUrl = connection.mcpUrl ?? ''
-  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server')
+  const fetch = createOAuthFetch(deps.upstream, 'Reaching the server', holderOf(ref, visit.by))
   // An issuer that was only met is looked up anew: if the server now names another, the client is not for that one.
   const issuerGiven = given?.isIssuerMet === true ? undefined : given?.issuer
   const found = await discover({ fetch, mcpUrl, target: signInTarget(deps, visit), issuer: issuerGiven }) // 502
@@ -89,7 +99,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   if (client === undefined) {
     return clientPage({ ...visit, mcpUrl, issuer: found.server.issuer, redirectUri: redirectUriOf(base) })
   }
-  const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
+  const scope = scopeOf(stored, given, found)
   const verifier = generateRandomCodeVerifier()
   const browser = cookieOf(request, cookieName(base)) ?? randomBytes(32).toString('base64url')
   const attempt: Attempt = {
@@ -98,14 +108,16 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     setups: privatePart.setups ?? 0,
     browser: hashOf(browser),
     verifier,
-    server: found.server,
+    server: keptOf(found.server),
     client,
     resource: found.resource,
     ...(scope !== undefined && { scope }),
     ...visit.by,
   }
-  const { secret: state, entry } = records.create('attempt', attempt, attemptSeconds)
-  await store.commit({ puts: [entry], deletes: await records.expired() })
+  // One for each visitor: the form's token is bound to the session or the ticket.
+  const place = `${ref.namespace}/${ref.connectionId} ${visit.formToken}`
+  const { secret: state, entry, deletes } = records.createAt('attempt', place, attempt, attemptSeconds)
+  await store.commit({ puts: [entry], deletes: [...deletes, ...(await records.expired())] })
   const url = new URL(found.server.authorization_endpoint)
   for (const [name, value] of Object.entries({
     response_type: 'code',
@@ -116,6 +128,8 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     state,
     resource: found.resource,
     ...(scope !== undefined && { scope }),
+    // OpenID Connect gives a lasting sign-in only to somebody who was asked (Core, 11).
+    ...(asksLasting(scope) && { prompt: 'consent' }),
   }))
     url.searchParams.set(name, value)
   const isSecure = base.startsWith('https:')
@@ -127,6 +141,31 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     { ...visit, mcpUrl, issuer, scope, host: new URL(base).host, href: url.href, remedy },
     { 'set-cookie': cookie },
   )
+}
+
+const asksLasting = (scope = '') => scope.split(' ').includes(offlineAccess)
+
+/**
+ * The scope, and that for a refresh token where the authorization server lists it (MCP 2026-07-28, Refresh Tokens). A
+ * given scope stays as it is; where none is asked for, the server chooses.
+ */
+function scopeOf({ privatePart }: StoredConnection, given: StoredClient | undefined, found: Discovered) {
+  const scope = privatePart.wantedScope ?? given?.scope ?? found.scope
+  const adds = scope !== undefined && given?.scope === undefined && found.listsOfflineAccess && !asksLasting(scope)
+  return adds ? `${scope} ${offlineAccess}` : scope
+}
+
+/** What is used after the sign-in has begun: the rest may be large. */
+function keptOf(server: ServerMetadata): KeptServer {
+  const { issuer, token_endpoint, revocation_endpoint, authorization_response_iss_parameter_supported } = server
+  return {
+    issuer,
+    token_endpoint,
+    ...(revocation_endpoint !== undefined && { revocation_endpoint }),
+    ...(authorization_response_iss_parameter_supported === true && {
+      authorization_response_iss_parameter_supported,
+    }),
+  }
 }
 
 /** As which client somebody signs in. */
@@ -154,13 +193,13 @@ async function chooseClient(
   const { issuer } = server
   if (given !== undefined) {
     if (given.issuer === undefined) await keepGivenClient(deps, visit, { ...given, issuer, isIssuerMet: true })
-    else if (given.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
+    else if (!isSameIssuer(given.issuer, issuer)) {
       throw new SignInProblem('Choosing the client', `the connection’s client is for ${given.issuer}, not ${issuer}`)
     }
     return givenClientFor(server, given)
   }
-  if (registersAgain === true) await forgetClient(deps, issuer)
-  const client = await findClient(deps, server, createOAuthFetch(deps.upstream, 'Registering as a client')) // 502
+  const fetch = createOAuthFetch(deps.upstream, 'Registering as a client', holderOf(visit.ref, visit.by))
+  const client = await findClient(deps, server, fetch, registersAgain ? deps.newClients : undefined) // 502, 429
   if (typed === undefined) return client
   if (client !== undefined) throw conflict('This server needs no client of yours: open the page again')
   await keepGivenClient(deps, visit, { ...typed, issuer, isTyped: true, isIssuerMet: true })

@@ -7,10 +7,11 @@ import { cookieOf } from '../../auth/browser-sessions.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
+import { withSignInEnd } from '../../auth/sign-in-end.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { html } from '../../http/html.ts'
 import { page, redirect } from '../../http/page.ts'
-import { readQuery } from '../../http/query.ts'
+import { readInteger, readQuery } from '../../http/query.ts'
 import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import type { Audit } from '../../ops/audit-log.ts'
@@ -20,9 +21,9 @@ import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import { type Attempt, cookieName, hashOf } from './begin.ts'
 import { type ClientOptions, forgetClient, redirectUriOf } from './client.ts'
-import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
-import { row } from './setup-pages.ts'
-import { exchangeCode, sealTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
+import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
+import { minuteOf, row } from './setup-pages.ts'
+import { exchangeCode, lastTimeMs, sealTokens, signInEnd, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly store: Store
@@ -31,8 +32,6 @@ export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly headersKey: Buffer
   readonly links: Pick<SetupLinks, 'urlOf'>
   readonly audit: Audit
-  /** Milliseconds since 1970. */
-  readonly now: () => number
 }
 
 export function callbackHandlers(deps: CallbackDeps) {
@@ -66,21 +65,6 @@ export function callbackHandlers(deps: CallbackDeps) {
     throw invalidRequest('The connection has changed since this sign-in began: start again')
   }
 
-  /** Asks the server with the token. Throws SignInProblem if it does not take it. */
-  async function greet({ ref }: Attempt, stored: StoredConnection, { accessToken }: UpstreamTokens) {
-    const { url, headers } = targetOf(stored, ref, deps.headersKey)
-    const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
-    try {
-      const greeted = await probeServer(upstream, url, withToken, { via: undefined })
-      if (greeted.status.state === 'connected') return greeted
-      if (greeted.status.state === 'error') throw new SignInProblem('Greeting the server', greeted.status.message)
-    } catch (error) {
-      if (!(error instanceof UpstreamError)) throw error
-      throw new SignInProblem('Greeting the server', error.message, { cause: error })
-    }
-    throw new SignInProblem('Greeting the server', 'it refuses the token that its authorization server gave')
-  }
-
   async function keep(
     attempt: Attempt,
     tokens: UpstreamTokens,
@@ -90,29 +74,38 @@ export function callbackHandlers(deps: CallbackDeps) {
     const kept = userId === undefined ? tokens : { ...tokens, userId }
     for (;;) {
       const before = await connectionOf(attempt)
-      const after = {
-        connection: { ...before.connection, status, ...(serverInfo && { serverInfo }) },
-        privatePart: { ...withoutTokens(before.privatePart), tokens: sealTokens(kept, ref, signInKey) },
+      const end = signInEnd(tokens)
+      const privatePart = {
+        ...withoutTokens(before.privatePart),
+        tokens: sealTokens(kept, ref, signInKey),
+        ...(end !== undefined && { signedInUntil: end }),
       }
+      const connection = {
+        ...before.connection,
+        status: withSignInEnd(status, privatePart),
+        ...(serverInfo && { serverInfo }),
+      }
+      const after = { connection, privatePart }
       if ((await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok) return
     }
   }
 
-  /** Exchanges the code, tries the token, and keeps it. Throws SignInProblem, and `invalid_request`. */
-  async function finish(attempt: Attempt, parameters: URLSearchParams): Promise<void> {
+  /** Exchanges the code, tries the token, keeps it, and says when it ends. Throws SignInProblem, `invalid_request`. */
+  async function finish(attempt: Attempt, parameters: URLSearchParams): Promise<string | undefined> {
     const stored = await connectionOf(attempt) // 400
-    const fetch = createOAuthFetch(upstream, 'Exchanging the code')
+    const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt))
     const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
     const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
       const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
       // The next sign-in registers again.
       if (code === 'invalid_client' && attempt.client.isRegistered === true)
-        await forgetClient(deps, attempt.server.issuer)
+        await forgetClient(deps, attempt.server.issuer, attempt.client)
       throw thrown
     }) // 502
-    await keep(attempt, tokens, await greet(attempt, stored, tokens)) // 502, 400
+    await keep(attempt, tokens, await greet(deps, attempt, stored, tokens)) // 502, 400
     const { ref, server, userId, keyId } = attempt
     await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, userId, keyId })
+    return signInEnd(tokens)
   }
 
   return {
@@ -123,26 +116,55 @@ export function callbackHandlers(deps: CallbackDeps) {
       const setupUrl = attempt.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
       const error = parameters.get('error')
       if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'), setupUrl)
+      let end: string | undefined
       try {
-        await finish(attempt, parameters) // 502, 400
+        end = await finish(attempt, parameters) // 502, 400
       } catch (thrown) {
         throw thrown instanceof PlatformError && setupUrl !== undefined ? thrown.withSetupUrl(setupUrl) : thrown
       }
-      return redirect(`${base}/oauth/done?${new URLSearchParams({ ...attempt.ref })}`)
+      const until = end === undefined ? {} : { until: String(Math.floor(Date.parse(end) / 1000)) }
+      return redirect(`${base}/oauth/done?${new URLSearchParams({ ...attempt.ref, ...until })}`)
     },
 
     oauthDone: connectedPage,
   }
 }
 
-/** Throws `invalid_request`. */
+/** Asks the server with the token. Throws SignInProblem if it does not take it. */
+async function greet(
+  { upstream, headersKey }: CallbackDeps,
+  attempt: Attempt,
+  stored: StoredConnection,
+  { accessToken }: UpstreamTokens,
+) {
+  const { ref } = attempt
+  const { url, headers } = targetOf(stored, ref, headersKey)
+  const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
+  try {
+    const greeted = await probeServer(upstream, url, withToken, { holder: holderOf(ref, attempt), via: undefined })
+    if (greeted.status.state === 'connected') return greeted
+    if (greeted.status.state === 'error') throw new SignInProblem('Greeting the server', greeted.status.message)
+  } catch (error) {
+    if (!(error instanceof UpstreamError)) throw error
+    throw new SignInProblem('Greeting the server', error.message, { cause: error })
+  }
+  throw new SignInProblem('Greeting the server', 'it refuses the token that its authorization server gave')
+}
+
+/** The page after a sign-in. `until`: when it ends, in seconds since 1970, where nothing renews it. Throws 400. */
 function connectedPage({ url }: Request): Response {
-  const query = readQuery(url)
+  const query = readQuery(url, ['namespace', 'connectionId', 'until'])
   const [namespace = '', connectionId = ''] = [query.get('namespace'), query.get('connectionId')]
-  // Anybody can make such a link, so it may hold names and nothing else.
+  // Anybody can make such a link, so it may hold names and a time, and nothing else.
   const isNamed = isSlug(namespace) && isConnectionId(connectionId)
   const rows = isNamed && html`<dl>${row('Namespace', namespace)}${row('Connection', connectionId)}</dl>`
-  return page({ title: 'Connected', body: html`${rows}<p>The server is connected. You can close this page.</p>` })
+  const until = readInteger(query, 'until', { least: 1, most: Math.floor(lastTimeMs / 1000), otherwise: 0 })
+  const end =
+    until > 0 &&
+    html`<p>This sign-in ends at ${minuteOf(until * 1000)}: the server gave nothing to renew it with. Somebody has to sign
+in again then.</p>`
+  const body = html`${rows}<p>The server is connected. You can close this page.</p>${end}`
+  return page({ title: 'Connected', body })
 }
 
 function refusedPage({ server }: Attempt, error: string, description: string | null, setupUrl?: string): Response {

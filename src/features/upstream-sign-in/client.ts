@@ -9,9 +9,11 @@ import {
   dynamicClientRegistrationRequest,
   None,
 } from 'oauth4webapi'
-import { openSealed, seal } from '../../auth/secrets.ts'
+import { openText, sealJson } from '../../auth/secrets.ts'
+import { rateLimited } from '../../errors.ts'
+import type { RateLimit } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
-import { grantsPerRead, upstreamClientsMax } from '../../limits.ts'
+import { grantsPerRead, upstreamClientsMax, upstreamClientUseSeconds } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { prefixRange, upstreamClientKey, upstreamClients } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
@@ -36,6 +38,8 @@ export interface ClientOptions {
   readonly base: string
   /** False with `--no-client-document`. */
   readonly hasDocument: boolean
+  /** Milliseconds since 1970. */
+  readonly now: () => number
 }
 
 export function redirectUriOf(base: string): string {
@@ -56,37 +60,103 @@ export function clientDocument(base: string): object {
   }
 }
 
-/** The client to use; undefined if a person must give one. Throws SignInProblem if registering fails. */
+/** A client as it is kept, for all connections to its issuer. */
+interface KeptClient {
+  /** In seconds since 1970; not newer than `upstreamClientUseSeconds` before its last use. */
+  readonly usedAt: number
+  /** The client, sealed. */
+  readonly sealed: string
+}
+
+/**
+ * The client to use; undefined if a person must give one. `again`: a person says that the authorization server does not
+ * know the kept one; it is replaced by another one once that is there, as often as the limit allows. Throws
+ * SignInProblem if registering fails, and `rate_limited`.
+ */
 export async function findClient(
   options: ClientOptions,
   server: ServerMetadata,
   fetch: OAuthFetch,
+  again?: RateLimit,
 ): Promise<UpstreamClient | undefined> {
-  const { base, hasDocument, store, signInKey } = options
+  const { base, hasDocument, store } = options
   if (server.client_id_metadata_document_supported === true && base.startsWith('https:') && hasDocument) {
     return { clientId: `${base}/oauth/client.json`, method: 'none' }
   }
   if (server.registration_endpoint === undefined) return undefined
-  const key = keyOf(options, server.issuer)
-  const stored = await store.get(key)
-  const known = stored && openSealed(signInKey, asBuffer(stored), `client ${server.issuer}`)
-  if (known !== undefined) return JSON.parse(known) as UpstreamClient
+  const { issuer } = server
+  const kept = await readClient(options, issuer)
+  if (kept.client !== undefined && again === undefined) {
+    await noteUse(options, issuer, kept.client, kept)
+    return kept.client
+  }
+  const wait = kept.client === undefined ? 0 : (again?.take(issuer) ?? 0)
+  if (wait > 0) throw rateLimited(`${issuer} was asked for another client less than an hour ago`, wait)
   const client = await register(base, server, fetch)
-  await store.commit({ puts: [{ key, value: seal(signInKey, JSON.stringify(client), `client ${server.issuer}`) }] })
-  return client
+  const checks = [{ key: keyOf(options, issuer), value: kept.bytes }]
+  if ((await store.commit({ checks, puts: [clientEntry(options, issuer, client)] })).ok) return client
+  // Somebody else has registered one meanwhile: all use that.
+  return findClient(options, server, fetch)
 }
 
-/** Forgets a client that its server no longer knows, so that the next sign-in registers again. */
-export async function forgetClient(options: ClientOptions, issuer: string): Promise<void> {
-  await options.store.commit({ deletes: [keyOf(options, issuer)], fromReserve: true })
+/** Forgets the client that its server no longer knows, if it is still this one: the next sign-in registers again. */
+export async function forgetClient(
+  options: ClientOptions,
+  issuer: string,
+  { clientId }: UpstreamClient,
+): Promise<void> {
+  const kept = await readClient(options, issuer)
+  if (kept.client?.clientId !== clientId) return
+  const key = keyOf(options, issuer)
+  await options.store.commit({ checks: [{ key, value: kept.bytes }], deletes: [key], fromReserve: true })
 }
 
-/** Forgets some of the clients past `upstreamClientsMax`, because an MCP server can name any number of issuers. */
-export async function sweepUpstreamClients(store: Pick<Store, 'keys' | 'commit'>): Promise<void> {
+/** Forgets the clients past `upstreamClientsMax` that nobody used for longest: an MCP server can name any issuer. */
+export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'>): Promise<void> {
   const { gte, lt } = prefixRange(upstreamClients)
-  const { keys } = await store.keys({ gte, lt, limit: upstreamClientsMax * 2 })
-  const gone = keys.slice(upstreamClientsMax)
-  while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: true })
+  const { entries } = await store.range({ gte, lt, limit: upstreamClientsMax * 2 })
+  const excess = entries.length - upstreamClientsMax
+  if (excess <= 0) return
+  const used = entries.map(({ key, value }) => ({ key, usedAt: keptIn(value).usedAt }))
+  const gone = used.sort((one, other) => one.usedAt - other.usedAt).slice(0, excess)
+  while (gone.length > 0) {
+    await store.commit({ deletes: gone.splice(0, grantsPerRead).map(({ key }) => key), fromReserve: true })
+  }
+}
+
+/** Writes that a client is in use, unless that was done a short while ago. A write of somebody else says as much. */
+async function noteUse(options: ClientOptions, issuer: string, client: UpstreamClient, { bytes, usedAt }: FoundClient) {
+  if (options.now() / 1000 - usedAt < upstreamClientUseSeconds) return
+  const checks = [{ key: keyOf(options, issuer), value: bytes }]
+  await options.store.commit({ checks, puts: [clientEntry(options, issuer, client)] })
+}
+
+interface FoundClient extends Pick<KeptClient, 'usedAt'> {
+  /** Undefined if there is none, or it cannot be read. */
+  readonly client: UpstreamClient | undefined
+  readonly bytes: Uint8Array | null
+}
+
+async function readClient(options: ClientOptions, issuer: string): Promise<FoundClient> {
+  const bytes = await options.store.get(keyOf(options, issuer))
+  if (bytes === undefined) return { client: undefined, usedAt: 0, bytes: null }
+  const { usedAt, sealed } = keptIn(bytes)
+  const opened = openText(options.signInKey, sealed, `client ${issuer}`)
+  return { client: opened === undefined ? undefined : (JSON.parse(opened) as UpstreamClient), usedAt, bytes }
+}
+
+function keptIn(bytes: Uint8Array): KeptClient {
+  try {
+    return JSON.parse(asBuffer(bytes).toString()) as KeptClient
+  } catch {
+    return { usedAt: 0, sealed: '' }
+  }
+}
+
+function clientEntry(options: ClientOptions, issuer: string, client: UpstreamClient) {
+  const sealed = sealJson(options.signInKey, client, `client ${issuer}`)
+  const kept: KeptClient = { usedAt: Math.floor(options.now() / 1000), sealed }
+  return { key: keyOf(options, issuer), value: Buffer.from(JSON.stringify(kept)) }
 }
 
 function keyOf({ base }: ClientOptions, issuer: string) {

@@ -69,7 +69,7 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
     async revoke(ref, stored, reason) {
       const tokens = tokensIn.of(ref, stored)
       if (tokens === undefined) return
-      tokensIn.revokeLater(tokens)
+      tokensIn.revokeLater(ref, tokens)
       await audit.record('upstream.signed_out', { ...ref, reason })
     },
     async signOut(ref, reason, by) {
@@ -78,15 +78,19 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
         const tokens = stored && tokensIn.of(ref, stored)
         if (tokens === undefined) return false
         if (!(await tokensIn.drop(ref, tokens.accessToken, reason, by))) continue
-        tokensIn.revokeLater(tokens)
+        tokensIn.revokeLater(ref, tokens)
         return true
       }
     },
   }
 }
 
-/** Whether to refresh ahead: with less than a minute left, or than half of a shorter life. */
-function isDue({ obtainedAt, expiresAt }: UpstreamTokens, now: number): boolean {
+/**
+ * Whether to refresh ahead: with less than a minute left, or than half of a shorter life. Where nothing refreshes it, a
+ * token is good to its end.
+ */
+function isDue({ obtainedAt, expiresAt, refreshToken }: UpstreamTokens, now: number): boolean {
   if (expiresAt === undefined) return false
+  if (refreshToken === undefined) return expiresAt <= now
   return expiresAt - now < Math.min(refreshAheadMs, (expiresAt - obtainedAt) / 2)
 }

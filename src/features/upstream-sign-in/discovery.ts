@@ -2,7 +2,7 @@
 
 import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
-import { oauthUrlCharsMax } from '../../limits.ts'
+import { oauthScopeCharsMax, oauthUrlCharsMax } from '../../limits.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { validatorOf } from '../../schema/check.ts'
@@ -14,6 +14,8 @@ export interface Discovered {
   /** The `resource` of all requests, to the letter. */
   readonly resource: string
   readonly server: ServerMetadata
+  /** Whether the authorization server lists the scope for refresh tokens. */
+  readonly listsOfflineAccess: boolean
   /** The scope that the server's challenge asks for, or else all that it supports; undefined for none. */
   readonly scope: string | undefined
 }
@@ -41,7 +43,15 @@ const ServerMetadata = Type.Object({
   client_id_metadata_document_supported: Type.Optional(Type.Boolean()),
 })
 export type ServerMetadata = Static<typeof ServerMetadata> & AuthorizationServer
+/** What is kept of it, with attempts and tokens. */
+export type KeptServer = Pick<
+  ServerMetadata,
+  'issuer' | 'token_endpoint' | 'revocation_endpoint' | 'authorization_response_iss_parameter_supported'
+>
 const serverShape = validatorOf(ServerMetadata)
+
+/** The scope by which a client asks for a refresh token (OpenID Connect Core, 11). */
+export const offlineAccess = 'offline_access'
 
 const step = 'Finding the authorization server'
 
@@ -50,7 +60,7 @@ export interface DiscoveryOptions {
   readonly mcpUrl: string
   /** Where the first request goes, with the connection's own headers and what was entered for it. */
   readonly target: UpstreamTarget
-  /** The issuer that the connection was given by hand. */
+  /** The issuer that the connection was given by hand: the only one to ask. */
   readonly issuer: string | undefined
 }
 
@@ -58,13 +68,16 @@ export interface DiscoveryOptions {
 export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptions): Promise<Discovered> {
   const { metadataUrl, scope } = await challengeOf(fetch, target)
   const resource = await findResource(fetch, mcpUrl, metadataUrl)
-  const chosen = issuer ?? resource?.authorization_servers?.[0] ?? new URL(mcpUrl).origin
-  const server = await findServer(fetch, chosen)
-  const supported = resource?.scopes_supported
+  const found = await findServer(fetch, chooseIssuer(resource, issuer) ?? new URL(mcpUrl).origin)
+  const supported = resource?.scopes_supported ?? []
+  const wanted = scope ?? (supported.length > 0 ? supported.join(' ') : undefined)
+  if (wanted !== undefined && wanted.length > oauthScopeCharsMax) {
+    throw new SignInProblem(step, `the server asks for too many scopes: they have ${wanted.length} characters`)
+  }
   return {
     resource: resource?.resource ?? mcpUrl,
-    server,
-    scope: scope ?? (supported !== undefined && supported.length > 0 ? supported.join(' ') : undefined),
+    ...found,
+    scope: wanted,
   }
 }
 
@@ -122,6 +135,23 @@ async function findResource(fetch: OAuthFetch, mcpUrl: string, metadataUrl: stri
   return undefined
 }
 
+/**
+ * The given issuer, or the first that the resource names; undefined if nobody says. A given one that the resource does
+ * not name is refused before anything is sent there: the client and its secret would be used for this server elsewhere.
+ */
+function chooseIssuer(resource: Static<typeof ResourceMetadata> | undefined, given: string | undefined) {
+  if (resource === undefined) return given
+  const { authorization_servers: named = [] } = resource
+  if (given === undefined || named.some((one) => isSameIssuer(one, given))) return given ?? named[0]
+  const names = named.length === 0 ? 'no authorization server' : named.slice(0, 3).join(', ')
+  throw new SignInProblem(step, `the connection’s client is for ${given}, and the server names ${names}`)
+}
+
+/** Equal to the letter, but for one final slash. */
+export function isSameIssuer(one: string, other: string): boolean {
+  return one.replace(/\/$/, '') === other.replace(/\/$/, '')
+}
+
 /** The MCP URL's own origin, and its path or a beginning of it up to a slash. */
 function covers(resource: string, mcpUrl: string): boolean {
   if (!URL.canParse(resource) || resource.includes('#')) return false
@@ -131,8 +161,10 @@ function covers(resource: string, mcpUrl: string): boolean {
   return asked.pathname === given.pathname || asked.pathname === prefix || asked.pathname.startsWith(`${prefix}/`)
 }
 
+type FoundServer = Pick<Discovered, 'server' | 'listsOfflineAccess'>
+
 /** In the order of MCP: OAuth's document, then OpenID's, each with the path of the issuer. */
-async function findServer(fetch: OAuthFetch, issuer: string): Promise<ServerMetadata> {
+async function findServer(fetch: OAuthFetch, issuer: string): Promise<FoundServer> {
   requireSecure(issuer, step)
   const { origin, pathname } = new URL(issuer)
   const path = pathname.replace(/\/$/, '')
@@ -151,7 +183,7 @@ async function findServer(fetch: OAuthFetch, issuer: string): Promise<ServerMeta
   throw new SignInProblem(step, `${issuer} has no metadata of an authorization server`)
 }
 
-function checkServer(document: unknown, issuer: string, url: string): ServerMetadata {
+function checkServer(document: unknown, issuer: string, url: string): FoundServer {
   // Asked about first: without it PKCE would protect nothing, and the message should say so.
   const { code_challenge_methods_supported: methods } = (document ?? {}) as Partial<ServerMetadata>
   if (!Array.isArray(methods) || !methods.includes('S256')) {
@@ -159,16 +191,18 @@ function checkServer(document: unknown, issuer: string, url: string): ServerMeta
   }
   if (!serverShape.isValid(document))
     throw new SignInProblem(step, `${url} is not the metadata of an authorization server`)
-  if (document.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
+  if (!isSameIssuer(document.issuer, issuer)) {
     throw new SignInProblem(step, `${url} is the metadata of another issuer: ${document.issuer}`)
   }
   const { authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint } = document
   for (const endpoint of [authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint]) {
     if (endpoint !== undefined) requireSecure(endpoint, step)
   }
-  // Only what is used: it is kept with each sign-in that begins.
   const used = Object.entries(document).filter(([name]) => Object.hasOwn(ServerMetadata.properties, name))
-  return Object.fromEntries(used) as unknown as ServerMetadata
+  // Only looked through: one that is no list keeps nobody from signing in.
+  const { scopes_supported: scopes } = document as { readonly scopes_supported?: unknown }
+  const listsOfflineAccess = Array.isArray(scopes) && scopes.includes(offlineAccess)
+  return { server: Object.fromEntries(used) as unknown as ServerMetadata, listsOfflineAccess }
 }
 
 /** Undefined for a 4xx: there is no such document. Throws SignInProblem for anything else that is not JSON. */

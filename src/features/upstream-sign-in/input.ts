@@ -9,6 +9,7 @@ import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { conflict, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
+import type { Holder } from '../../fairness/owner.ts'
 import type { Form } from '../../http/form.ts'
 import { urlCharsMax } from '../../limits.ts'
 import { type ConnectionStatus, HeaderValue } from '../../model/connection.ts'
@@ -30,6 +31,7 @@ import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import type { Visit } from './begin.ts'
+import { holderOf } from './oauth-fetch.ts'
 import { enteredPage, inputPage } from './setup-pages.ts'
 
 export interface InputDeps {
@@ -174,7 +176,7 @@ async function keep(
   { store, upstream, links, audit, headersKey }: InputDeps,
   { ref, stored, by, input, target }: Entered,
 ): Promise<ConnectionStatus> {
-  const { status: learnt, serverInfo } = await greet(upstream, target)
+  const { status: learnt, serverInfo } = await greet(upstream, target, holderOf(ref, by))
   const status = hasAuthorization(target.headers) ? learnt : withSetupUrl(learnt, links.urlOf(ref))
   const { input: _, ...rest } = stored.privatePart
   const { setups = 0 } = rest
@@ -192,9 +194,13 @@ async function keep(
   return status
 }
 
-async function greet(upstream: Upstream, { url, headers }: UpstreamTarget): ReturnType<typeof probeServer> {
+async function greet(
+  upstream: Upstream,
+  { url, headers }: UpstreamTarget,
+  holder: Holder,
+): ReturnType<typeof probeServer> {
   try {
-    return await probeServer(upstream, url, headers, { via: undefined })
+    return await probeServer(upstream, url, headers, { holder, via: undefined })
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error
     return { status: { state: 'error', message: `The server could not be reached: ${error.message}` } }

@@ -3,8 +3,9 @@
  * redirect, and are bounded (sign-in contract, 1.9).
  */
 
+import type { ConnectionRef } from '../../auth/authorize.ts'
 import { PlatformError } from '../../errors.ts'
-import type { Holder } from '../../fairness/owner.ts'
+import { type Holder, ticketHolder } from '../../fairness/owner.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { oauthFetchTimeoutMs, oauthResponseBytesMax } from '../../limits.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
@@ -22,8 +23,20 @@ export class SignInProblem extends PlatformError {
   }
 }
 
+/**
+ * Who causes a request of a sign-in: the person of the session; where a ticket is enough, the connection's namespace,
+ * so that nobody has more by making connections.
+ */
+export function holderOf(
+  ref: ConnectionRef,
+  { userId, keyId }: { readonly userId?: string; readonly keyId?: string },
+): Holder {
+  if (keyId === undefined) return ticketHolder(ref)
+  return { keyId, family: keyId, ...(userId !== undefined && { userId }) }
+}
+
 /** Rejects with SignInProblem if the request fails; `step` begins its text. */
-export function createOAuthFetch(upstream: Upstream, step: string, holder?: Holder): OAuthFetch {
+export function createOAuthFetch(upstream: Upstream, step: string, holder: Holder): OAuthFetch {
   return async (url, { method = 'GET', headers = {}, body } = {}) => {
     requireSecure(url, step)
     try {
@@ -34,7 +47,7 @@ export function createOAuthFetch(upstream: Upstream, step: string, holder?: Hold
         timeoutMs: oauthFetchTimeoutMs,
         bodyBytesMax: oauthResponseBytesMax,
         ...(body !== undefined && body !== null && { body: String(body) }),
-        ...(holder !== undefined && { holder }),
+        holder,
       })
       return toResponse(response)
     } catch (error) {

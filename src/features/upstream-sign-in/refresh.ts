@@ -64,7 +64,7 @@ export function createRefresh(deps: CredentialsDeps, tokensIn: StoredTokens): Re
         privatePart: { ...rest, tokens: sealed },
       }))
       // Somebody has signed out or deleted the connection: nobody may use what came too late.
-      if (!isKept) tokensIn.revokeLater(result)
+      if (!isKept) tokensIn.revokeLater(ref, result)
       return isKept ? result : undefined
     }
     if (result.kind === 'failed') {
@@ -73,7 +73,8 @@ export function createRefresh(deps: CredentialsDeps, tokensIn: StoredTokens): Re
       }))
       throw notNow(result.why)
     }
-    if (result.isUnknownClient && tokens.client.isRegistered === true) await forgetClient(deps, tokens.server.issuer)
+    const { client, server } = tokens
+    if (result.isUnknownClient && client.isRegistered === true) await forgetClient(deps, server.issuer, client)
     await tokensIn.drop(ref, used, result.why)
     return undefined
   }

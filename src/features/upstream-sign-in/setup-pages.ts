@@ -9,7 +9,7 @@ import type { UpstreamTokens } from './tokens.ts'
 
 interface About {
   readonly ref: ConnectionRef
-  readonly stored: Pick<StoredConnection, 'connection'>
+  readonly stored: Pick<StoredConnection, 'connection' | 'privatePart'>
   /** Where the form goes: the page's own URL. */
   readonly action: string
   readonly formToken: string
@@ -18,7 +18,15 @@ interface About {
 /** A line of the facts on a page. */
 export const row = (name: string, value: string) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
 
-function rowsOf({ ref, stored }: Pick<About, 'ref' | 'stored'>, ...more: readonly Html[]): Html {
+/** A time as people read it. `time`: milliseconds since 1970. */
+export function minuteOf(time: number): string {
+  return `${new Date(time).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+}
+
+function rowsOf(
+  { ref, stored }: Pick<About, 'ref'> & { readonly stored: Pick<StoredConnection, 'connection'> },
+  ...more: readonly Html[]
+): Html {
   const { name } = stored.connection
   return html`<dl>${row('Namespace', ref.namespace)}${row('Connection', ref.connectionId)}
 ${name !== ref.connectionId && row('Name', name)}${more}</dl>`
@@ -49,7 +57,7 @@ export function setupPage(
 ${form(about, html`<button class="main">Continue</button>${takesInput && changeValues}`)}`,
     })
   }
-  const since = `${new Date(tokens.obtainedAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  const { signedInUntil } = about.stored.privatePart
   return page({
     title: wantedScope === undefined ? 'This server is connected' : 'This server wants more access',
     body: html`${rowsOf(
@@ -57,7 +65,8 @@ ${form(about, html`<button class="main">Continue</button>${takesInput && changeV
       server,
       row('Signed in at', tokens.server.issuer),
       tokens.userId === undefined ? html`` : row('Signed in by', tokens.userId),
-      row('Since', since),
+      row('Since', minuteOf(tokens.obtainedAt)),
+      signedInUntil === undefined ? html`` : row('Until', minuteOf(Date.parse(signedInUntil))),
     )}
 ${wantedScope !== undefined && html`<p class="warning">A call was refused. The server wants: ${wantedScope}</p>`}
 ${form(

@@ -13,7 +13,7 @@ import {
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { ClientOptions } from './client.ts'
-import { createOAuthFetch } from './oauth-fetch.ts'
+import { createOAuthFetch, holderOf } from './oauth-fetch.ts'
 import { openTokens, revokeTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
 
 export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
@@ -22,8 +22,6 @@ export interface CredentialsDeps extends Omit<ClientOptions, 'store'> {
   readonly links: SetupLinks
   readonly audit: Audit
   readonly wait: (milliseconds: number, request: Request) => Promise<void>
-  /** Milliseconds since 1970. */
-  readonly now: () => number
 }
 
 export interface StoredTokens {
@@ -36,7 +34,7 @@ export interface StoredTokens {
   /** Notes scopes that the server wants besides those of the token with the access token `used`. */
   wants(ref: ConnectionRef, used: string, scope: string): Promise<void>
   /** Revokes tokens in the background. */
-  revokeLater(tokens: UpstreamTokens): void
+  revokeLater(ref: ConnectionRef, tokens: UpstreamTokens): void
 }
 
 export interface PrivateChange {
@@ -81,8 +79,9 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
     return isDropped
   }
 
-  function revokeLater(tokens: UpstreamTokens): void {
-    void revokeTokens(tokens, createOAuthFetch(deps.upstream, 'Revoking the token')).catch(() => {})
+  function revokeLater(ref: ConnectionRef, tokens: UpstreamTokens): void {
+    const fetch = createOAuthFetch(deps.upstream, 'Revoking the token', holderOf(ref, {}))
+    void revokeTokens(tokens, fetch).catch(() => {})
   }
 
   async function wants(ref: ConnectionRef, used: string, scope: string): Promise<void> {

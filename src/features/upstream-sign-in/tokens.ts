@@ -13,7 +13,7 @@ import type { ConnectionRef } from '../../auth/authorize.ts'
 import { openJson, sealJson } from '../../auth/secrets.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 import { authenticationOf, problemOf, type UpstreamClient } from './client.ts'
-import type { ServerMetadata } from './discovery.ts'
+import type { KeptServer } from './discovery.ts'
 import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
 
 export interface UpstreamTokens {
@@ -23,12 +23,15 @@ export interface UpstreamTokens {
   readonly obtainedAt: number
   readonly expiresAt?: number
   readonly client: UpstreamClient
-  readonly server: ServerMetadata
+  readonly server: KeptServer
   readonly resource: string
   readonly scope?: string
   /** Who signed in, if by a browser session. */
   readonly userId?: string
 }
+
+/** The end of the year 9999: RFC 3339 has no later times. */
+export const lastTimeMs = 253_402_300_799_999
 
 const placeOf = ({ namespace, connectionId }: ConnectionRef) => `${namespace}/${connectionId} tokens`
 
@@ -42,6 +45,7 @@ export function withoutTokens({
   refreshUntil: __,
   refreshAfter: ___,
   wantedScope: ____,
+  signedInUntil: _____,
   ...rest
 }: ConnectionPrivate): ConnectionPrivate {
   return { ...rest, setups: (rest.setups ?? 0) + 1 }
@@ -56,9 +60,15 @@ export function openTokens(
   return openJson(key, tokens, placeOf(ref), 'tokens')
 }
 
+/** When the sign-in ends with its token, because nothing renews it; undefined if that is not known. ISO 8601. */
+export function signInEnd({ refreshToken, expiresAt }: UpstreamTokens): string | undefined {
+  if (refreshToken !== undefined || expiresAt === undefined || expiresAt > lastTimeMs) return undefined
+  return new Date(expiresAt).toISOString()
+}
+
 /** What a code is exchanged with. */
 export interface CodeExchange {
-  readonly server: ServerMetadata
+  readonly server: KeptServer
   readonly client: UpstreamClient
   readonly resource: string
   readonly redirectUri: string
@@ -139,7 +149,7 @@ interface TokenAnswer {
   readonly expiresIn?: number
 }
 
-async function readTokens(server: ServerMetadata, client: UpstreamClient, response: Response): Promise<TokenAnswer> {
+async function readTokens(server: KeptServer, client: UpstreamClient, response: Response): Promise<TokenAnswer> {
   // The library takes a challenge for the whole answer. RFC 6749, 5.2, wants one beside the error after Basic.
   response.headers.delete('www-authenticate')
   const answer = await processRefreshTokenResponse(

@@ -10,6 +10,7 @@ import {
   unusedClientSeconds,
   unusedClientsMax,
 } from '../../../src/limits.ts'
+import { StoreError, type Write } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import {
@@ -83,7 +84,19 @@ describe('the way in', () => {
         bearer_methods_supported: ['header'],
       },
     })
-    expect((await json('/.well-known/oauth-protected-resource/connect/no/thing/mcp')).status).toBe(200)
+    const documentOf = (names: string) => json(`/.well-known/oauth-protected-resource/connect/${names}/mcp`)
+    expect((await documentOf('no/thing')).status).toBe(200)
+    // Of names that cannot exist there is nothing to hide.
+    for (const names of [
+      'a%00b/thing',
+      'no/th%0aing',
+      'a%2Fb/thing',
+      'no/.thing',
+      '-no/thing',
+      'no/%E2%80%AEthing',
+      'a%22/b',
+    ])
+      expect({ names, status: (await documentOf(names)).status }).toEqual({ names, status: 404 })
     expect(await json('/.well-known/oauth-authorization-server')).toMatchObject({
       status: 200,
       body: {
@@ -208,6 +221,32 @@ describe('registration', () => {
     expect((await register(platform)).status).toBe(201)
   })
 
+  test('that is refused uses nothing up', async () => {
+    const bad = () => register(platform, { redirect_uris: ['ftp://a/'] })
+    for (let i = 0; i <= registrationsPerMinuteMax; i += 1) expect((await bad()).status).toBe(400)
+    for (let i = 0; i < registrationsPerMinuteMax; i += 1) expect((await register(platform)).status).toBe(201)
+    expect((await bad()).status).toBe(429)
+  })
+
+  test('past the bound takes the place of the oldest of the network that has most', async () => {
+    const at = async (address: string) => (await register(platform, {}, address)).client_id
+    const mine = await at('198.51.100.7')
+    // One network of many addresses, as anybody can rent it, and an older one with fewer.
+    const few = [await at('2001:db8:1:1::/64'), await at('2001:db8:1:2::/64')]
+    const flood: string[] = []
+    for (let i = 0; i <= unusedClientsMax; i += 1) {
+      platform.now += 1000
+      flood.push(await at(`2001:db8:f:${(i >> 4).toString(16)}::/64`))
+    }
+    const late = await at('198.51.100.8')
+    const cookie = await signedIn(platform)
+    const status = async (id: string) =>
+      (await platform.fetch(authorizePath({ clientId: id, verifier: newVerifier() }), { headers: { cookie } })).status
+    for (const id of [mine, ...few, late, flood.at(-1) ?? '']) expect(await status(id)).toBe(200)
+    const gone = await Promise.all(flood.slice(0, 6).map(status))
+    expect(gone.filter((one) => one === 400)).toHaveLength(5)
+  })
+
   test('past the bound of clients that nobody has used is of the newest', async () => {
     const { clientId: used } = await signInClient(platform)
     const ids: string[] = []
@@ -242,7 +281,7 @@ describe('a request that is wrong is a page, and no redirect', () => {
   const rows: Record<string, [change: Record<string, string | undefined>, status: number]> = {
     'another response type': [{ response_type: 'token' }, 400],
     'no client': [{ client_id: undefined }, 400],
-    'an unknown client': [{ client_id: 'mcp_00000000aaaaaaaaaaaaaaaaaaaaaa' }, 400],
+    'an unknown client': [{ client_id: 'mcp_00000000aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }, 400],
     'no redirect URI': [{ redirect_uri: undefined }, 400],
     'another redirect URI': [{ redirect_uri: 'http://127.0.0.1:4444/other' }, 400],
     'a redirect URI with more behind it': [{ redirect_uri: `${redirectUri}/../x` }, 400],
@@ -361,6 +400,30 @@ describe('the consent page', () => {
   test('shows a name without what would turn the words around it', async () => {
     const { response } = await opened({}, { client_name: 'Good\u202e\u0000\nName' })
     expect(await response.text()).toContain('GoodName (not verified)')
+  })
+
+  test('shows what hides in the name of a tool, and allows the tool of that very name', async () => {
+    const tools = ['list_issues', 'list_\u200bissues', 'eteled\u202e'].map((name) => ({
+      name,
+      inputSchema: { type: 'object' },
+    }))
+    const as = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const send = (path: string, body: object) =>
+      platform.fetch(path, { method: 'PUT', headers: as, body: JSON.stringify(body) })
+    expect((await send('/servers/ada/hidden', { tools })).status).toBe(201)
+    expect((await send('/connect/ada/hidden', { server: 'ada/hidden', mock: { enabled: true } })).status).toBe(201)
+    const of = `${issuer}/connect/ada/hidden/mcp`
+    const { response } = await opened({ resource: of })
+    const page = await response.text()
+    for (const shown of ['> list_issues<', '> list_\\u{200b}issues<', '> eteled\\u{202e}<'])
+      expect(page).toContain(shown)
+    expect(page.replaceAll(/value="[^"]*"/g, '')).not.toMatch(/[\u200b\u202e]/)
+    const { answer } = await signInClient(platform, { access: 'some', tool: 'list_\u200bissues' }, 'ada', {
+      resource: of,
+    })
+    const { pathname } = new URL(of)
+    expect((await callTool(platform, answer.access_token, 'list_\u200bissues', pathname)).status).toBe(200)
+    expect((await callTool(platform, answer.access_token, 'list_issues', pathname)).status).toBe(403)
   })
 
   test('shows a name as text', async () => {
@@ -631,6 +694,63 @@ describe('a refresh token', () => {
     expect((await refresh(platform, clientId, second.refresh_token)).error).toBe('invalid_grant')
     expect((await callTool(platform, second.access_token, 'find_product')).status).toBe(401)
     expect(platform.audited.at(-1)).toMatchObject({ event: 'grant.ended', reason: 'refresh token used twice' })
+  })
+
+  describe('whose answer nobody can have got', () => {
+    /** The next write is done, or not, and nobody learns which. */
+    function loseNextCommit(isDone: boolean): void {
+      const { store } = platform
+      const { commit } = store
+      const losing = async (write: Write) => {
+        Object.assign(store, { commit })
+        if (isDone) await commit.call(store, write)
+        throw new StoreError('indeterminate', 'the connection was lost')
+      }
+      Object.assign(store, { commit: losing })
+    }
+
+    for (const isDone of [true, false]) {
+      test(`is good once more: the write was ${isDone ? '' : 'not '}done`, async () => {
+        const { clientId, answer } = await signInClient(platform)
+        loseNextCommit(isDone)
+        expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(503)
+        const second = await refresh(platform, clientId, answer.refresh_token)
+        expect(second.status).toBe(200)
+        expect((await callTool(platform, second.access_token, 'find_product')).status).toBe(200)
+        const third = await refresh(platform, clientId, second.refresh_token)
+        expect(third.status).toBe(200)
+        // Once, and no longer.
+        expect((await refresh(platform, clientId, second.refresh_token)).error).toBe('invalid_grant')
+        expect((await refresh(platform, clientId, third.refresh_token)).error).toBe('invalid_grant')
+      })
+    }
+
+    test('is good once, however many send it again', async () => {
+      const { clientId, answer } = await signInClient(platform)
+      loseNextCommit(true)
+      expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(503)
+      const all = await Promise.all(Array.from({ length: 5 }, () => refresh(platform, clientId, answer.refresh_token)))
+      expect(all.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
+      expect(await grantsNow()).toEqual([])
+    })
+
+    test('is not good after its successor was used', async () => {
+      const { clientId, answer } = await signInClient(platform)
+      loseNextCommit(true)
+      expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(503)
+      const second = await refresh(platform, clientId, answer.refresh_token)
+      loseNextCommit(true)
+      expect((await refresh(platform, clientId, second.refresh_token)).status).toBe(503)
+      expect((await refresh(platform, clientId, answer.refresh_token)).error).toBe('invalid_grant')
+      expect(await grantsNow()).toEqual([])
+    })
+  })
+
+  test('sent many times at once gives one answer at most, and ends', async () => {
+    const { clientId, answer } = await signInClient(platform)
+    const all = await Promise.all(Array.from({ length: 5 }, () => refresh(platform, clientId, answer.refresh_token)))
+    expect(all.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
+    expect(await grantsNow()).toEqual([])
   })
 
   test('that was made up, altered, or is another client’s changes nothing', async () => {

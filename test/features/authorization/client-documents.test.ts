@@ -1,9 +1,9 @@
 /** Clients that name themselves by a document on the web (sign-in contract, 3.3). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { clientDocumentBytesMax, clientDocumentSecondsMax } from '../../../src/limits.ts'
+import { clientDocumentBytesMax, clientDocumentSecondsMax, clientDocumentsPerMinuteMax } from '../../../src/limits.ts'
 import { UpstreamError, type UpstreamRequest } from '../../../src/upstream/upstream.ts'
-import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
+import { createTestPlatform, keyIdOf, type TestPlatform } from '../../support/platform.ts'
 import { authorizePath, callTool, decide, exchange, newVerifier, redirectUri, sentBack, signedIn } from './world.ts'
 
 const clientId = 'https://client.example/app.json'
@@ -51,6 +51,24 @@ test('are fetched with their bounds, name a host that is shown, and lead to toke
   const tokens = await exchange(platform, { ...fields, code_verifier: verifier })
   expect(tokens).toMatchObject({ status: 200, refresh_token: expect.any(String) })
   expect((await callTool(platform, tokens.access_token, 'find_product')).status).toBe(200)
+})
+
+test('are fetched for their user, and a number of them in a minute', async () => {
+  const first = await open()
+  expect(first.status).toBe(200)
+  expect(fetched[0]?.holder).toMatchObject({ keyId: await keyIdOf(platform, 'ada'), userId: 'ada' })
+  answer = () => ({ status: 404 })
+  const statuses = []
+  for (let i = 1; i <= clientDocumentsPerMinuteMax; i += 1)
+    statuses.push((await open(`https://client${i}.example/app.json`)).status)
+  expect(statuses).toEqual([...Array(clientDocumentsPerMinuteMax - 1).fill(400), 429])
+  expect(fetched).toHaveLength(clientDocumentsPerMinuteMax)
+  // What is known is not fetched, and others have their own.
+  expect((await open()).status).toBe(200)
+  cookie = await signedIn(platform, 'grace')
+  expect((await open('https://another.example/app.json')).status).toBe(400)
+  expect(fetched).toHaveLength(clientDocumentsPerMinuteMax + 1)
+  expect(fetched.at(-1)?.holder).toMatchObject({ userId: 'grace' })
 })
 
 describe('are a page that says what is wrong, and no redirect', () => {

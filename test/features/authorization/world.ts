@@ -20,10 +20,10 @@ export interface TokenAnswer {
   readonly error_description?: string
 }
 
-export async function register(platform: Fetches, more: object = {}) {
+export async function register(platform: Fetches, more: object = {}, address = 'here') {
   const response = await platform.fetch('/oauth/register', {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', 'x-test-address': address },
     body: JSON.stringify({
       redirect_uris: [redirectUri],
       client_name: 'Tester',

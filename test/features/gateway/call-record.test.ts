@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { createShares } from '../../../src/fairness/shares.ts'
 import { createOutcomeReader } from '../../../src/features/gateway/call-outcome.ts'
-import { chainVerifier } from '../../../src/ops/audit-chain.ts'
+import { auditVerifier } from '../../../src/ops/audit-verifier.ts'
 import { type CallLog, openCallLog } from '../../../src/ops/call-log.ts'
 import { canonicalJson } from '../../../src/schema/canonical-json.ts'
 import { type Store, StoreError } from '../../../src/storage/store.ts'
@@ -37,7 +37,7 @@ const linesOf = (file = path) =>
     .map((line) => JSON.parse(line))
 const lines = linesOf
 function problemsOf(...paths: string[]): readonly string[] {
-  const chain = chainVerifier()
+  const chain = auditVerifier()
   for (const file of paths) for (const line of readFileSync(file, 'utf8').trimEnd().split('\n')) chain.push(line, file)
   return chain.report().problems
 }

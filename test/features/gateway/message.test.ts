@@ -45,9 +45,16 @@ describe('a message', () => {
     [
       'an id that parsers read differently',
       '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}',
-      'id: must be a string or a number',
+      'id: the number has too many digits to be told apart from its neighbours: send a string, or a smaller number',
       null,
     ],
+    [
+      'an id past the largest number',
+      '{"jsonrpc":"2.0","id":1e999,"method":"ping"}',
+      'id: the number has too many digits',
+      null,
+    ],
+    ['an id that is a list', rpc({ id: [1], method: 'ping' }), 'id: must be a string or a number', null],
     ['parameters of null', rpc({ id: 1, method: 'ping', params: null }), 'params: must be an object', 1],
     ['parameters that are a text', rpc({ id: 1, method: 'ping', params: 'a' }), 'params: must be an object', 1],
   ]
@@ -103,6 +110,16 @@ describe('headers of the newer revision', () => {
     expect(await asked('resources/read', { uri: 'file:a' }, resource)).toBe('stateless')
     const spelt = { 'mcp-method': 'tools/call', 'mcp-name': '=?base64?w6k=?=' }
     expect(await asked('tools/call', { name: 'é' }, spelt)).toBe('stateless')
+  })
+  test('have one spelling, which all decoders read alike', async () => {
+    for (const [name, spelt] of [
+      ['é', 'w6k'],
+      ['a', 'YR=='],
+      ['a', 'Y*Q=='],
+      ['?>?', 'Pz4_'],
+      ['\ufffd', '/w=='],
+    ] as const)
+      expect(await asked('tools/call', { name }, { ...call, 'mcp-name': `=?base64?${spelt}?=` })).toContain('Mcp-Name')
   })
   test('are refused where they are missing, or say something else', async () => {
     expect(await asked('tools/call', { name: 'a' }, { 'mcp-name': 'a' })).toContain('Mcp-Method')

@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import { createSessions, type PlatformSession } from '../../../src/features/gateway/sessions.ts'
 import { upstreamSessionIdCharsMax } from '../../../src/limits.ts'
 import { seed } from '../../support/platform.ts'
+import { otherSpellings } from '../../support/spellings.ts'
 
 const sessions = () => createSessions(seed('session key'))
 const session = (id: string): PlatformSession => ({ id, protocolVersion: '2025-06-18' })
@@ -17,6 +18,8 @@ test('a session that a client was given opens for its key alone', () => {
   expect(createSessions(seed('another key')).unseal('ada one', given)).toBe('expired')
   const changed = given.replace(/.(?=.{8}$)/, (one) => (one === 'A' ? 'B' : 'A'))
   expect(sessions().unseal('ada one', changed)).toBe('expired')
+  for (const other of otherSpellings(given.slice('postern.'.length)))
+    expect({ other, read: sessions().unseal('ada one', `postern.${other}`) }).toEqual({ other, read: 'expired' })
   for (const foreign of ['upstream-1', '', given.slice(1)])
     expect(sessions().unseal('ada one', foreign)).toBe('foreign')
 })

@@ -10,7 +10,7 @@ import { eachClient } from '../../support/clients.ts'
 eachClient((open) => {
   const allowed = readAllowedUpstream('127.0.0.1')
   const addresses = createAddresses({ allowed: allowed ? [allowed] : [], isPublicAllowed: false, isSelf: () => false })
-  const fetch = createOAuthFetch(createUpstream(addresses, { open }), 'Trying')
+  const fetch = createOAuthFetch(createUpstream(addresses, { open }), 'Trying', { keyId: 'key', family: 'key' })
 
   function serving(answer: (request: Request) => Response | Promise<Response>) {
     const seen: string[] = []

@@ -10,11 +10,20 @@ import {
   setupTicketSeconds,
   upstreamClientsMax,
 } from '../../../src/limits.ts'
-import { prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
+import { findConnection } from '../../../src/storage/connections.ts'
+import { expiringRecords, prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
-import { issuer as base, createTestPlatform, everythingKept, type TestPlatform } from '../../support/platform.ts'
+import {
+  issuer as base,
+  createTestPlatform,
+  everythingKept,
+  keyIdOf,
+  type TestPlatform,
+} from '../../support/platform.ts'
 import { sampleKeys } from '../../support/sample.ts'
+import { otherSpellings } from '../../support/spellings.ts'
+import { until } from '../../support/until.ts'
 import { createServers, issuer, mcpUrl, redirectUri, type Servers } from './world.ts'
 
 let servers: Servers
@@ -210,6 +219,16 @@ describe('a ticket', () => {
     expect(await isGood(pathIn((await put()).status.setupUrl))).toBe(true)
   })
 
+  test('has one spelling', async () => {
+    const [path = '', ticket = ''] = pathIn((await put()).status.setupUrl).split('?ticket=')
+    const others = otherSpellings(ticket)
+    expect(others.length).toBeGreaterThan(1)
+    for (const other of others) {
+      const { status } = await platform.fetch(`${path}?ticket=${encodeURIComponent(other)}`)
+      expect({ other, status }).toEqual({ other, status: 303 })
+    }
+  })
+
   test('is void once it was used', async () => {
     const path = pathIn((await put()).status.setupUrl)
     const begun = await begin(path)
@@ -286,15 +305,66 @@ describe('where the authorization server has forgotten the client that it regist
     expect(servers.registered).toEqual([])
   })
 
-  test('clients past their bound are forgotten', async () => {
+  const other = async () => pathIn((await put({ mcpUrl }, 'other')).status.setupUrl)
+  const clientOf = async (path: string, fields = {}) =>
+    (await begin(path, '', fields)).url.searchParams.get('client_id')
+
+  test('the client of all stays where no other one is given', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    expect(await clientOf(path)).toBe('client-1')
+    servers.instead[`${issuer}/register`] = () => ({ status: 429, json: { error: 'slow_down' } })
+    expect((await begin(path, '', { register: 'again' })).status).toBe(502)
+    expect(await clientOf(path)).toBe('client-1')
+    expect(await clientOf(await other())).toBe('client-1')
+  })
+
+  test('it is registered again once an hour, whoever asks and whatever came of it', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    await begin(path)
+    servers.instead[`${issuer}/register`] = () => ({ status: 500 })
+    expect((await begin(path, '', { register: 'again' })).status).toBe(502)
+    delete servers.instead[`${issuer}/register`]
+    const refused = await begin(await other(), '', { register: 'again' })
+    expect([refused.status, refused.page]).toEqual([429, expect.stringContaining('less than an hour ago')])
+    expect(servers.registered).toHaveLength(1)
+    platform.now += 60 * 60 * 1000
+    expect(await clientOf(pathIn((await put()).status.setupUrl), { register: 'again' })).toBe('client-2')
+  })
+
+  test('a client that was replaced in the meantime takes nothing along', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    const old = await begin(path)
+    expect(await clientOf(await other(), { register: 'again' })).toBe('client-2')
+    servers.instead[`${issuer}/token`] = () => ({ status: 401, json: { error: 'invalid_client' } })
+    expect((await comeBack(servers.authorize(old.url), old.cookie)).status).toBe(502)
+    expect(await clientOf(await other())).toBe('client-2')
+  })
+
+  test('two that meet a server at once ask as one client', async () => {
+    const [one, two] = [pathIn((await put()).status.setupUrl), await other()]
+    const all = await Promise.all([clientOf(one), clientOf(two)])
+    expect(new Set([...all, await clientOf(one)]).size).toBe(1)
+  })
+
+  test('of clients past their bound, those that nobody used for longest are forgotten', async () => {
+    expect(await clientOf(await other())).toBe('client-1')
+    const day = 24 * 60 * 60
+    platform.now += 2 * day * 1000
+    expect(await clientOf(await other())).toBe('client-1')
+    const now = Math.floor(platform.now / 1000)
     const clients = Array.from({ length: upstreamClientsMax + 700 }, (_, i) => ({
       key: upstreamClientKey(String(i)),
-      value: Buffer.from('x'),
+      value: Buffer.from(JSON.stringify({ usedAt: now - day - (i < 700 ? 2 : 1), sealed: '' })),
     }))
     await platform.store.commit({ puts: clients })
     await sweepUpstreamClients(platform.store)
     const { gte, lt } = prefixRange(upstreamClients)
-    expect((await platform.store.keys({ gte, lt, limit: 20_000 })).keys.length).toBe(upstreamClientsMax)
+    const { keys } = await platform.store.keys({ gte, lt, limit: 20_000 })
+    expect(keys.length).toBe(upstreamClientsMax)
+    expect(await clientOf(await other())).toBe('client-1')
+    const left = new Set(keys.map((key) => Buffer.from(key).toString('hex')))
+    const isLeft = (i: number) => left.has(Buffer.from(upstreamClientKey(String(i))).toString('hex'))
+    expect([isLeft(0), isLeft(699), isLeft(701), isLeft(upstreamClientsMax + 699)]).toEqual([false, false, true, true])
   })
 })
 
@@ -367,6 +437,55 @@ test('the form of a page that is signed in signs out, whatever else it says', as
   const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
   expect((await begin(setupPath, session)).page).toContain('<h1>Signed out</h1>')
   expect((await read()).status.state).toBe('auth_required')
+})
+
+describe('an attempt', () => {
+  const kept = async () => {
+    const { gte, lt } = prefixRange(expiringRecords)
+    const { entries } = await platform.store.range({ gte, lt, limit: 1000 })
+    return { records: entries.length, bytes: entries.reduce((sum, { value }) => sum + value.length, 0) }
+  }
+
+  test('keeps little, whatever the authorization server says of itself', async () => {
+    const much = Array.from({ length: 50 }, (_, i) => `${i}${'x'.repeat(990)}`)
+    servers.metadata['code_challenge_methods_supported'] = ['S256', ...much]
+    const path = pathIn((await put()).status.setupUrl)
+    const begun = await begin(path)
+    expect(await kept()).toMatchObject({ records: 1, bytes: expect.any(Number) })
+    expect((await kept()).bytes).toBeLessThan(2000)
+    expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(303)
+    // Nor do the tokens that come of it.
+    const tokens = (await findConnection(platform.store, 'ada', 'guarded'))?.privatePart.tokens ?? ''
+    expect([tokens.length > 100, tokens.length < 2000]).toEqual([true, true])
+  })
+
+  test('replaces the former one of the same ticket or session at the same connection, and no other', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    const sessions = (await kept()).records
+    const ofSession = await begin(setupPath, session)
+    const elsewhere = await begin(pathIn((await put({ mcpUrl }, 'other')).status.setupUrl))
+    const first = await begin(path)
+    expect((await kept()).records).toBe(sessions + 3)
+    // At any time of its life: what replaces it expires at another one.
+    let last = first
+    for (let minute = 0; minute < 9; minute += 1) {
+      platform.now += 60_000
+      last = await begin(path, first.cookie)
+      expect((await kept()).records).toBe(sessions + 3)
+    }
+    expect((await comeBack(servers.authorize(first.url), first.cookie)).status).toBe(400)
+    expect((await comeBack(servers.authorize(elsewhere.url), elsewhere.cookie)).status).toBe(303)
+    expect((await comeBack(servers.authorize(last.url), last.cookie || first.cookie)).status).toBe(303)
+    // Another sign-in was made meanwhile: that connection has changed.
+    expect(await (await comeBack(servers.authorize(ofSession.url), ofSession.cookie)).text()).toContain('has changed')
+  })
+
+  test('is not begun for more scopes than a URL can carry', async () => {
+    servers.resource['scopes_supported'] = Array.from({ length: 900 }, (_, i) => `scope:${i}:abc`)
+    const begun = await begin(pathIn((await put()).status.setupUrl))
+    expect([begun.status, begun.page]).toEqual([502, expect.stringContaining('asks for too many scopes')])
+  })
 })
 
 describe('a callback is refused, asks for no token, and shows nothing of itself', () => {
@@ -636,12 +755,35 @@ describe('the client', () => {
     expect(JSON.stringify(await read())).not.toContain('my:client')
   })
 
-  test('that was given for another issuer is refused', async () => {
-    const oauth = { clientId: 'mine', issuer: 'https://other.example.com' }
-    servers.instead['https://other.example.com/.well-known/oauth-authorization-server'] = () => ({
-      json: { ...servers.metadata, issuer: 'https://other.example.com/x' },
+  describe('that was given for an issuer', () => {
+    const other = 'https://other.example.com'
+    const given = (as: string) => ({ mcpUrl, oauth: { clientId: 'mine', clientSecret: 'for one alone', issuer: as } })
+
+    test('which the server does not list is used nowhere, and both are named', async () => {
+      servers.instead[`${other}/.well-known/oauth-authorization-server`] = () => ({
+        json: { ...servers.metadata, issuer: other, token_endpoint: `${other}/token` },
+      })
+      const path = pathIn((await put(given(other))).status.setupUrl)
+      for (const listed of [[issuer], []]) {
+        servers.resource['authorization_servers'] = listed
+        const { status, page } = await begin(path)
+        expect(status).toBe(502)
+        expect(page).toContain(`is for ${other}, and the server names ${listed[0] ?? 'no authorization server'}`)
+      }
+      expect(servers.seen.filter((one) => one.includes(other))).toEqual([])
     })
-    expect((await begin(pathIn((await put({ mcpUrl, oauth })).status.setupUrl))).status).toBe(502)
+
+    test('which the server lists as another than the first is used there', async () => {
+      servers.resource['authorization_servers'] = [other, issuer]
+      const { status, url } = await begin(pathIn((await put(given(`${issuer}/`))).status.setupUrl))
+      expect([status, url.origin, url.searchParams.get('client_id')]).toEqual([200, issuer, 'mine'])
+    })
+
+    test('is used there where the server has no metadata', async () => {
+      servers.instead['https://mcp.example.com/.well-known/oauth-protected-resource/team/mcp'] = () => ({ status: 404 })
+      const { status, url } = await begin(pathIn((await put(given(issuer))).status.setupUrl))
+      expect([status, url.origin]).toEqual([200, issuer])
+    })
   })
 
   test('that was given without an issuer is bound to the first one that is met', async () => {
@@ -732,6 +874,86 @@ describe('the client', () => {
     platform.now = now
     expect((await comeBack(query, begun.cookie)).status).toBe(303)
     expect((await read()).status.state).toBe('connected')
+  })
+})
+
+describe('a lasting sign-in', () => {
+  const asked = async (body: object = { mcpUrl }) => {
+    const { url } = await begin(pathIn((await put(body)).status.setupUrl))
+    return { scope: url.searchParams.get('scope'), prompt: url.searchParams.get('prompt') }
+  }
+
+  test('is asked for, with consent, where the authorization server lists offline_access', async () => {
+    expect(await asked()).toEqual({ scope: 'read write', prompt: null })
+    servers.metadata['scopes_supported'] = ['read', 'write', 'offline_access', 'openid']
+    expect(await asked()).toEqual({ scope: 'read write offline_access', prompt: 'consent' })
+    servers.resource['scopes_supported'] = ['offline_access', 'read']
+    expect(await asked()).toEqual({ scope: 'offline_access read', prompt: 'consent' })
+    // Without a scope the server chooses, which more than one of ours would end.
+    delete servers.resource['scopes_supported']
+    expect(await asked()).toEqual({ scope: null, prompt: null })
+    for (const odd of ['offline_access', { offline_access: 1 }, null]) {
+      servers.metadata['scopes_supported'] = odd
+      servers.resource['scopes_supported'] = ['read']
+      expect(await asked()).toEqual({ scope: 'read', prompt: null })
+    }
+  })
+
+  test('is asked for in a given scope if that says so, and not added to it', async () => {
+    servers.metadata['scopes_supported'] = ['read', 'offline_access']
+    const oauth = { clientId: 'mine', scope: 'read' }
+    expect(await asked({ mcpUrl, oauth })).toEqual({ scope: 'read', prompt: null })
+    const lasting = { ...oauth, scope: 'read offline_access' }
+    expect(await asked({ mcpUrl, oauth: lasting })).toEqual({ scope: 'read offline_access', prompt: 'consent' })
+  })
+
+  test('that there is none is said after the sign-in, and in the status, until it has ended', async () => {
+    servers.refreshes = 'none'
+    servers.expiresIn = 30
+    const end = new Date(platform.now + 30_000).toISOString()
+    const back = await signIn()
+    const location = back.headers.get('location') ?? ''
+    expect(back.status).toBe(303)
+    const page = await (await platform.fetch(location.slice(base.length))).text()
+    expect(page).toContain(`ends at ${end.slice(0, 16).replace('T', ' ')} UTC`)
+    const connected = { state: 'connected', signedInUntil: end }
+    expect((await read()).status as object).toEqual(connected)
+    // Another name, and a server that fails in between, change nothing about it.
+    await put({ name: 'other' })
+    expect((await read()).status as object).toEqual(connected)
+    servers.instead[mcpUrl] = () => ({ status: 500 })
+    await put({ headers: { 'x-a': '1' } })
+    expect((await read()).status).toMatchObject({ state: 'error' })
+    delete servers.instead[mcpUrl]
+    expect((await call()).status).toBe(200)
+    await until(async () => (await read()).status.state === 'connected')
+    expect((await read()).status as object).toEqual(connected)
+    // Good to its last moment: nothing could replace it.
+    platform.now += 29_000
+    expect((await call()).status).toBe(200)
+    platform.now += 1000
+    expect((await call()).status).toBe(401)
+    expect((await read()).status).toEqual({
+      state: 'auth_required',
+      setupUrl: `${base}${setupPath}`,
+      authorizationUrl: `${base}${setupPath}`,
+    })
+    // A sign-in that lasts says nothing of the kind.
+    servers.refreshes = 'rotating'
+    expect((await signIn({ headers: {} })).headers.get('location')).not.toContain('until')
+    expect((await read()).status as object).toEqual({ state: 'connected' })
+  })
+
+  test('the page says it of a time, and shows nothing else', async () => {
+    for (const query of [
+      'until=soon',
+      'until=1e9',
+      'until=99999999999999999999',
+      'until=-5',
+      'until=1&until=2',
+      'ends=1',
+    ])
+      expect((await platform.fetch(`/oauth/done?${query}`)).status).toBe(400)
   })
 })
 
@@ -952,6 +1174,46 @@ test('a 403 without that challenge is the server’s own error', async () => {
   servers.instead[mcpUrl] = () => ({ status: 403, json: { jsonrpc: '2.0', id: 1, error: { code: 1, message: 'no' } } })
   expect(await call()).toMatchObject({ status: 403, text: expect.stringContaining('"message":"no"') })
   expect((await read()).status.state).toBe('connected')
+})
+
+describe('the requests of a sign-in count against', () => {
+  const holders: { readonly url: string; readonly holder: object }[] = []
+  beforeEach(async () => {
+    holders.length = 0
+    const upstream = {
+      send(request: UpstreamRequest) {
+        holders.push({ url: request.url, holder: request.holder })
+        return servers.upstream.send(request)
+      },
+    }
+    platform = await createTestPlatform({ upstream })
+  })
+
+  test('the namespace of the connection, where a ticket is enough', async () => {
+    const path = pathIn((await put()).status.setupUrl)
+    holders.length = 0
+    const begun = await begin(path)
+    expect((await comeBack(servers.authorize(begun.url), begun.cookie)).status).toBe(303)
+    expect(holders.map(({ url }) => url)).toEqual(
+      expect.arrayContaining([mcpUrl, `${issuer}/register`, `${issuer}/token`]),
+    )
+    const holder = { keyId: 'namespace ada', family: 'ada/guarded' }
+    for (const one of holders) expect(one).toEqual({ url: one.url, holder })
+  })
+
+  test('the key of the session, and of the caller', async () => {
+    await put()
+    const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+    const keyId = await keyIdOf(platform, 'ada')
+    holders.length = 0
+    const begun = await begin(setupPath, session)
+    const cookie = `${session}; ${begun.cookie}`
+    expect((await comeBack(servers.authorize(begun.url), cookie)).status).toBe(303)
+    servers.good.clear()
+    expect((await call()).status).toBe(200)
+    for (const one of holders) expect(one).toMatchObject({ url: one.url, holder: { keyId, family: keyId } })
+    expect(holders.filter(({ url }) => url === `${issuer}/token`)).toHaveLength(2)
+  })
 })
 
 describe('signing out', () => {

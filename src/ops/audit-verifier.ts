@@ -1,0 +1,175 @@
+/** Checks logs of any length line by line, and finds lines that break a chain. Pure. */
+
+import { type ChainEnd, firstHash, type Link, parseLine } from './audit-chain.ts'
+
+/** One chain: the log of a server, or of one of several replicas. */
+export interface CheckedLog {
+  /** As its lines name it; undefined where none does. */
+  readonly replica: string | undefined
+  readonly entries: number
+  /** The entry before the first one: number 0 with the first hash, or the last entry of an earlier file. */
+  readonly follows: ChainEnd
+  readonly last: ChainEnd
+  /** The place of a last line that ends too soon: nobody knows whether more came after it. */
+  readonly openEnd: string | undefined
+  /** Whether an entry has the hash that is looked for. */
+  readonly hasHash: boolean
+}
+
+export interface AuditReport {
+  readonly logs: readonly CheckedLog[]
+  /** Breaks of a chain, one text each. */
+  readonly problems: readonly string[]
+  /** Places of lines truncated by a crash: the entry after such a line follows the one before it. */
+  readonly truncatedLines: readonly string[]
+}
+
+export interface AuditVerifier {
+  /** Says that the next line begins a file. */
+  nextFile(): void
+  /** Adds the next line, across all files. `place` is how a report names the line. */
+  push(line: string, place: string): void
+  report(): AuditReport
+}
+
+/** A chain on the way through its lines. */
+interface Chain extends CheckedLog {
+  replica: string | undefined
+  entries: number
+  last: ChainEnd
+  openEnd: string | undefined
+  hasHash: boolean
+  readonly firstPlace: string
+}
+
+/** `hash`: of an entry that is looked for. */
+export function auditVerifier(hash?: string): AuditVerifier {
+  const problems: string[] = []
+  const truncatedLines: string[] = []
+  const chains: Chain[] = []
+  const byLastHash = new Map<string, Chain>()
+  /** By the name in their lines; undefined: the chain whose lines have none. */
+  const byReplica = new Map<string | undefined, Chain>()
+  /** The chain of the entry before. */
+  let current: Chain | undefined
+  let isFirstOfFile = true
+  /** As a chain's `openEnd`, before any entry. */
+  let openStart: string | undefined
+  const changed = (place: string) => problems.push(`${place}: was changed, or is not of this log`)
+
+  function begin(link: Link, place: string): Chain {
+    // Earlier files may be stored elsewhere, so a log may begin with any entry. Entry 1 must follow the first hash.
+    const follows = link.seq > 1 ? { seq: link.seq - 1, hash: link.prev } : { seq: 0, hash: firstHash }
+    const { replica } = link
+    const openEnd = openStart
+    openStart = undefined
+    const chain = { replica, entries: 0, follows, last: follows, openEnd, hasHash: false, firstPlace: place }
+    chains.push(chain)
+    byReplica.set(replica, chain)
+    return chain
+  }
+
+  /**
+   * The chain that an entry follows, or the one of its name. Commands write no name, so an entry without one begins a
+   * chain only where a file begins.
+   */
+  function chainOf(link: Link, place: string): Chain {
+    const { prev, seq, replica } = link
+    const followed = byLastHash.get(prev)
+    if (followed?.last.seq === seq - 1) {
+      if (replica !== undefined && replica !== followed.replica) rename(followed, replica)
+      return followed
+    }
+    const continued = replica === undefined && !isFirstOfFile ? current : undefined
+    return byReplica.get(replica) ?? continued ?? begin(link, place)
+  }
+
+  /** From here on the chain is that of the replica. If another one was, lines between the two are missing. */
+  function rename(chain: Chain, replica: string): void {
+    const other = byReplica.get(replica)
+    if (other !== undefined) problems.push(`${chain.firstPlace}: ${breakText(other.last.seq, chain.follows.seq + 1)}`)
+    if (byReplica.get(chain.replica) === chain) byReplica.delete(chain.replica)
+    chain.replica = replica
+    byReplica.set(replica, chain)
+  }
+
+  /**
+   * A line that looks like one of ours and ends too soon is judged with the next entry: if that follows the last one, a
+   * crash truncated the line; otherwise it was changed.
+   */
+  function pushUnreadable(line: string, place: string): void {
+    const before = current === undefined ? openStart : current.openEnd
+    if (before !== undefined) changed(before)
+    const openEnd = isTruncated(line) ? place : undefined
+    if (openEnd === undefined) changed(place)
+    if (current === undefined) openStart = openEnd
+    else current.openEnd = openEnd
+  }
+
+  function pushEntry(link: Link, place: string): void {
+    const chain = chainOf(link, place)
+    const { last, openEnd } = chain
+    const isNext = link.prev === last.hash && link.seq === last.seq + 1
+    if (!isNext) problems.push(`${place}: ${breakText(last.seq, link.seq)}`)
+    if (openEnd !== undefined && isNext) truncatedLines.push(openEnd)
+    if (openEnd !== undefined && !isNext) changed(openEnd)
+    byLastHash.delete(last.hash)
+    byLastHash.set(link.hash, chain)
+    chain.last = { seq: link.seq, hash: link.hash }
+    chain.openEnd = undefined
+    chain.entries += 1
+    chain.hasHash ||= link.hash === hash
+    current = chain
+  }
+
+  return {
+    nextFile() {
+      isFirstOfFile = true
+    },
+    push(line, place) {
+      const link = parseLine(line)
+      if (link === undefined) pushUnreadable(line, place)
+      else pushEntry(link, place)
+      isFirstOfFile = false
+    },
+    report: () => ({
+      logs: chains,
+      problems: openStart === undefined ? problems : [...problems, `${openStart}: ${openEndText}`],
+      truncatedLines,
+    }),
+  }
+}
+
+/** Said of a last line that ends too soon. */
+export const openEndText =
+  'ends in the middle of a line: a crash, or somebody cut it. Entries after this place may be missing'
+
+/** Describes how an entry fails to follow the previous one. */
+function breakText(before: number, seq: number): string {
+  const missing = seq - before - 1
+  if (missing > 0) {
+    const which = missing === 1 ? `entry ${before + 1} is` : `entries ${before + 1} to ${seq - 1} are`
+    return `does not follow the entry before it: ${which} missing`
+  }
+  if (missing < 0) {
+    return `does not follow the entry before it: entry ${seq} stands after entry ${before} (give the oldest file first)`
+  }
+  return 'does not follow the entry before it: lines were changed, taken out or put in'
+}
+
+/** True if the line is the beginning of a possible entry, as a crash leaves it: its object is never closed. */
+function isTruncated(line: string): boolean {
+  return line.startsWith('{"seq":'.slice(0, line.length)) && !isClosed(line)
+}
+
+/** Whether the object with which a line of JSON begins ends in it. */
+function isClosed(line: string): boolean {
+  // Without strings, whose brackets do not count.
+  const brackets = line.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[{}[\]]/g) ?? []
+  let depth = 0
+  for (const bracket of brackets) {
+    depth += bracket === '{' || bracket === '[' ? 1 : -1
+    if (depth === 0) return true
+  }
+  return false
+}

@@ -1,0 +1,92 @@
+/** `postern audit verify`: what it vouches for, and what not. */
+
+import { expect, test } from 'bun:test'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { verifyAudit } from '../../src/cli/audit.ts'
+import { openAuditLog } from '../../src/ops/audit-log.ts'
+import { type Workplace, workplace } from '../support/workplace.ts'
+
+async function logIn({ folder }: Workplace, entries: number, replica?: string): Promise<string> {
+  const audit = openAuditLog(folder, { now: () => new Date(0), ...(replica && { replica }), onFailure: () => {} })
+  for (let i = 0; i < entries; i += 1) await audit.record('thing.happened', { i })
+  audit.close()
+  return join(folder, 'audit.jsonl')
+}
+const hashesIn = (file: string) =>
+  [...readFileSync(file, 'utf8').matchAll(/"hash":"(\w+)"/g)].map(([, hash = '']) => hash)
+
+/** What the command writes; rejects as it does. */
+async function verify(files: string[], hash?: string) {
+  const written = { stdout: '', stderr: '' }
+  const to = (stream: keyof typeof written) => (text: string) => {
+    written[stream] += text
+  }
+  const terminal = { stdout: to('stdout'), stderr: to('stderr'), isStdoutClosed: () => false }
+  await verifyAudit(files, { data: '/nowhere', ...(hash !== undefined && { hash }) }, terminal)
+  return written
+}
+
+test('one entry is one', async () => {
+  using place = workplace()
+  const file = await logIn(place, 1)
+  const [hash] = hashesIn(file)
+  expect(await verify([file])).toEqual({
+    stderr: '',
+    stdout: `1 entry, none changed, none missing between them. The last has the hash\n${hash}\nKeep it elsewhere: given to --hash later, it shows whether the log was cut off before this entry.\n`,
+  })
+})
+
+test('the logs of two replicas are checked together, each with its own hash', async () => {
+  using place = workplace()
+  using other = workplace()
+  const files = [await logIn(place, 3, 'r1'), await logIn(other, 2, 'r2')]
+  const { stdout, stderr } = await verify(files)
+  expect(stderr).toBe('')
+  for (const [name, file] of [
+    ['r1: 3 entries', files[0]],
+    ['r2: 2 entries', files[1]],
+  ] as const)
+    expect(stdout).toContain(
+      `${name}, none changed, none missing between them. The last has the hash\n${hashesIn(file ?? '').at(-1)}\n`,
+    )
+  expect((await verify(files, hashesIn(files[1] ?? '')[0])).stdout).toBe(stdout)
+})
+
+test('a log that was cut is not vouched for, unless it has the entry that was kept', async () => {
+  using place = workplace()
+  const file = await logIn(place, 13)
+  const whole = readFileSync(file, 'utf8')
+  const lines = whole.split('\n')
+  writeFileSync(file, `${lines[0]}\n${lines[1]?.slice(0, 60)}`)
+  const [first, , last] = [...whole.matchAll(/"hash":"(\w+)"/g)].map(([, hash]) => hash)
+  const told = `${file}:2: ends in the middle of a line: a crash, or somebody cut it. Entries after this place may be missing`
+  await expect(verify([file])).rejects.toThrow(expect.objectContaining({ message: told, exitCode: 1 }))
+  await expect(verify([file], last)).rejects.toThrow('the log was truncated or rewritten')
+  const { stderr, stdout } = await verify([file], first)
+  expect(stderr).toBe(`${told}\n`)
+  expect(stdout).toStartWith('1 entry, none changed')
+  // Of two logs, the hash vouches for its own.
+  using other = workplace()
+  const second = await logIn(other, 1, 'r2')
+  appendFileSync(second, '{"seq":2,')
+  await expect(verify([file, second], first)).rejects.toThrow(`${second}:2: ends in the middle of a line`)
+})
+
+test('a line that a crash cut, and that the log went on after, is told and no more', async () => {
+  using place = workplace()
+  const file = await logIn(place, 1)
+  appendFileSync(file, '{"seq":2,')
+  await logIn(place, 1)
+  expect(await verify([file])).toMatchObject({
+    stderr: `${file}:2: was truncated by a crash; the entry after it is the next one\n`,
+    stdout: expect.stringMatching(/^2 entries, none changed/),
+  })
+})
+
+test('a log whose only line was cut is none', async () => {
+  using place = workplace()
+  const file = join(place.folder, 'audit.jsonl')
+  writeFileSync(file, '{"seq":1,"time"')
+  await expect(verify([file])).rejects.toThrow('is not an audit log: no line is a valid entry')
+})
