@@ -334,7 +334,7 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     replicas[2] = await starting
     statuses.add((await fetch(`http://127.0.0.1:${port}/health`, { headers: host })).status)
     expect([...statuses]).toEqual([200])
-  }, 20_000)
+  })
 
   test('while the database is away all that needs a credential is 503, and it comes back by itself', async () => {
     const [one] = replicas as [Server]
@@ -351,5 +351,5 @@ describe.skipIf(!isHere('PostgreSQL'))('three replicas on a database (needs Post
     cluster.resume()
     for (let tries = 0; (await ask('/connect/northwind?limit=1'))[0] !== 200; tries += 1) expect(tries).toBeLessThan(5)
     expect((await ask('/ready', metrics))[0]).toBe(200)
-  }, 20_000)
+  })
 })
