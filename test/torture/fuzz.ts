@@ -65,7 +65,8 @@ export const fuzz: Trial = {
     expect(grown <= memoryMaxMB, () => `memory grew by ${grown.toFixed(0)} MB`)
     const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status || 'closed'}: ${count}`)
     const figure = `${times} requests (${counts.join(', ')}), slowest ${slowest.toFixed(0)} ms, memory ${grown > 0 ? '+' : ''}${grown.toFixed(0)} MB`
-    return { figure, broken }
+    const answered = [...statuses].reduce((sum, [status, count]) => sum + (status > 0 ? count : 0), 0)
+    return { figure, broken, seen: { answers: [answered, times / 2], 'status 200': [statuses.get(200) ?? 0, 1] } }
   },
 }
 

@@ -76,10 +76,13 @@ export const heldConnections: Trial = {
     expect(open === 0, () => `${open} are still open ${reapedAfterSeconds} s later`)
     latencies.sort((a, b) => a - b)
     const p99 = latencies[Math.floor(latencies.length * 0.99)] ?? 0
-    expect(most >= times * 0.95, () => `only ${most} were open at a time`)
     expect(p99 <= p99MaxMs, () => `p99 of other requests: ${p99.toFixed(1)} ms`)
     expect(memory <= memoryMaxMB, () => `memory: +${memory.toFixed(0)} MB`)
     const figure = `${most} held for ${seconds} s (${opened} opened), others' p99 ${p99.toFixed(1)} ms, memory +${memory.toFixed(0)} MB, the last closed ${Math.max(0, reaped).toFixed(0)} s after`
-    return { figure, broken }
+    return {
+      figure,
+      broken,
+      seen: { 'other requests': [latencies.length, 100], 'held at a time': [most, times * 0.95] },
+    }
   },
 }

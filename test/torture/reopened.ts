@@ -74,7 +74,12 @@ export const reopened: Trial = {
       )
     }
     const figure = `${times} openings after loads and deletions, ${seen.killed} of them killed: ${seen.short} files shorter than their last page, none called damaged; of ${seen.cut} cut and ${seen.overwritten} overwritten ones ${seen.told} told, the rest whole`
-    return { figure, broken }
+    const damaged = seen.cut + seen.overwritten
+    return {
+      figure,
+      broken,
+      seen: { killed: [seen.killed, 1], short: [seen.short, 1], damaged: [damaged, 1], told: [seen.told, 1] },
+    }
   },
 }
 
