@@ -169,7 +169,7 @@ async function runExamples({ folder }: Workplace, port: string, script: string):
     stdout: 'ignore',
     stderr: 'pipe',
     // Sooner than the test's own time: what the examples have started ends with them.
-    timeout: 50_000,
+    timeout: 500_000,
   })
   const [stderr, code] = await Promise.all([new Response(child.stderr).text(), child.exited])
   const last = Number(readFileSync(join(folder, 'at'), 'utf8'))

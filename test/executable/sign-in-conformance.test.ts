@@ -87,7 +87,7 @@ async function conformance(args: readonly string[], visit?: (url: string) => Pro
 }
 
 const asClient = (revision: string, ...which: string[]) =>
-  conformance(['client', '--command', client, ...which, '--spec-version', revision, '--timeout', '30000'])
+  conformance(['client', '--command', client, ...which, '--spec-version', revision, '--timeout', '300000'])
 const complaintsIn = (told: string) => told.split('\n').filter((line) => /\] +(?:FAILURE|WARNING)/.test(line))
 
 for (const revision of ['2025-11-25', '2026-07-28']) {
