@@ -8,7 +8,7 @@ export interface Trial {
   readonly promise: string
   /** How often, in `make torture` and in `make test`. */
   readonly times: { readonly full: number; readonly short: number }
-  /** `goOn`: from here on it only waits, and others may run beside it. */
+  /** `goOn`: from here on others may run beside it, because it only waits, or looks at no time. */
   run(times: number, seed: number, goOn: () => void): Promise<Outcome>
 }
 
