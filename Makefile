@@ -44,30 +44,23 @@ node_modules/.installed: package.json package-lock.json
 	@touch $@
 
 # The runner's workers do not read its timeout in bunfig.toml.
-TEST := $(BUN) test --parallel --timeout=15000 --only-failures
-RESULTS := dist/test-results
+TIMEOUT := $(shell sed -n 's/^timeout = //p' bunfig.toml)
 # What starts the executable or another process, or opens LMDB's files.
 SLOWER := from .*(support/(executable|shared-server)|/lmdb/|/tools/)|Bun\.spawn
 
 .PHONY: unit
 unit: install ## Run the tests that need this process and memory alone: for every save
-	$(TEST) $$(grep -rLE "$(SLOWER)" --include='*.test.ts' test)
+	$(BUN) test --parallel --timeout=$(TIMEOUT) --only-failures $$(grep -rLE "$(SLOWER)" --include='*.test.ts' test)
 
-# Real clients that sign in; where they cannot be installed, their tests are skipped, and the last step says so.
+# Real clients that sign in; where they cannot be installed, their tests are skipped, and the last lines say so.
 .PHONY: clients
 clients:
 	-@cd test/clients && npm install --no-save --loglevel=error
 
-# What is missing on this machine is skipped; the last step says what and why, and which threats were not looked at.
-# The second run is of what the fast lane would answer, without it: all suites that have a platform.
-WITH_PLATFORM := $(shell grep -rl createTestPlatform test/auth test/http test/features --include='*.test.ts')
+# What is missing on this machine is skipped; the last lines say why, and what failed.
 .PHONY: test
-test: install clients build typecheck lint ## Check types and style, run every test, on the executable too, and a short torture
-	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)
-	$(TEST) --reporter=junit --reporter-outfile=$(RESULTS)/tests.xml
-	POSTERN_TEST_FAST_LANE=off $(TEST) $(WITH_PLATFORM)
-	$(BUN) test/torture/run.ts short --report $(RESULTS)/torture.xml
-	$(BUN) test/results/check.ts $(RESULTS)/tests.xml $(RESULTS)/torture.xml
+test: install clients build ## Check types and style, run every test, on the executable too, and a short torture
+	@$(BUN) test/results/run.ts
 
 .PHONY: typecheck
 typecheck: install

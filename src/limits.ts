@@ -372,8 +372,6 @@ export const mintsPerSecondDefault = 50
 export const writesPerSecondDefault = 100
 /** Ours: signing threads, one fewer than there are cores and at most this many; each signs 700 tokens a second. Past it: tokens wait. */
 export const signersMax = 4
-/** Ours: tokens that may wait for a signing thread of low priority. Past it: the thread has normal priority until none waits. */
-export const signaturesBehind = 8
 /** Ours: tokens waiting for their signature; one owner may have half of what the others leave. Past it: 503. */
 export const pendingSignaturesMax = 800
 /** Ours: invalid credentials a second from one address; an office with one expired token stays below. `--failure-rate`. Past it: 429. */

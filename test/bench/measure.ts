@@ -1,6 +1,6 @@
 /** How the benchmark measures: processor time of a server a request, and time of a call within this process. */
 
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Load, LoadResult } from './load.ts'
 
@@ -131,4 +131,16 @@ function statusMegabytes(pid: number, name: string): number {
 function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/**
+ * Milliseconds that the first threads of these processes were ready to run and had no core: what a busy machine makes
+ * them wait, and they do not themselves. Linux counts it (schedstat); 0 where it does not.
+ */
+export function waitedForCore(...pids: readonly number[]): number {
+  const nanoseconds = pids.map((pid) => {
+    const file = `/proc/${pid}/schedstat`
+    return existsSync(file) ? Number(readFileSync(file, 'latin1').split(' ')[1]) : 0
+  })
+  return nanoseconds.reduce((sum, one) => sum + one, 0) / 1e6
 }

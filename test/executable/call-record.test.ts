@@ -43,4 +43,4 @@ test('no call that was answered is missing after kill -9', async () => {
   expect([...answered].filter((id) => !recorded.has(id))).toEqual([])
   expect(answered.size).toBeGreaterThan(100)
   expect((await run(place, ['audit', 'verify', join(place.data, 'calls.jsonl')])).code).toBe(0)
-}, 60_000)
+})

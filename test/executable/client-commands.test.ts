@@ -180,7 +180,7 @@ test('from an empty folder to who called what', async () => {
   await works('ada', 'org rm acme --yes')
   expect(await works('ada', 'logout')).toContain(`logged out of ${server.url}`)
   expect(await as('ada', ['whoami'])).toMatchObject({ code: 1, stderr: expect.stringContaining('postern login URL') })
-}, 60_000)
+})
 
 describe('says what to do', () => {
   test('where nobody has logged in, the key is wrong, or the platform is not there', async () => {

@@ -60,7 +60,6 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
       expect(offered('postern', 'ke')).toEqual(shell === 'zsh' ? expect.arrayContaining(['keys']) : ['keys'])
       expect(offered('postern', 'keys', 'list', '--data', '')).toEqual([])
     },
-    60_000,
   )
 }
 

@@ -59,9 +59,9 @@ describe('a command makes a data folder only where one was named', () => {
   })
 })
 
-/** An exit that is expected at once; a server that runs all the same is ended. */
+/** An exit that is expected; a server that runs all the same is ended. */
 async function refusedStart(place: Workplace, args: string[], env = {}) {
-  const child = Bun.spawn(['timeout', '10', executable, ...args, '--port', '0'], {
+  const child = Bun.spawn(['timeout', '300', executable, ...args, '--port', '0'], {
     cwd: place.folder,
     env: { PATH: process.env['PATH'] ?? '', ...env },
     stdout: 'pipe',

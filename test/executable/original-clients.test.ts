@@ -62,7 +62,7 @@ describe.if(isInstalled)('the original’s clients (needs make clients)', () => 
       '0',
     ]
     server = await startServer(place, flags)
-  }, 30_000)
+  })
   afterAll(async () => {
     await server.kill('SIGTERM')
     upstream.stop(true)
@@ -106,7 +106,7 @@ console.log(JSON.stringify(await (async () => { ${script} })()))`,
       'return all(client.servers.list({ pageSize: 100 }), (one) => one.qualifiedName)',
     )) as string[]
     expect([names.length, new Set(names).size]).toEqual([2509, 2509])
-  }, 30_000)
+  })
 
   test('the SDK makes, finds, changes and deletes namespaces, servers and keys', async () => {
     const url = `http://127.0.0.1:${upstream.port}/mcp`
@@ -142,7 +142,7 @@ console.log(JSON.stringify(await (async () => { ${script} })()))`,
       refused: 409,
       gone: { success: true, name: 'ada-sdk' },
     })
-  }, 30_000)
+  })
 
   test('the command line logs in through a browser, and works as the user', async () => {
     const env = {
@@ -171,7 +171,7 @@ console.log(JSON.stringify(await (async () => { ${script} })()))`,
     expect(await login.exited).toBe(0)
     const list = start('namespace', 'list', '--json')
     expect(JSON.parse(await new Response(list.stdout).text()).namespaces).toContain('northwind')
-  }, 60_000)
+  })
 
   test('the command line searches, makes a namespace and publishes', async () => {
     expect(JSON.parse(await cli('mcp search weather --json')).servers[0]).toMatchObject({
@@ -182,5 +182,5 @@ console.log(JSON.stringify(await (async () => { ${script} })()))`,
     const published = await cli(`mcp publish http://127.0.0.1:${upstream.port}/mcp -n ada-cli/echo`)
     expect(published).toContain('rel_')
     expect(JSON.parse(await cli('mcp search echo --json')).servers[0]).toMatchObject({ qualifiedName: 'ada-cli/echo' })
-  }, 60_000)
+  })
 })

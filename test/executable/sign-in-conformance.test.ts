@@ -87,7 +87,7 @@ async function conformance(args: readonly string[], visit?: (url: string) => Pro
 }
 
 const asClient = (revision: string, ...which: string[]) =>
-  conformance(['client', '--command', client, ...which, '--spec-version', revision, '--timeout', '30000'])
+  conformance(['client', '--command', client, ...which, '--spec-version', revision, '--timeout', '300000'])
 const complaintsIn = (told: string) => told.split('\n').filter((line) => /\] +(?:FAILURE|WARNING)/.test(line))
 
 for (const revision of ['2025-11-25', '2026-07-28']) {
@@ -99,7 +99,7 @@ for (const revision of ['2025-11-25', '2026-07-28']) {
     expect(seen.map(([, name = '']) => name).sort()).toEqual(common)
     // A suite that checks nothing passes too.
     for (const [line, , passed] of seen) expect({ line, isLong: Number(passed) > 8 }).toEqual({ line, isLong: true })
-  }, 60_000)
+  })
 
   test.concurrent(`as an authorization server at ${revision}`, async () => {
     const port = await freePort()
@@ -118,7 +118,7 @@ for (const revision of ['2025-11-25', '2026-07-28']) {
       ['authorization-server-metadata-endpoint', '2 passed, 0 failed'],
       ['authorization-code-grant', '1 passed, 0 failed'],
     ])
-  }, 60_000)
+  })
 }
 
 for (const scenario of newer) {
@@ -126,5 +126,5 @@ for (const scenario of newer) {
     const told = await asClient('2026-07-28', '--scenario', `auth/${scenario}`)
     expect(complaintsIn(told)).toEqual([])
     expect(told).toMatch(/Passed: (\d+)\/\1, 0 failed, 0 warnings/)
-  }, 60_000)
+  })
 }

@@ -103,6 +103,6 @@ describe.skipIf(!isInstalled)('a server that oidc-provider guards', () => {
         /upstream\.signed_in[^]*upstream\.signed_out/,
       )
       await server.kill('SIGTERM')
-    }, 30_000)
+    })
   }
 })

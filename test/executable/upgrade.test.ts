@@ -44,7 +44,7 @@ const storeOf = (place: Workplace) => readFileSync(join(place.data, 'store', 'da
 const options = { program: older }
 
 describe.if(isHere('the history of the source'))('an older store (needs the history of the source)', () => {
-  beforeAll(buildOlder, 60_000)
+  beforeAll(buildOlder)
 
   test('commands of ours change nothing beneath an older server, and say what to do', async () => {
     using place = workplace()

@@ -42,7 +42,7 @@ test('connections written ahead of a load that is cut off at any step are remove
   expect((await rows(store, connectionsOf('many'))).length).toBe(count)
   await store.close()
   expect((await run(place, ['verify', '--data', place.data])).code).toBe(0)
-}, 60_000)
+})
 
 test('the executable loads very many in little memory, whatever kills it on the way, and gives the memory back', async () => {
   using place = workplace()
@@ -76,4 +76,4 @@ test('the executable loads very many in little memory, whatever kills it on the 
   const { code, stdout } = await run(place, ['verify', '--data', place.data])
   expect(code).toBe(0)
   expect(stdout).toContain(`${(many + 1000) * 6 + ofNamespaces} index entries`)
-}, 120_000)
+})

@@ -1,4 +1,4 @@
-/** What the results of a run say: which threats are shown to be stood against, and what was skipped for which reason. */
+/** What the results of a run say: what failed, what was skipped for which reason, and which threats nothing looked at. */
 
 import { isHere, needOf } from '../support/needs.ts'
 import type { Result } from './junit.ts'
@@ -13,25 +13,55 @@ export interface Threat {
   readonly tests: readonly string[]
 }
 
+/** A stage that has ended. */
+export interface Ended {
+  readonly name: string
+  readonly code: number
+  /** Of its tests. A stage without any is a test itself. */
+  readonly results?: readonly Result[]
+}
+
 export interface Verdict {
-  /** What must be mended, a line each. */
-  readonly wrong: readonly string[]
-  /** What could not be run here, a line each, with the reason. */
-  readonly skipped: readonly string[]
-  /** Threats that a skipped test would have shown, a line each. */
+  readonly passed: number
+  /** A line each. */
+  readonly failed: readonly string[]
+  /** How many tests could not be run here, by the reason. */
+  readonly skipped: ReadonlyMap<string, number>
+  /** The row of a threat for each of its tests that was skipped. */
   readonly notLookedAt: readonly string[]
 }
 
-/** `canRun` tells of a title whose test was skipped why that is, or that it could have been run. */
-export function verdictOf(threats: readonly Threat[], results: readonly Result[], reasonOf = reasonHere): Verdict {
+/** `reasonOf` tells of a title whose test was skipped why that is; undefined where it could have been run. */
+export function verdictOf(threats: readonly Threat[], stages: readonly Ended[], reasonOf = reasonHere): Verdict {
+  let passed = 0
+  const failed: string[] = []
+  const skipped = new Map<string, number>()
+  for (const { name, code, results } of stages) {
+    const failedBefore = failed.length
+    for (const { file, title, outcome, reason = reasonOf(title) } of results ?? []) {
+      if (outcome === 'passed') passed += 1
+      else if (outcome === 'failed') failed.push(`${name}: ${file}: ${title}`)
+      else if (reason === undefined) failed.push(`${name}: ${file}: ${title}: was skipped, and could have been run`)
+      else skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
+    }
+    if (results === undefined && code === 0) passed += 1
+    else if (results?.length === 0) failed.push(`${name}: ended with ${code}, and no test ran`)
+    else if (code !== 0 && failed.length === failedBefore)
+      failed.push(`${name}: ended with ${code}; its output says why`)
+  }
+  const { wrong, notLookedAt } = shown(threats, stages)
+  return { passed, failed: [...failed, ...wrong], skipped, notLookedAt }
+}
+
+/** A test that failed is not told again. Of stages that run the same file, the first counts. */
+function shown(threats: readonly Threat[], stages: readonly Ended[]) {
   const wrong: string[] = []
-  const skipped: string[] = []
   const notLookedAt: string[] = []
-  for (const { file, title, reason = reasonOf(title), outcome } of results) {
-    if (outcome === 'failed') wrong.push(`${file}: ${title}: failed`)
-    if (outcome !== 'skipped') continue
-    if (reason === undefined) wrong.push(`${file}: ${title}: was skipped, and could have been run`)
-    else skipped.push(`${file}: ${title}: ${reason}`)
+  // Each threat would be told whose tests the stage has.
+  if (stages.some(({ results }) => results?.length === 0)) return { wrong, notLookedAt }
+  const results = new Map<string, readonly Result[]>()
+  for (const { results: all = [] } of stages) {
+    for (const [file, some] of Map.groupBy(all, (one) => one.file)) if (!results.has(file)) results.set(file, some)
   }
   for (const { row, threat, tests } of threats) {
     for (const named of tests) {
@@ -39,21 +69,34 @@ export function verdictOf(threats: readonly Threat[], results: readonly Result[]
       const where = `${row} ${threat}: "${named}"`
       if (found.length === 0) wrong.push(`${where} did not run`)
       else if (found.length > 1 && !named.includes('*')) wrong.push(`${where} is the title of ${found.length} tests`)
-      else if (found.some(({ outcome }) => outcome === 'failed')) wrong.push(`${where} failed`)
-      else if (found.some(({ outcome }) => outcome === 'skipped')) notLookedAt.push(where)
+      else if (found.some(({ outcome }) => outcome === 'skipped')) notLookedAt.push(row)
     }
   }
-  return { wrong, skipped, notLookedAt }
+  return { wrong, notLookedAt }
 }
 
-function resultsOf(named: string, results: readonly Result[]): Result[] {
+function resultsOf(named: string, results: ReadonlyMap<string, readonly Result[]>): Result[] {
   const [file = '', title = ''] = named.split(/: ([^]*)/)
   const source = title.split('*').map(RegExp.escape).join('[^]*')
   const pattern = new RegExp(`(?:^| > )${source}$`)
-  return results.filter((one) => one.file === file && pattern.test(one.title))
+  return (results.get(file) ?? []).filter((one) => pattern.test(one.title))
 }
 
 function reasonHere(title: string): string | undefined {
   const need = needOf(title)
   return need === undefined || isHere(need) ? undefined : `${need} is not here`
+}
+
+/** The end of the output. Its last line has the numbers. */
+export function verdictText({ passed, failed, skipped, notLookedAt }: Verdict): string {
+  const all = [...skipped.values()].reduce((sum, count) => sum + count, 0)
+  return [
+    '',
+    ...[...skipped].sort(([, a], [, b]) => b - a).map(([reason, count]) => `skipped: ${count}, because ${reason}`),
+    ...(notLookedAt.length === 0
+      ? []
+      : [`threats with a test that was skipped: ${[...new Set(notLookedAt)].join(', ')}`]),
+    ...failed.map((line) => `failed: ${line}`),
+    `${passed} passed, ${failed.length} failed${all === 0 ? '' : `, ${all} skipped`}`,
+  ].join('\n')
 }

@@ -45,7 +45,7 @@ export class HttpSocket {
    * Resolves with the first answer. `last`: nothing follows on this connection, so the other side need not wait for
    * more. Resolves with undefined after `timeoutMs` milliseconds.
    */
-  async send(bytes: Uint8Array, { last = false, timeoutMs = 5000 } = {}): Promise<Answer | undefined> {
+  async send(bytes: Uint8Array, { last = false, timeoutMs = 300_000 } = {}): Promise<Answer | undefined> {
     const socket = this.#socket ?? (await this.#open())
     const from = performance.now()
     const { promise, resolve } = Promise.withResolvers<'answered' | 'closed' | 'late'>()

@@ -87,7 +87,7 @@ export async function startReplicatedPostgres({ isSynchronous = true }: Settings
         rmSync(join(dataOf(name), 'postmaster.pid'), { force: true })
       },
       async query<T>(statement: string) {
-        const sql = new SQL({ url: `postgres://postern@127.0.0.1:${port}/postern`, max: 1, connectionTimeout: 3 })
+        const sql = new SQL({ url: `postgres://postern@127.0.0.1:${port}/postern`, max: 1, connectionTimeout: 60 })
         try {
           return (await sql.unsafe(statement)) as T[]
         } finally {

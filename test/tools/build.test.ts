@@ -24,7 +24,7 @@ test('built in another folder, under another name, the executable has the same b
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
-}, 60_000)
+})
 
 async function built(folder: string, outfile: string): Promise<string> {
   const { exitCode, stderr } = Bun.spawnSync([process.execPath, 'src/tools/build.ts', outfile], { cwd: folder })

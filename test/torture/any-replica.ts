@@ -26,7 +26,7 @@ export const anyReplica: Trial = {
   times: { full: 10_000, short: 300 },
 
   async run(times, seed) {
-    if (!isPostgresInstalled) return { figure: '', broken: [], missing: 'PostgreSQL is not installed' }
+    if (!isPostgresInstalled) return { figure: '', broken: [], seen: {}, missing: 'PostgreSQL is not installed' }
     const { broken, expect } = collector()
     const chance = random(seed)
     using place = workplace()
@@ -68,7 +68,7 @@ export const anyReplica: Trial = {
     }
     await restarted(expect)
     const figure = `${times} sessions, ${upstream.calls()} calls, each at one of three replicas at random: ${broken.length} failed`
-    return { figure, broken }
+    return { figure, broken, seen: { calls: [upstream.calls(), times * callsInSession] } }
 
     /** The same on a data folder, where the server is another one after its restart. */
     async function restarted(check: typeof expect): Promise<void> {

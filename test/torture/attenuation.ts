@@ -45,7 +45,8 @@ export const attenuation: Trial = {
       }
       parent = child
     }
-    return { figure: `${times} of (parent, child, request): the child allowed ${allowed}, refused ${refused}`, broken }
+    const figure = `${times} of (parent, child, request): the child allowed ${allowed}, refused ${refused}`
+    return { figure, broken, seen: { allowed: [allowed, 1], refused: [refused, 1] } }
   },
 }
 

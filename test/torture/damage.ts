@@ -59,7 +59,8 @@ export const damage: Trial = {
       else seen.harmless += 1
     }
     const figure = `${times} times: ${seen.refused} not opened or given up, ${seen.errors} read with errors, ${seen.gone} with values gone that verify told, ${seen.harmless} in unused bytes`
-    return { figure, broken }
+    const noticed = seen.refused + seen.errors + seen.gone
+    return { figure, broken, seen: { 'files that were not read whole': [noticed, 1] } }
   },
 }
 

@@ -34,7 +34,8 @@ export const forgedTokens: Trial = {
       expect(good === 200, () => `token ${i} is good and got ${good}`)
       expect(bad === 401, () => `${how}: got ${bad}: ${other}`)
     }
-    return { figure: `${refused} of ${times} forged refused, ${accepted} of ${times} good accepted`, broken }
+    const figure = `${refused} of ${times} forged refused, ${accepted} of ${times} good accepted`
+    return { figure, broken, seen: { refused: [refused, times], accepted: [accepted, times] } }
   },
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { mintToken } from '../api/cases.ts'
-import { anonymousMemory } from '../bench/measure.ts'
+import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
 import { sendTo, startServer, unlimited, workplace } from '../support/executable.ts'
 import { HttpSocket } from '../support/http-socket.ts'
 import { type Random, random } from '../support/random.ts'
@@ -43,12 +43,16 @@ export const fuzz: Trial = {
         // What the first fifth takes is what the runtime keeps for itself.
         if (number === Math.floor(times / 5)) memoryBefore = anonymousMemory(server.pid)
         const { bytes, last } = pickRequest(chance, document, token)
-        const answer = await socket.send(bytes, { last, timeoutMs: 10 * timeoutMs })
+        const before = waitedForCore(server.pid, process.pid)
+        const answer = await socket.send(bytes, { last, timeoutMs: 60 * timeoutMs })
         const about = () => `request ${number}: ${JSON.stringify(bytes.toString('latin1').slice(0, 600))}`
-        expect(answer !== undefined && answer.milliseconds <= timeoutMs, () => `hangs: ${about()}`)
+        // What a busy machine adds is no fault of the server.
+        const own =
+          (answer?.milliseconds ?? Number.POSITIVE_INFINITY) - (waitedForCore(server.pid, process.pid) - before)
+        expect(own <= timeoutMs, () => `hangs: ${about()}`)
         if (answer === undefined) continue
         statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
-        slowest = Math.max(slowest, answer.milliseconds)
+        slowest = Math.max(slowest, own)
         // 505 is the runtime's word for a version of HTTP that there is not.
         expect(answer.status < 500 || answer.status === 505, () => `${answer.status} ${answer.body}: ${about()}`)
       }
@@ -65,7 +69,8 @@ export const fuzz: Trial = {
     expect(grown <= memoryMaxMB, () => `memory grew by ${grown.toFixed(0)} MB`)
     const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status || 'closed'}: ${count}`)
     const figure = `${times} requests (${counts.join(', ')}), slowest ${slowest.toFixed(0)} ms, memory ${grown > 0 ? '+' : ''}${grown.toFixed(0)} MB`
-    return { figure, broken }
+    const answered = [...statuses].reduce((sum, [status, count]) => sum + (status > 0 ? count : 0), 0)
+    return { figure, broken, seen: { answers: [answered, times / 2], 'status 200': [statuses.get(200) ?? 0, 1] } }
   },
 }
 

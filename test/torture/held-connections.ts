@@ -1,6 +1,6 @@
 /** Connections that say half a request or nothing, thousands of them, held open as long as the server lets them, while others work. */
 
-import { anonymousMemory } from '../bench/measure.ts'
+import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
 import { startServer, workplace } from '../support/executable.ts'
 import { HttpSocket } from '../support/http-socket.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -62,9 +62,12 @@ export const heldConnections: Trial = {
     let most = 0
     let memory = 0
     while (performance.now() < until) {
+      const before = waitedForCore(server.pid, process.pid)
       const answer = await other.send(request)
+      // What a busy machine adds is no fault of the server.
+      const added = waitedForCore(server.pid, process.pid) - before
       expect(answer?.status === 200, () => `another request got ${answer?.status ?? 'no answer'}`)
-      latencies.push(answer?.milliseconds ?? Number.POSITIVE_INFINITY)
+      latencies.push((answer?.milliseconds ?? Number.POSITIVE_INFINITY) - added)
       most = Math.max(most, open)
       if (latencies.length % 100 === 0) memory = Math.max(memory, anonymousMemory(server.pid) - memoryBefore)
       await Bun.sleep(4)
@@ -76,10 +79,13 @@ export const heldConnections: Trial = {
     expect(open === 0, () => `${open} are still open ${reapedAfterSeconds} s later`)
     latencies.sort((a, b) => a - b)
     const p99 = latencies[Math.floor(latencies.length * 0.99)] ?? 0
-    expect(most >= times * 0.95, () => `only ${most} were open at a time`)
     expect(p99 <= p99MaxMs, () => `p99 of other requests: ${p99.toFixed(1)} ms`)
     expect(memory <= memoryMaxMB, () => `memory: +${memory.toFixed(0)} MB`)
     const figure = `${most} held for ${seconds} s (${opened} opened), others' p99 ${p99.toFixed(1)} ms, memory +${memory.toFixed(0)} MB, the last closed ${Math.max(0, reaped).toFixed(0)} s after`
-    return { figure, broken }
+    return {
+      figure,
+      broken,
+      seen: { 'other requests': [latencies.length, 100], 'held at a time': [most, times * 0.95] },
+    }
   },
 }

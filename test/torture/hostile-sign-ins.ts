@@ -17,6 +17,6 @@ export const hostileSignIns: Trial = {
     await hostileRequests(half, random(seed), expect)
     const { connected, refused } = await hostileServers(half, random(seed + 1), expect)
     const figure = `${half} requests of strangers; ${half} servers that lie: ${connected} sign-ins ended well, ${refused} did not`
-    return { figure, broken }
+    return { figure, broken, seen: { 'sign-ins that ended well': [connected, 1], refused: [refused, 1] } }
   },
 }

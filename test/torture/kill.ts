@@ -9,7 +9,7 @@ import { mintToken } from '../api/cases.ts'
 import { executable, run, sampleFolder, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
-import { collector, type Trial } from './trial.ts'
+import { collector, inTurn, type Trial } from './trial.ts'
 
 /** A namespace that is imported anew as a whole, over and over: all its rows are of one import. */
 const rowsAnImport = 150
@@ -39,9 +39,18 @@ export const kill: Trial = {
     const acknowledged: Acknowledged = { keys: [], revoked: [], imported: 0, written: new Map(), kept: [], writes: 0 }
     let imports = 0
     let inode: number | undefined
+    let overwritten = 0
+    const turns = inTurn({
+      'connections written once': () => acknowledged.kept.length,
+      'keys made': () => acknowledged.keys.length,
+      imports: () => acknowledged.imported,
+      'tokens revoked': () => acknowledged.revoked.length,
+      'connections written again and again': () => overwritten,
+    })
     const flags = ['--fixtures', sampleFolder, '--failure-rate', '0', '--write-rate', '0', '--call-rate', '0']
 
-    for (let cycle = 0; cycle < times; cycle += 1) {
+    // The last time, nothing is killed any more.
+    for (let cycle = 0; cycle <= times; cycle += 1) {
       await using server = await startServer(place, flags)
       // Somebody who cleans up temporary folders would look like a loss of everything.
       const { ino } = statSync(join(place.data, 'store', 'data.mdb'))
@@ -100,7 +109,9 @@ export const kill: Trial = {
         expect(isRight, () => `cycle ${cycle}: connection ${id} is at ${number}, acknowledged ${last}, sent ${sent}`)
         acknowledged.written.set(id, { acknowledged: number, sent: number })
       }
+      if (cycle === times) break
 
+      const happened = turns.happens(cycle)
       const children = new Set<Bun.Subprocess>()
       let isOver = false
       const command = async (args: readonly string[], acknowledge: (stdout: string) => void) => {
@@ -129,8 +140,10 @@ export const kill: Trial = {
           headers: { authorization: `Bearer ${sampleKeys.priya}`, 'content-type': 'application/json' },
           ...(state.sent > 0 && { body: JSON.stringify(body) }),
         })
-        if (status < 300) state.acknowledged = state.sent
-        else if (state.sent === 0 && status === 404) state.acknowledged = 0
+        if (status < 300) {
+          state.acknowledged = state.sent
+          overwritten += 1
+        } else if (state.sent === 0 && status === 404) state.acknowledged = 0
         else throw new Error(`a write got ${status}`)
       }
       const keep = async () => {
@@ -160,7 +173,8 @@ export const kill: Trial = {
           })
         }),
       ]
-      await Bun.sleep(60 + chance.int(500))
+      await happened
+      await Bun.sleep(chance.int(400))
       isOver = true
       const killed = [server.kill('SIGKILL')]
       for (const child of children) child.kill('SIGKILL')
@@ -171,7 +185,11 @@ export const kill: Trial = {
     }
     const { keys, revoked, imported, writes } = acknowledged
     const figure = `${times} kills, ${writes} connections written over HTTP, ${keys.length} keys made, ${revoked.length} tokens revoked and import ${imported} acknowledged: none lost`
-    return { figure: broken.length === 0 ? figure : figure.replace('none lost', `${broken.length} wrong`), broken }
+    return {
+      figure: broken.length === 0 ? figure : figure.replace('none lost', `${broken.length} wrong`),
+      broken,
+      seen: turns.seen(times),
+    }
   },
 }
 

@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { serverBodyBytesMax } from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
-import { anonymousMemory } from '../bench/measure.ts'
+import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
 import { type Server, sendTo, startServer, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
 import { collector, type Trial } from './trial.ts'
@@ -86,6 +86,7 @@ export const oneOwner: Trial = {
         const keys = [mallory as string]
         for (let i = 0; i < 3; i += 1) keys.push(await mintToken(send, mallory as string))
         await waits()
+        const waitedBefore = waitedForCore(server.pid)
         const answered: number[] = []
         const begun = attack({ server, ask, keys, organizationKeys, chance: random(chosen) }).map(async (one) => {
           const status = await one
@@ -102,7 +103,7 @@ export const oneOwner: Trial = {
         await Promise.all(begun)
         expect(!answered.includes(500), () => `round ${round}, ${name}: ${answered}`)
         memory = Math.max(memory, anonymousMemory(server.pid))
-        return waits()
+        return (await waits()) - (waitedForCore(server.pid) - waitedBefore)
       }
       let waited = await once()
       // This machine has other neighbours too, and memory is cleaned up now and then: what holds the process does so again.
@@ -117,18 +118,14 @@ export const oneOwner: Trial = {
       .split('\n')
       .filter((line) => line.includes('"tool":"sized"') && !line.includes('"outcome":"refused"')).length
     expect(recorded >= executed, () => `${executed} calls were executed, and ${recorded} lines say so`)
-    for (const name of Object.keys(worsts)) {
-      const kinds = [...(seen.get(name) ?? [])].filter(([status]) => status !== 429)
-      expect(times < 9 || kinds.length > 0, () => `${name}: nothing was looked at`)
-    }
-    expect(times < 9 || executed > 0, () => 'no call was executed')
     const counts = [...seen].map(
       ([name, statuses]) => `${name} ${[...statuses].map(([status, count]) => `${status}: ${count}`).join(' ')}`,
     )
-    return {
-      figure: `${times} rounds (${counts.join(', ')}), ${worst.toFixed(0)} ms at the most, ${(memory - before).toFixed(0)} MB more, ${executed} calls executed`,
-      broken,
-    }
+    const figure = `${times} rounds (${counts.join(', ')}), ${worst.toFixed(0)} ms at the most, ${(memory - before).toFixed(0)} MB more, ${executed} calls executed`
+    const taken = (name: string) =>
+      [...(seen.get(name) ?? [])].reduce((sum, [status, count]) => sum + (status === 429 ? 0 : count), 0)
+    const kinds = Object.keys(worsts).slice(0, times)
+    return { figure, broken, seen: Object.fromEntries(kinds.map((name) => [name, [taken(name), 1]] as const)) }
   },
 }
 

@@ -35,7 +35,8 @@ export const opened: Trial = {
     expect(lost === 0, () => `${lost} of ${acknowledged} acknowledged writes are lost`)
     expect(steppedBack === 0, () => `the number of the last transaction went back ${steppedBack} times`)
     const figure = `${times} openings during ${acknowledged} acknowledged writes: ${lost} lost`
-    if (times < controlledFrom) return { figure, broken }
+    const seen = { 'acknowledged writes': [acknowledged, times] } as const
+    if (times < controlledFrom) return { figure, broken, seen }
     let round = 0
     for (let isSafe = true; isSafe && round < controlRounds; round += 1) {
       const bare = await openings(join(place.folder, `bare-${round}`), times, 'bare')
@@ -43,7 +44,7 @@ export const opened: Trial = {
       isSafe = bare !== undefined && bare.lost + bare.steppedBack === 0
       if (isSafe && round === controlRounds - 1) broken.push('the control lost nothing')
     }
-    return { figure: `${figure}; the control lost some within ${round * times} openings`, broken }
+    return { figure: `${figure}; the control lost some within ${round * times} openings`, broken, seen }
   },
 }
 

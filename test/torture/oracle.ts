@@ -73,6 +73,7 @@ export const oracle: Trial = {
       await writer
       await store.close()
     }
-    return { figure: `${times} tokens and queries, ${pages} pages, ${writes} writes meanwhile`, broken }
+    const figure = `${times} tokens and queries, ${pages} pages, ${writes} writes meanwhile`
+    return { figure, broken, seen: { pages: [pages, times], writes: [writes, times / queriesAWorld] } }
   },
 }

@@ -25,7 +25,7 @@ export const powerCuts: Trial = {
   async run(times, seed) {
     const { broken, expect } = collector()
     if (Bun.which('strace') === null || Bun.spawnSync(['strace', '-f', 'true']).exitCode !== 0) {
-      return { figure: 'nothing', broken, missing: 'strace is not there, or may not trace' }
+      return { figure: 'nothing', broken, seen: {}, missing: 'strace is not there, or may not trace' }
     }
     let cuts = 0
     let dropped = 0
@@ -59,7 +59,7 @@ export const powerCuts: Trial = {
     }
     expect(lost > 0, () => 'the control lost nothing: a loss would not be seen')
     const figure = `${cuts} cuts, ${dropped} unsynced sectors gone, ${acknowledged} acknowledged commits looked for: ${broken.length} lost; the control lost in ${lost} of ${controls}`
-    return { figure, broken }
+    return { figure, broken, seen: { 'acknowledged commits': [acknowledged, cuts], 'sectors gone': [dropped, 1] } }
   },
 }
 

@@ -6,7 +6,7 @@
 import { run, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
-import { collector, type Trial } from './trial.ts'
+import { collector, inTurn, type Trial } from './trial.ts'
 
 /** What a thing is, after a kill: the last state that was acknowledged, or the one that was on its way. */
 interface State {
@@ -23,7 +23,7 @@ interface MadeNamespace {
 export const registryKill: Trial = {
   name: 'registry-kill',
   promise: 'Nothing written to the registry is lost or half there, when the server is killed (kill -9)',
-  times: { full: 200, short: 4 },
+  times: { full: 200, short: 5 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
@@ -31,11 +31,19 @@ export const registryKill: Trial = {
     using place = workplace()
     const servers = new Map<string, State>()
     const keys: { key: string; id: string; deletion: 'none' | 'sent' | 'acknowledged' }[] = []
-    const counts = { servers: 0, namespaces: 0, keys: 0, writes: 0 }
+    const counts = { servers: 0, namespaces: 0, namespacesDeleted: 0, keys: 0, keysDeleted: 0, writes: 0 }
+    const turns = inTurn({
+      'servers written': () => counts.servers,
+      'namespaces made': () => counts.namespaces,
+      'namespaces deleted': () => counts.namespacesDeleted,
+      'keys made': () => counts.keys,
+      'keys deleted': () => counts.keysDeleted,
+    })
     let namespaces: MadeNamespace[] = []
     const flags = ['--fixtures', sampleFolder, '--write-rate', '0', '--failure-rate', '0', '--namespaces-per-user', '0']
 
-    for (let cycle = 0; cycle < times; cycle += 1) {
+    // The last time, nothing is killed any more.
+    for (let cycle = 0; cycle <= times; cycle += 1) {
       await using server = await startServer(place, flags)
       const send = sendTo(server)
       const ask = async (
@@ -53,7 +61,9 @@ export const registryKill: Trial = {
       await lookAtServers()
       await lookAtNamespaces()
       await lookAtKeys()
+      if (cycle === times) break
 
+      const happened = turns.happens(cycle)
       let isOver = false
       const repeat = async (act: () => Promise<void>) => {
         while (!isOver) await act().catch(() => {})
@@ -65,7 +75,8 @@ export const registryKill: Trial = {
         repeat(makeKey),
         repeat(deleteKey),
       ]
-      await Bun.sleep(60 + chance.int(500))
+      await happened
+      await Bun.sleep(chance.int(400))
       isOver = true
       await Promise.all([server.kill('SIGKILL'), ...writers])
       const { code, stderr } = await run(place, ['verify', '--data', place.data])
@@ -153,7 +164,9 @@ export const registryKill: Trial = {
         const one = namespaces.find(({ deletion }) => deletion === 'none')
         if (one === undefined) return Bun.sleep(1)
         one.deletion = 'sent'
-        if ((await ask('DELETE', `/namespaces/${one.name}`)).status === 200) one.deletion = 'acknowledged'
+        if ((await ask('DELETE', `/namespaces/${one.name}`)).status !== 200) return
+        one.deletion = 'acknowledged'
+        counts.namespacesDeleted += 1
       }
 
       async function makeKey(): Promise<void> {
@@ -168,10 +181,12 @@ export const registryKill: Trial = {
         if (one === undefined) return Bun.sleep(1)
         one.deletion = 'sent'
         const { status } = await ask('DELETE', `/organizations/org_lumen/api-keys/${one.id}`)
-        if (status === 200) one.deletion = 'acknowledged'
+        if (status !== 200) return
+        one.deletion = 'acknowledged'
+        counts.keysDeleted += 1
       }
     }
     const figure = `${times} kills, ${counts.servers} servers written, ${counts.namespaces} namespaces and ${counts.keys} keys made and deleted: ${broken.length === 0 ? 'none lost' : `${broken.length} wrong`}`
-    return { figure, broken }
+    return { figure, broken, seen: turns.seen(times) }
   },
 }

@@ -31,7 +31,7 @@ import { signInKill } from './sign-in-kill.ts'
 import { signInRecords } from './sign-in-records.ts'
 import { simulation } from './simulation.ts'
 import { soak } from './soak.ts'
-import type { Trial } from './trial.ts'
+import { type Outcome, type Trial, tooSeldom } from './trial.ts'
 
 const trials: readonly Trial[] = [
   // Waits for half a minute at its end.
@@ -89,12 +89,18 @@ if (values.report !== undefined) writeFileSync(values.report, writeResults(resul
 console.error(`\n${Math.round((performance.now() - started) / 1000)} s in all`)
 process.exit(isBroken ? 1 : 0)
 
+function failed(error: unknown): Outcome {
+  return { figure: 'it did not come to its end', broken: [String(error)], seen: {} }
+}
+
 async function report(trial: Trial, goOn: () => void): Promise<void> {
   const times = values.times === undefined ? trial.times[size] : Number(values.times)
   const from = performance.now()
-  const { figure, broken, missing } = await trial.run(times, seed, goOn)
+  const outcome = await trial.run(times, seed, goOn).catch(failed)
+  const { figure, missing } = outcome
+  const broken = [...outcome.broken, ...(missing === undefined ? tooSeldom(outcome.seen) : [])]
   const seconds = Math.round((performance.now() - from) / 1000)
-  const verdict = missing === undefined ? (broken.length === 0 ? 'held' : 'BROKEN') : `not looked at: ${missing}`
+  const verdict = missing === undefined ? (broken.length === 0 ? 'held' : 'NOT HELD') : `not looked at: ${missing}`
   console.log(`| ${trial.promise} | ${figure}, in ${seconds} s | ${verdict} |`)
   results.push({
     file: `test/torture/${trial.name}.ts`,

@@ -20,7 +20,7 @@ import { cookieIn, fieldsOf, post } from '../support/pages.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { strictServers } from '../support/strict-authorization-server.ts'
-import { collector, type Trial } from './trial.ts'
+import { collector, inTurn, type Trial } from './trial.ts'
 
 /**
  * Connections in turn: after a kill in the middle of a refresh, the next one waits until the claim of the dead process
@@ -59,9 +59,17 @@ export const signInKill: Trial = {
     let resource = ''
     let clientId = ''
     let cookie = ''
+    const counted = { clients: 0 }
     let looked = 0
+    const turns = inTurn({
+      'sign-ins to a server': () => servers.counted.signIns,
+      'clients that signed in': () => counted.clients,
+      calls: () => servers.counted.calls,
+      refreshes: () => servers.counted.refreshes,
+    })
 
-    for (let cycle = 0; cycle < times; cycle += 1) {
+    // The last time, nothing is killed any more.
+    for (let cycle = 0; cycle <= times; cycle += 1) {
       await using server = await startServer(place, [...unlimited, '--allow-upstream', '127.0.0.1', '--port', port])
       port = new URL(server.url).port
       const origin = server.url
@@ -118,6 +126,9 @@ export const signInKill: Trial = {
         expect(again.status === 400, () => `cycle ${cycle}: a code worked twice: ${again.status}`)
       }
 
+      if (cycle === times) break
+
+      const happened = turns.happens(cycle)
       let isOver = false
       const repeat = async (act: () => Promise<unknown>) => {
         while (!isOver) await act().catch(() => {})
@@ -128,10 +139,11 @@ export const signInKill: Trial = {
         ),
         repeat(call),
         repeat(call),
-        repeat(() => signInHere(here, { clients, clientId, cookie, resource })),
-        repeat(() => signInHere(here, { clients, clientId, cookie, resource })),
+        repeat(() => signInHere(here, { clients, counted, clientId, cookie, resource })),
+        repeat(() => signInHere(here, { clients, counted, clientId, cookie, resource })),
       ]
-      await Bun.sleep(20 + chance.int(300))
+      await happened
+      await Bun.sleep(chance.int(300))
       isOver = true
       await server.kill('SIGKILL')
       await Promise.all(working)
@@ -139,7 +151,9 @@ export const signInKill: Trial = {
     broken.push(...servers.broken.slice(0, 10))
     const { signIns, refreshes, calls } = servers.counted
     const figure = `${times} kills, ${signIns} sign-ins to a server, ${refreshes} refreshes, ${calls} calls; ${looked} states and tokens looked at afterwards`
-    return { figure, broken }
+    const seen = turns.seen(times)
+    const [, least = 0] = seen['clients that signed in'] ?? []
+    return { figure, broken, seen: { ...seen, 'states and tokens looked at afterwards': [looked, least] } }
   },
 }
 
@@ -181,13 +195,15 @@ async function signInUpstream(here: Fetches, { id, servers, isConnected }: Upstr
 
 interface Here {
   readonly clients: Client[]
+  /** Clients that know their tokens, and did not sign out. */
+  readonly counted: { clients: number }
   readonly clientId: string
   readonly cookie: string
   readonly resource: string
 }
 
 /** A client signs in to postern, refreshes, and perhaps signs out. */
-async function signInHere(here: Fetches, { clients, clientId, cookie, resource }: Here): Promise<void> {
+async function signInHere(here: Fetches, { clients, counted, clientId, cookie, resource }: Here): Promise<void> {
   const verifier = newVerifier()
   const back = await decide(here, authorizePath({ clientId, verifier }, { resource }), cookie)
   const code = {
@@ -214,7 +230,10 @@ async function signInHere(here: Fetches, { clients, clientId, cookie, resource }
   client.accessToken = renewed.access_token
   client.refreshToken = renewed.refresh_token
   client.isUncertain = false
-  if (Math.random() < 0.7) return
+  if (Math.random() < 0.7) {
+    counted.clients += 1
+    return
+  }
   client.isUncertain = true
   const { status } = await post(here, '/oauth/revoke', { token: client.refreshToken, client_id: clientId })
   client.isRevoked = status === 200

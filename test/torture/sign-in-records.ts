@@ -93,7 +93,7 @@ export const signInRecords: Trial = {
     expect(memory < memoryMaxMB, () => `memory has grown by ${memory.toFixed(0)} MB`)
     await store.close()
     const figure = `${codes} codes, ${grants} grants: the store has ${grown.toFixed(1)} MB, memory grew by ${memory.toFixed(0)} MB`
-    return { figure, broken }
+    return { figure, broken, seen: { codes: [codes, times], grants: [grants, times / codesForGrant] } }
 
     async function count(kind: string): Promise<number> {
       const from = Buffer.from(kind)

@@ -162,6 +162,7 @@ export const simulation: Trial = {
       }
     }
     const figure = `${times} lives of ${steps} steps: ${seen.accepted} accepted, ${seen.refused} refused, ${seen.rotations} rotations, ${seen.restarts} restarts, ${seen.failedWrites} writes failed`
-    return { figure, broken }
+    const counts = Object.entries(seen).map(([what, count]) => [what, [count, 1]] as const)
+    return { figure, broken, seen: Object.fromEntries(counts) }
   },
 }

@@ -95,7 +95,7 @@ export const soak: Trial = {
     const isMeasured = times >= 1_000_000
     if (isMeasured) expect(perMillion < slopeMaxMB, () => `memory: ${perMillion.toFixed(2)} MB a million requests`)
     const figure = `${result.requests} requests, no other status than expected, p99 ${result.p99.toFixed(1)} ms, ${isMeasured ? `memory ${perMillion.toFixed(2)} MB a million requests` : 'memory measured in the long run alone'}`
-    return { figure, broken }
+    return { figure, broken, seen: { requests: [result.requests, times] } }
   },
 }
 

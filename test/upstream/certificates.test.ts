@@ -29,7 +29,7 @@ eachClient((open, client) => {
       return Response.json({})
     }
     using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch })
-    const request = { holder, url: `https://127.0.0.1:${server.port}/`, headers: {}, body: '{}', timeoutMs: 500 }
+    const request = { holder, url: `https://127.0.0.1:${server.port}/`, headers: {}, body: '{}', timeoutMs: 60_000 }
     await expect(upstreamTrusting([]).send(request)).rejects.toMatchObject({ kind: 'down' })
     // What was sent before it was closed is read until then.
     await server.stop()
@@ -38,7 +38,7 @@ eachClient((open, client) => {
 
   test('why a certificate is not taken is told, and what to do', async () => {
     using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
-    const request = { holder, url: `https://127.0.0.1:${server.port}/`, headers: {}, timeoutMs: 500 }
+    const request = { holder, url: `https://127.0.0.1:${server.port}/`, headers: {}, timeoutMs: 60_000 }
     await expect(upstreamTrusting([]).send(request)).rejects.toThrow('--upstream-ca')
   })
 
@@ -46,7 +46,7 @@ eachClient((open, client) => {
     using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
     const upstream = upstreamTrusting([cert])
     const send = (host: string) =>
-      upstream.send({ holder, url: `https://${host}:${server.port}/`, headers: {}, body: '{}', timeoutMs: 500 })
+      upstream.send({ holder, url: `https://${host}:${server.port}/`, headers: {}, body: '{}', timeoutMs: 60_000 })
     expect((await send('127.0.0.1')).status).toBe(200)
     await expect(send('tools.lan')).rejects.toThrow('its certificate is for another name')
   })

@@ -1,6 +1,6 @@
 /** What is read of an answer on the wire, and when a socket serves again. The server is a script. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { pendingConnectsMax, upstreamHeadBytesMax } from '../../src/limits.ts'
 import { type ConnectionPool, createConnectionPool } from '../../src/upstream/connection-pool.ts'
 import type { OutgoingRequest } from '../../src/upstream/head.ts'
@@ -272,17 +272,20 @@ eachClient((open) => {
     }
 
     test('that says something unasked is closed', async () => {
+      // The pool closes what is unused too, by this clock.
+      jest.useFakeTimers()
       const closed = Promise.withResolvers<void>()
+      let served: Bun.Socket<{ seen: string }> | undefined
       script = (socket) => {
+        served = socket
         onClose = (one) => one === socket && closed.resolve()
         socket.write(plain)
-        socket.flush()
-        setTimeout(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil'), 0)
       }
       await exchange()
+      served?.write('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nevil')
       await closed.promise
-      // Sooner than it would be closed for being unused.
-    }, 2000)
+      jest.useRealTimers()
+    })
 
     test('that answers before it has the whole request does not serve again', async () => {
       answersEarly = true
@@ -333,7 +336,7 @@ eachClient((open) => {
       expect(await arrived.promise).toContain('tools.lan')
       breakOff()
       await closed.promise
-    }, 2000)
+    })
 
     test('is not opened while too many are not connected yet', async () => {
       using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })

@@ -19,7 +19,7 @@ const got: Record<string, number | string> = {}
 for (const host of ['127.0.0.1', 'tools.lan']) {
   try {
     const url = `https://${host}:${port}/`
-    got[host] = (await upstream.send({ holder, url, headers: {}, body: '{}', timeoutMs: 5000 })).status
+    got[host] = (await upstream.send({ holder, url, headers: {}, body: '{}', timeoutMs: 60_000 })).status
   } catch (error) {
     got[host] = error instanceof UpstreamError ? error.kind : String(error)
   }

@@ -1,7 +1,8 @@
 /**
- * Worker threads that sign tokens, so that minting uses idle cores and does not block the event loop. Pending
- * signatures are limited to `pendingSignaturesMax` and divided fairly among callers, so a burst of one caller leaves
- * room for the others.
+ * Worker threads that sign tokens, so that minting uses other cores and does not block the event loop. Their priority
+ * is that of every thread: it could be lowered, but without a privilege never raised again. Pending signatures are
+ * limited to `pendingSignaturesMax` and divided fairly among callers, so a burst of one caller leaves room for the
+ * others.
  */
 
 import { availableParallelism } from 'node:os'
@@ -10,8 +11,7 @@ import { isCompiled } from '../../compiled.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { createShares } from '../../fairness/shares.ts'
-import { pendingSignaturesMax, signaturesBehind, signersMax } from '../../limits.ts'
-import { setThreadPriority } from './thread-priority.ts'
+import { pendingSignaturesMax, signersMax } from '../../limits.ts'
 
 /** Sent to a worker. */
 export interface SigningRequest {
@@ -23,10 +23,11 @@ export interface SigningRequest {
   readonly secretKey: Uint8Array
 }
 
-/** Sent by a worker: first its thread id in the operating system, then signatures. */
-export type ThreadMessage =
-  | { readonly id: number; readonly signature: string }
-  | { readonly thread: number | undefined }
+/** Sent by a worker. */
+export interface SigningReply {
+  readonly id: number
+  readonly signature: string
+}
 
 export interface Signers {
   /**
@@ -45,10 +46,6 @@ interface Waiting {
 
 interface Thread {
   readonly worker: Worker
-  /** Its thread id in the operating system. Undefined until reported, and if the system does not provide it. */
-  number: number | undefined
-  /** True: it runs at normal priority, because its queue is long. False: it runs only when a core would be idle. */
-  isBehind: boolean
   /** By request id. */
   readonly waiting: Map<number, Waiting>
 }
@@ -62,17 +59,10 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
   function start(): Thread {
     const waiting = new Map<number, Waiting>()
     const worker = new Worker(program(), { ref: false })
-    const thread: Thread = { worker, number: undefined, isBehind: false, waiting }
-    worker.onmessage = ({ data }: MessageEvent<ThreadMessage>) => {
-      if ('thread' in data) {
-        thread.number = data.thread
-        compete(thread, thread.isBehind)
-        return
-      }
-      waiting.get(data.id)?.resolve(data.signature)
-      waiting.delete(data.id)
-      // The queue is empty: back to idle priority.
-      if (thread.isBehind && waiting.size === 0) compete(thread, false)
+    const thread: Thread = { worker, waiting }
+    worker.onmessage = ({ data: { id, signature } }: MessageEvent<SigningReply>) => {
+      waiting.get(id)?.resolve(signature)
+      waiting.delete(id)
     }
     // A failed worker is not reused; a later token starts another one.
     worker.onerror = ({ message }) => {
@@ -82,12 +72,6 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
     }
     threads.add(thread)
     return thread
-  }
-
-  /** Sets the priority: normal or idle. */
-  function compete(thread: Thread, isBehind: boolean): void {
-    thread.isBehind = isBehind
-    setThreadPriority(thread.number, isBehind ? 'normal' : 'idle')
   }
 
   /** The thread with the shortest queue; a new one if all are busy and there are fewer than `count`. */
@@ -108,8 +92,6 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
         lastId += 1
         const { promise, resolve, reject } = Promise.withResolvers<string>()
         thread.waiting.set(lastId, { resolve, reject })
-        // If all cores are constantly busy, a thread at idle priority signs only two tokens per second.
-        if (!thread.isBehind && thread.waiting.size >= signaturesBehind) compete(thread, true)
         thread.worker.postMessage({ id: lastId, text, secretKey } satisfies SigningRequest)
         return await promise
       } finally {

@@ -4,12 +4,10 @@
  */
 
 import { signatureOf } from '../../auth/signature.ts'
-import type { SigningRequest, ThreadMessage } from './signers.ts'
-import { threadNumber } from './thread-priority.ts'
+import type { SigningReply, SigningRequest } from './signers.ts'
 
 declare const self: Worker
 
 self.onmessage = ({ data: { id, text, secretKey } }: MessageEvent<SigningRequest>) => {
-  self.postMessage({ id, signature: signatureOf(text, secretKey) } satisfies ThreadMessage)
+  self.postMessage({ id, signature: signatureOf(text, secretKey) } satisfies SigningReply)
 }
-self.postMessage({ thread: threadNumber() } satisfies ThreadMessage)

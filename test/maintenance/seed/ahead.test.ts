@@ -26,7 +26,7 @@ describe('connections written ahead', () => {
       expect(Bun.hash((await rows(ahead, prefix)).join('\n'))).toBe(Bun.hash((await rows(atOnce, prefix)).join('\n')))
     }
     expect((await rows(ahead, connectionsOf('many'))).length).toBe(count)
-  }, 30_000)
+  })
 
   test('are shown by nobody else: what would bring their namespace waits', async () => {
     const store = openMemoryStore()

@@ -55,12 +55,12 @@ describe.skipIf(!isHere('PostgreSQL'))('two replicas (needs PostgreSQL)', () => 
   for (const seed of [1, 2, 3]) {
     test(`neither answers from before a write that was acknowledged (seed ${seed})`, async () => {
       expect(await staleAnswers(seed, (store) => store)).toEqual([])
-    }, 30_000)
+    })
   }
 
   test('this would notice a lease: versions that are believed for a quarter of a second', async () => {
     expect(await staleAnswers(1, leased)).not.toEqual([])
-  }, 30_000)
+  })
 })
 
 /** Changes something through `one`, having asked `other` before, and says what `other` answers wrongly after it. */

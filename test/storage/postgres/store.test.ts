@@ -141,7 +141,7 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     const next = await openPostgresStore({ url, pool: 2 })
     await next.join({ ...replica, name: 'gone' })
     await next.close()
-  }, 20_000)
+  })
 
   test('of replicas that join at the same moment, those that contradict each other are refused', async () => {
     const url = await cluster.newDatabase()
@@ -153,7 +153,7 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     const urls = new Set(wishes.filter((_, at) => joined[at]?.status === 'fulfilled').map(({ baseUrl }) => baseUrl))
     expect([urls.size, joined[0]?.status === joined[1]?.status]).toEqual([1, false])
     await Promise.all(stores.map((store) => store.close()))
-  }, 20_000)
+  })
 
   test('reads go on while a load keeps all writers waiting, and the load is not ended by one that is late', async () => {
     const url = await cluster.newDatabase()
@@ -171,7 +171,7 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     // Those that were sent gave up at the lock, and the others were not sent.
     expect(new Set(writes)).toEqual(new Set(['unavailable']))
     await store.close()
-  }, 20_000)
+  })
 
   test('of a transaction whose connection is lost nothing stays, whatever is sent after that', async () => {
     const url = await cluster.newDatabase()

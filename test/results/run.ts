@@ -1,0 +1,80 @@
+/**
+ * `make test`: runs every stage, whichever fails, and then says what was skipped and why, and what failed. Fails too
+ * where a threat (`threats.json`) names a test that did not run. Exits with 1 if anything failed.
+ */
+
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import bunfig from '../../bunfig.toml'
+import threats from '../threats.json' with { type: 'json' }
+import { readResults } from './junit.ts'
+import { type Ended, verdictOf, verdictText } from './verdict.ts'
+
+interface Stage {
+  readonly name: string
+  readonly command: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** It writes what became of each of its tests into the file that this argument and the next name. */
+  readonly reportBy?: readonly string[]
+}
+
+const root = resolve(import.meta.dir, '../..')
+const folder = join(root, 'dist/test-results')
+const program = (name: string) => join(root, 'node_modules/.bin', name)
+// The runner's workers do not read its timeout in bunfig.toml.
+const tests = [process.execPath, 'test', '--parallel', `--timeout=${bunfig.test.timeout}`, '--only-failures']
+const reportBy = ['--reporter=junit', '--reporter-outfile']
+
+const stages: readonly Stage[] = [
+  { name: 'types', command: [program('tsc'), '--noEmit'] },
+  { name: 'style', command: [program('biome'), 'ci', '.'] },
+  { name: 'tests', command: tests, reportBy },
+  {
+    // What the fast lane would answer, without it: all suites that have a platform.
+    name: 'tests without the fast lane',
+    command: [...tests, ...withPlatform()],
+    env: { POSTERN_TEST_FAST_LANE: 'off' },
+    reportBy,
+  },
+  { name: 'torture', command: [process.execPath, 'test/torture/run.ts', 'short'], reportBy: ['--report'] },
+]
+
+rmSync(folder, { recursive: true, force: true })
+mkdirSync(folder, { recursive: true })
+const ended: Ended[] = []
+for (const [index, stage] of stages.entries()) ended.push(await run(stage, join(folder, `${index}.xml`)))
+const verdict = verdictOf(threats, ended)
+console.log(verdictText(verdict))
+process.exit(verdict.failed.length > 0 ? 1 : 0)
+
+async function run({ name, command, env = {}, reportBy }: Stage, file: string): Promise<Ended> {
+  console.log(`\n${name}:`)
+  const started = performance.now()
+  const report = reportBy === undefined ? [] : [...reportBy, file]
+  const child = Bun.spawn([...command, ...report], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  const code = await child.exited
+  console.log(
+    `${name}: ${code === 0 ? 'passed' : `ended with ${code}`}, in ${Math.round((performance.now() - started) / 1000)} s`,
+  )
+  return { name, code, ...(reportBy !== undefined && { results: resultsIn(file) }) }
+}
+
+/** None, where the stage ended before it wrote them. */
+function resultsIn(file: string) {
+  try {
+    return readResults(readFileSync(file, 'utf8'))
+  } catch {
+    return []
+  }
+}
+
+function withPlatform(): string[] {
+  const files = ['auth', 'http', 'features'].flatMap((room) => [
+    ...new Bun.Glob(`test/${room}/**/*.test.ts`).scanSync(root),
+  ])
+  return files.filter((file) => readFileSync(join(root, file), 'utf8').includes('createTestPlatform')).sort()
+}
