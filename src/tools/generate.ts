@@ -26,17 +26,18 @@ export function openApi(): string {
   return `${JSON.stringify(openApiDocument('http://localhost:8787'), null, 2)}\n`
 }
 
-/** The bounds as a table, from their comments. Throws Error for a comment without "Past it". */
-export function limitsTable(): string {
+/** `docs/limits.md`, with a table of every bound. */
+export function limitsPage(): string {
+  return fillRegions('docs/limits.md', { bounds: limitsTable })
+}
+
+/** The bounds as tables, from their comments. Throws Error for a comment without "Past it". */
+function limitsTable(): string {
   const text = readFileSync(resolve(import.meta.dir, '../limits.ts'), 'utf8')
-  const lines = [
-    '# Limits',
-    '',
-    'Every bound, its reason, and what happens past it. Made from [limits.ts](../src/limits.ts) by `make generated`.',
-  ]
+  const lines: string[] = []
   for (const part of text.split(/^\/\/ /m).slice(1)) {
     const [heading = ''] = part.split('\n')
-    lines.push('', `## ${heading}`, '', '| Bound | | From and why | Past it |', '|---|---|---|---|')
+    lines.push('', `### ${heading}`, '', '| Bound | | From and why | Past it |', '|---|---|---|---|')
     for (const [, comment = '', name = ''] of part.matchAll(/\/\*\* (.*) \*\/\nexport const (\w+)/g)) {
       const [, why, past] = /^(.*?)\. (?:Past|Below|Within) it,?:? ?(.*)$/.exec(comment) ?? []
       if (why === undefined || past === undefined)
@@ -44,7 +45,7 @@ export function limitsTable(): string {
       lines.push(`| \`${name}\` | ${boundText(name)} | ${why} | ${past.replace(/\.$/, '')} |`)
     }
   }
-  return `${lines.join('\n')}\n`
+  return lines.join('\n').trim()
 }
 
 /** The value with the unit at the end of its name. */
@@ -139,7 +140,7 @@ function threatRow({ row, threat, control, tests, choice }: Threat): string {
 export const generated: readonly (readonly [file: string, write: () => string])[] = [
   ['fixtures/fixtures.schema.json', fixturesSchema],
   ['test/features/reference/openapi.json', openApi],
-  ['docs/limits.md', limitsTable],
+  ['docs/limits.md', limitsPage],
   ['docs/configuration.md', configuration],
   ['docs/trust.md', trust],
   ['THIRD-PARTY-LICENCES.md', thirdPartyLicences],
