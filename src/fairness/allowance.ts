@@ -19,8 +19,11 @@ export class Allowance {
   readonly #fairness: Fairness
   readonly #stranger: () => Holder
   #holder: Holder | undefined
-  /** Gives back what was taken. */
-  #taken: (() => void)[] = []
+  /** Bytes of memory for the body, and the holder that they were taken for. */
+  #bodyBytes = 0
+  #bodyHolder: Holder | undefined
+  /** Leaves the place for reads of many records. */
+  #leave: (() => void) | undefined
 
   /** `stranger`: the holder until the request is authenticated; asked only if something is taken before. */
   constructor(fairness: Fairness, costs: Costs, stranger: () => Holder) {
@@ -49,24 +52,25 @@ export class Allowance {
   }
 
   async #enter(holder: Holder): Promise<void> {
-    this.#taken.push(await this.#fairness.reads.enter(holder))
+    this.#leave = await this.#fairness.reads.enter(holder)
   }
 
   /** Takes the memory of a body of so many bytes, and of what it is parsed into. Throws `rate_limited`. */
   takeBody(bytes: number): void {
-    this.#taken.push(this.#take(bytes * bodyMemoryFactor, 'Too many request bodies of this caller are being read'))
+    this.#bodyHolder ??= this.holder
+    this.#take(this.#bodyHolder, bytes * bodyMemoryFactor, 'Too many request bodies of this caller are being read')
+    this.#bodyBytes += bytes * bodyMemoryFactor
   }
 
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */
   takeAnswer(bytes: number): () => void {
-    return this.#take(bytes, 'Too many responses to this caller wait to be read')
+    const { holder } = this
+    this.#take(holder, bytes, 'Too many responses to this caller wait to be read')
+    return () => this.#fairness.memory.giveBack(holder, bytes)
   }
 
-  #take(bytes: number, refusal: string): () => void {
-    const { holder } = this
-    const { memory } = this.#fairness
-    if (!memory.take(holder, bytes)) throw rateLimited(refusal, 1)
-    return () => memory.giveBack(holder, bytes)
+  #take(holder: Holder, bytes: number, refusal: string): void {
+    if (!this.#fairness.memory.take(holder, bytes)) throw rateLimited(refusal, 1)
   }
 
   /** Runs work in the owner's turns. Rejects as `Turns.run`. */
@@ -84,8 +88,11 @@ export class Allowance {
 
   /** Gives back all but answers. */
   end(): void {
-    for (const giveBack of this.#taken) giveBack()
-    this.#taken = []
+    if (this.#bodyHolder !== undefined) this.#fairness.memory.giveBack(this.#bodyHolder, this.#bodyBytes)
+    this.#bodyHolder = undefined
+    this.#bodyBytes = 0
+    this.#leave?.()
+    this.#leave = undefined
   }
 }
 
