@@ -26,7 +26,7 @@ export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
 // Registry
 
-/** Ours: times that a write to the registry is decided again because another process changed the registry. Past it: 503. */
+/** Ours: times that a write is decided because others change the registry, or its record, in between. Past it: 503. */
 export const registryAttemptsMax = 20
 /** Ours: names of namespaces read from the store at once. Past it: in several reads. */
 export const namespacesPerRead = 1000

@@ -12,6 +12,7 @@ import { page, redirect } from '../../http/page.ts'
 import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
@@ -83,14 +84,14 @@ export function callbackHandlers(deps: CallbackDeps) {
   ): Promise<void> {
     const { ref, userId } = attempt
     const kept = userId === undefined ? tokens : { ...tokens, userId }
-    for (;;) {
+    await decideAgain('the connection', async () => {
       const before = await connectionOf(attempt)
       const after = {
         connection: { ...before.connection, status, ...(serverInfo && { serverInfo }) },
         privatePart: { ...withoutTokens(before.privatePart), tokens: sealTokens(kept, ref, signInKey) },
       }
-      if ((await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok) return
-    }
+      return (await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok || 'again'
+    })
   }
 
   return {
