@@ -26,7 +26,7 @@ export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
 // Registry
 
-/** Ours: times that a write to the registry is decided again because another process changed the registry. Past it: 503. */
+/** Ours: times that a write is decided because others change the registry, or its record, in between. Past it: 503. */
 export const registryAttemptsMax = 20
 /** Ours: names of namespaces read from the store at once. Past it: in several reads. */
 export const namespacesPerRead = 1000
@@ -240,7 +240,7 @@ export const jsonCharacterCost = 0.3
 export const patternCostToCompile = 15_000
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
 export const waitingJobsMax = 256
-/** Ours: requests that read many records at once, one owner a quarter of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
+/** Ours: requests that read many records at once, or a server's details, one owner a quarter of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
 export const readsAtOnceMax = 8
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */
 export const bodyMemoryFactor = 3
@@ -288,7 +288,7 @@ export const inputFieldsMax = 32
 /** Ours: each pair is an index entry to write and store. Past it: a problem of the fixtures. */
 export const connectionMetadataPairsMax = 64
 
-/** Ours: keys of a read that shares its statement with others. Past it: a statement of its own. */
+/** Ours: keys of small records in a read that shares its statement with others. Past it: a statement of its own. */
 export const sharedReadKeysMax = 100
 /** Ours: keys that a commit on PostgreSQL locks one by one; the server has room for 6,400 locks by default. Past it: the commit locks all records, as a load does. */
 export const postgresCommitKeysMax = 500
@@ -302,7 +302,7 @@ export const storeReadMs = 2000
 export const storeOutcomeMs = 10_000
 /** Ours: milliseconds until a statement of a long transaction must be answered, such as a piece of a load. Past it: the transaction has failed. */
 export const storeTransactionMs = 30_000
-/** Ours: connections that commits leave to reads, and that long transactions have for themselves. Past it: commits wait. */
+/** Ours: connections that commits leave to reads, and that long transactions have for themselves; reads of large records have half of the others, and one is left to small reads. Past it: commits wait, and large reads for a second; then 503. */
 export const storePoolReserved = 2
 /** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
 export const storeLookMs = 1000
@@ -312,8 +312,10 @@ export const storeBeliefMs = 5000
 export const storeStartMs = 30_000
 /** Ours: milliseconds that a command waits for the database. Past it: exit 1. */
 export const storeCommandMs = 5000
-/** Ours: seconds to connect to a database, and for statements to end on connections that are given up. Past it: they are closed. */
-export const storeStatementGraceSeconds = 5
+/** Ours: seconds to connect to a database. Past it: the statement that needs the connection fails. */
+export const storeConnectSeconds = 5
+/** Ours: milliseconds between two closings of all idle connections to a database because one was lost or late: others may be dead, too. Within it: only that one is closed. */
+export const storeRenewMs = 1000
 /** Ours: milliseconds without a heartbeat after which a replica counts as gone; ten of them are missing then. Past it: its name may be taken. */
 export const replicaGoneMs = 10_000
 /** Ours: milliseconds in which a replica of the same name is seen to be alive; three heartbeats. Past it: it is gone. */

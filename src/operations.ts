@@ -10,13 +10,16 @@ import { formBytesMax, requestBodyBytesMax, rpcBodyBytesMax, serverBodyBytesMax 
 export interface Costs {
   /** Bytes of the body. Past it: the request is refused. */
   readonly bodyBytesMax: number
-  /** `many`: it reads as many records as somebody has stored, and waits for one of its owner's places to do so. */
+  /**
+   * `many`: it reads as many records as somebody has stored, or one of a megabyte, and waits for one of its owner's
+   * places to do so.
+   */
   readonly reads: 'few' | 'many'
 }
 
 /** No body, and few records. */
 const small: Costs = { bodyBytesMax: 0, reads: 'few' }
-/** A list, or another answer that many records are read for. */
+/** A list, or another answer that much is read for. */
 const many: Costs = { bodyBytesMax: 0, reads: 'many' }
 /** A small JSON body, which may have to be empty. */
 const json: Costs = { bodyBytesMax: requestBodyBytesMax, reads: 'few' }
@@ -52,8 +55,8 @@ export const operations = {
   listServers: { method: 'GET', path: '/servers', costs: many, errors: 'text' },
   introspectServer: { method: 'POST', path: '/servers/{+qualifiedName}/.introspect', costs: json, errors: 'server' },
   createRelease: { method: 'PUT', path: '/servers/{+qualifiedName}/releases', costs: server, errors: 'server' },
-  getRelease: { method: 'GET', path: '/servers/{+qualifiedName}/releases/{id}', costs: small, errors: 'server' },
-  getServer: { method: 'GET', path: '/servers/{+qualifiedName}', costs: small, errors: 'server' },
+  getRelease: { method: 'GET', path: '/servers/{+qualifiedName}/releases/{id}', costs: many, errors: 'server' },
+  getServer: { method: 'GET', path: '/servers/{+qualifiedName}', costs: many, errors: 'server' },
   putServer: { method: 'PUT', path: '/servers/{+qualifiedName}', costs: server, errors: 'text' },
   changeServer: { method: 'PATCH', path: '/servers/{+qualifiedName}', costs: server, errors: 'server' },
   deleteServer: { method: 'DELETE', path: '/servers/{+qualifiedName}', costs: small, errors: 'server' },

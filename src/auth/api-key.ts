@@ -3,6 +3,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../limits.ts'
 import type { ApiKey } from '../model/registry.ts'
+import { decideAgain } from '../storage/decide-again.ts'
 import { everyEntry } from '../storage/every-entry.ts'
 import { apiKeyKey, apiKeys, registryVersionKey } from '../storage/keys.ts'
 import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/registry-records.ts'
@@ -84,7 +85,7 @@ export function revocationOf(record: ApiKey, now: Date): { readonly puts: Entry[
 
 /** Revokes a key, and thereby all tokens minted with it. Resolves with false if there is no such key. */
 export async function revokeApiKey(store: Store, keyId: string, now: Date): Promise<boolean> {
-  for (;;) {
+  return decideAgain(`the API key ${keyId}`, async () => {
     const stored = await store.get(apiKeyKey(keyId))
     if (stored === undefined) return false
     const record = readApiKey(stored)
@@ -96,6 +97,6 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
       puts: [...puts, newVersion(registryVersionKey)],
       fromReserve: true,
     })
-    if (committed.ok) return true
-  }
+    return committed.ok ? true : 'again'
+  })
 }

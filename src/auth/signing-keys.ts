@@ -12,6 +12,7 @@ import { CommandError } from '../errors.ts'
 import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
 import { validatorOf } from '../schema/check.ts'
 import { asBuffer } from '../storage/bytes.ts'
+import { decideAgain } from '../storage/decide-again.ts'
 import { registryVersionKey, signingKeysKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -186,7 +187,7 @@ export async function changeSigningKeys(
   sealingKey: Buffer,
   change: (records: readonly SigningKeyRecord[] | undefined) => SigningKeyRecord[] | undefined,
 ): Promise<readonly SigningKeyRecord[] | undefined> {
-  for (;;) {
+  return decideAgain('the record of signing keys', async () => {
     const stored = await store.get(signingKeysKey)
     const before = stored === undefined ? undefined : readSigningKeys(stored, sealingKey)
     const after = change(before)
@@ -197,6 +198,6 @@ export async function changeSigningKeys(
       puts: [{ key: signingKeysKey, value }, newVersion(registryVersionKey)],
       fromReserve: true,
     })
-    if (committed.ok) return after
-  }
+    return committed.ok ? after : 'again'
+  })
 }

@@ -328,6 +328,15 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   A: () => ({ kind: 'ahead' }),
 }
 
+/**
+ * The kinds whose records are small, whatever anybody writes: names, roles, keys, revocations, versions, counts and
+ * indexes. One read may take those of many callers.
+ */
+const smallKinds = new Set(Buffer.from('omnlkhbSvqNEDKxgurGBUFy'))
+
+/** Whether the record of a key is of a small kind. */
+export const isSmall = ([kind = 0]: Key): boolean => smallKinds.has(kind)
+
 /** Undefined for a kind letter that this version does not know. */
 export function parseKey(key: Key): ParsedKey | undefined {
   const parse = kinds[String.fromCharCode(key[0] ?? 0)]

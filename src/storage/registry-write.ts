@@ -4,9 +4,9 @@
  * it is decided again. Writes of this process wait for one another before (`fairness/queue.ts`).
  */
 
-import { registryAttemptsMax } from '../limits.ts'
+import { decideAgain } from './decide-again.ts'
 import { registryVersionKey } from './keys.ts'
-import { type Store, StoreError, type Write } from './store.ts'
+import type { Store, Write } from './store.ts'
 import { newVersion } from './versions.ts'
 
 /** A write and its result. Without `write`, nothing is written. */
@@ -20,7 +20,7 @@ export interface RegistryChange<T> {
  * StoreError `unavailable` if others change the registry all the time.
  */
 export async function changeRegistry<T>(store: Store, decide: () => Promise<RegistryChange<T>>): Promise<T> {
-  for (let attempt = 0; attempt < registryAttemptsMax; attempt += 1) {
+  return decideAgain('the registry', async () => {
     const version = (await store.get(registryVersionKey)) ?? null
     const { write, result } = await decide()
     if (write === undefined) return result
@@ -29,7 +29,6 @@ export async function changeRegistry<T>(store: Store, decide: () => Promise<Regi
       checks: [{ key: registryVersionKey, value: version }],
       puts: [...(write.puts ?? []), newVersion(registryVersionKey)],
     })
-    if (ok) return result
-  }
-  throw new StoreError('unavailable', 'the registry changes too fast: try again')
+    return ok ? result : 'again'
+  })
 }

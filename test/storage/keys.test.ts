@@ -11,16 +11,21 @@ import {
   connectionPrivateKey,
   connectionsOf,
   connectionsVersionKey,
+  expiringKey,
   fixturesDigestKey,
+  grantKey,
   idOfKey,
+  isSmall,
   latin1Key,
   leftKey,
+  listingKey,
   manifestKey,
   memberKey,
   mockKey,
   mocksOf,
   namespaceIn,
   namespaceKey,
+  oauthClientKey,
   organizationKey,
   type ParsedKey,
   parseKey,
@@ -34,6 +39,7 @@ import {
   termEntries,
   termKey,
   termKeyWriter,
+  upstreamClientKey,
   usageKey,
 } from '../../src/storage/keys.ts'
 import { recordName } from '../../src/storage/record-name.ts'
@@ -91,6 +97,15 @@ for (const [key, parsed, name] of rows) {
 test('each kind of record has its own letter', () => {
   const letters = rows.map(([key]) => String.fromCharCode(key[0] ?? 0))
   expect(new Set(letters).size).toBe(rows.length)
+})
+
+test('records that somebody else can make large are of no small kind', () => {
+  const large = rows.filter(([key]) => !isSmall(key)).map(([, { kind }]) => kind)
+  const others = ['server', 'mock', 'connection', 'connectionPrivate', 'fixturesManifest', 'ahead']
+  expect(new Set<string>(large)).toEqual(new Set(others))
+  const rest = [listingKey('a/b'), expiringKey(1, 'a'), grantKey('a'), oauthClientKey('a'), upstreamClientKey('a')]
+  expect(rest.filter(isSmall)).toEqual([])
+  expect(isSmall(Buffer.from('?a'))).toBe(false)
 })
 
 test('a key of a later version is read by nobody, and named as it is', () => {

@@ -6,6 +6,7 @@
 import type { RequestContext } from '../../auth/authorize.ts'
 import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -15,8 +16,10 @@ import type { Deleted } from '../../model/connection.ts'
 import { newConnectionId } from '../../model/made-names.ts'
 import { isConnectionId } from '../../model/names.ts'
 import { findConnection } from '../../storage/connections.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import { readWrite } from './draft.ts'
 import type { ConnectionLists, Page, PreparedList } from './list.ts'
+import { createProbing } from './probing.ts'
 import { readListQuery } from './query.ts'
 import { createConnectionWriter, type WriterDeps } from './writer.ts'
 
@@ -60,11 +63,14 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
       const namespace = await authorizer.requireNamespace(context, namesInPath(request.url)[0], 'write') // 404, 403
       refuseQuery(request.url) // 400
       const write = readWrite(await readJsonBody(request)) // 400
+      const probing = createProbing(deps.upstream, context)
       // The generated id may be taken; then another one is generated.
-      for (;;) {
-        const created = await writer.create(write, { namespace, connectionId: newConnectionId() }, context) // 400, 403
-        if (created !== 'conflict') return connectionResponse(created, 201)
-      }
+      const created = await decideAgain(`the namespace ${namespace}`, async () => {
+        await probing.ask() // 400
+        const ref = { namespace, connectionId: newConnectionId() }
+        return writer.create({ write, ref, context, probing }) // 400, 403
+      })
+      return connectionResponse(created, 201)
     },
 
     async replaceConnection(request) {
@@ -74,29 +80,43 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
       refuseQuery(request.url) // 400
       const write = readWrite(await readJsonBody(request)) // 400
-      const ref = { namespace, connectionId }
-      // Repeated until no concurrent write to the same connection comes first.
-      for (;;) {
-        const before = await findConnection(store, namespace, connectionId)
-        const written =
-          before === undefined
-            ? await writer.create(write, ref, context) // 400, 403
-            : await writer.replace(write, ref, before, context) // 404, 403, 400, 409
-        if (written !== 'conflict') return connectionResponse(written, before === undefined ? 201 : 200)
-      }
+      const asked = { write, ref: { namespace, connectionId }, context, probing: createProbing(deps.upstream, context) }
+      const queue = queueOf(request)
+      return decideAgain(queue, async () => {
+        // Nobody waits for the server meanwhile, only for the decision after it.
+        await asked.probing.ask() // 400
+        return allowanceOf(request).write(queue, async () => {
+          const before = await findConnection(store, namespace, connectionId)
+          const written =
+            before === undefined
+              ? await writer.create(asked) // 400, 403
+              : await writer.replace(asked, before) // 404, 403, 400, 409
+          return written === 'again' ? written : connectionResponse(written, before === undefined ? 201 : 200)
+        }) // 429
+      }) // 503
     },
 
     async deleteConnection(request) {
-      let context = await authenticateToWrite(request) // 401, 429
-      for (; ; context = await authorizer.authenticate(request)) {
+      const decide = async (context: RequestContext) => {
         const { stored, ...ref } = await authorizer.requireConnection(context, 'write') // 404, 403
         refuseQuery(request.url) // 400
-        if (!(await writer.delete(ref, stored, context))) continue
+        if (!(await writer.delete(ref, stored, context))) return 'again'
         const deleted: Deleted = { success: true }
         return connectionResponse(Buffer.from(JSON.stringify(deleted)))
       }
+      const response = await decide(await authenticateToWrite(request)) // 401, 429
+      if (response !== 'again') return response
+      // Somebody wrote it meanwhile. Now it is before all writes that wait, and authorized again.
+      const queue = queueOf(request)
+      const decideNow = async () => decide(await authorizer.authenticate(request, true)) // 401
+      return decideAgain(queue, () => allowanceOf(request).write(queue, decideNow, 'removal')) // 429, 503
     },
   }
+}
+
+/** The name of the queue of writes to the connection in the path. */
+function queueOf(request: Request): string {
+  return `the connection ${namesInPath(request.url).join('/')}`
 }
 
 function connectionResponse(body: Uint8Array, status = 200): Response {

@@ -1,43 +1,47 @@
 /**
- * Writes connections: checks the draft, probes the server and commits the record. A probe can take seconds, so the
- * request is authorized again before the commit; a credential that was revoked in the meantime writes nothing.
+ * Writes connections: checks the draft, wants the server probed (`probing.ts`) and commits the record. A probe can take
+ * seconds, so the request is authorized again before the commit; a credential that was revoked in the meantime writes
+ * nothing. Each write is one decision, which may have to be made again.
  */
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
-import { invalidRequest, namespaceFull } from '../../errors.ts'
+import { namespaceFull } from '../../errors.ts'
 import type { Connection, ConnectionWrite } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionBytes, connectionChange, type Quota, type StoredConnection } from '../../storage/connections.ts'
 import { endedKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import { probeServer } from '../../upstream/probe.ts'
-import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+import type { Upstream } from '../../upstream/upstream.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { configOf } from '../upstream-sign-in/input.ts'
 import { type Draft, draftChange, draftNew, requireWritable } from './draft.ts'
+import type { Probing } from './probing.ts'
 import { asSignedIn, signedIn, withLinks, withTicket, withTicketsEnded } from './sign-in.ts'
 
 export interface ConnectionWriter {
   /**
-   * Resolves with the new connection as JSON once it is durable, or 'conflict' if the id is taken. Throws 400, 403, and
-   * 401 or 404 if the caller has lost its access during the probe.
+   * Resolves with the new connection as JSON once it is durable, or 'again' if the id is taken, or the server must be
+   * asked first. Throws 400, 403, and 401 or 404 if the caller has lost its access during the probe.
    */
-  create(write: ConnectionWrite, ref: ConnectionRef, context: RequestContext): Promise<Uint8Array | 'conflict'>
+  create(asked: AskedWrite): Promise<Uint8Array | 'again'>
   /**
-   * Like `create`; 'conflict' if `before` is no longer the stored record. Throws 404 if the caller does not see the
+   * Like `create`; 'again' also if `before` is no longer the stored record. Throws 404 if the caller does not see the
    * connection, 403, 400, and 409 for another `mcpUrl`.
    */
-  replace(
-    write: ConnectionWrite,
-    ref: ConnectionRef,
-    before: StoredConnection,
-    context: RequestContext,
-  ): Promise<Uint8Array | 'conflict'>
+  replace(asked: AskedWrite, before: StoredConnection): Promise<Uint8Array | 'again'>
   /** False if `before` is no longer the stored record. */
   delete(ref: ConnectionRef, before: StoredConnection, context: RequestContext): Promise<boolean>
+}
+
+/** A write that a request asks for. */
+export interface AskedWrite {
+  readonly write: ConnectionWrite
+  readonly ref: ConnectionRef
+  readonly context: RequestContext
+  readonly probing: Probing
 }
 
 export interface WriterDeps {
@@ -79,11 +83,11 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     probed: Connection,
     { event, ref, draft, before }: CommitOptions,
     { request }: RequestContext,
-  ): Promise<Uint8Array | 'conflict'> {
+  ): Promise<Uint8Array | 'again'> {
     const connection = withLinks(links, asSignedIn(probed, draft), ref, draft)
     // Read before the namespace is: if that is deleted meanwhile, the commit conflicts.
     const ended = { key: endedKey(ref.namespace), value: (await store.get(endedKey(ref.namespace))) ?? null }
-    const context = await authorizer.authenticate(request)
+    const context = await authorizer.authenticate(request, true)
     await authorizer.requireNamespace(context, ref.namespace, 'write')
     requireWritable(context, ref, connection)
     const after = { connection, privatePart: withTicketsEnded(draft.privatePart, before, connection) }
@@ -93,7 +97,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       denials.recordWriteRefusal(request, context.caller, ref.namespace, 'namespace_full')
       throw namespaceFull(ref.namespace)
     }
-    if (!committed.ok) return 'conflict'
+    if (!committed.ok) return 'again'
     await recordWrite(event, context, ref)
     // Another client or none: the tokens of the former one are worth nothing any more.
     if (before?.privatePart.tokens !== undefined && draft.privatePart.tokens === undefined) {
@@ -107,12 +111,13 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
   }
 
   return {
-    async create(write, ref, context) {
+    async create({ write, ref, context, probing }) {
       const draft = await draftWritable(write, ref, context)
-      const connection = await withProbe(deps.upstream, draft, context)
+      const connection = probing.probed(draft)
+      if (connection === undefined) return 'again'
       return commit(connection, { event: 'connection.created', ref, draft, before: undefined }, context)
     },
-    async replace(write, ref, before, context) {
+    async replace({ write, ref, context, probing }, before) {
       // An id that the caller does not see must behave like a free one, so the checks of `create` run first and can
       // throw 400 or 403; the 404 follows from `authorizer.requireAccess`.
       if (!sees(context, ref, before)) await draftWritable(write, ref, context)
@@ -125,13 +130,9 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       const { status, serverInfo } = before.connection
       const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }
       requireWritable(context, ref, unchanged)
-      const connection = needsProbe
-        ? await withProbe(
-            deps.upstream,
-            await signedIn(deps.credentials, draft, { ref, stored: before, context }),
-            context,
-          )
-        : unchanged
+      const signIn = () => signedIn(deps.credentials, draft, { ref, stored: before, context })
+      const connection = needsProbe ? probing.probed(draft, signIn) : unchanged
+      if (connection === undefined) return 'again'
       return commit(connection, { event: 'connection.changed', ref, draft, before }, context)
     },
     async delete(ref, before, context) {
@@ -141,27 +142,5 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       await deps.credentials.revoke(ref, before, 'the connection was deleted')
       return true
     },
-  }
-}
-
-/**
- * Adds the status and server info from probing the server. A mock is not probed, nor what lacks input. Throws
- * `invalid_request` if the address must not be reached; any other failure becomes the connection's status.
- */
-async function withProbe(
-  upstream: Upstream,
-  { connection, target, inputRequired }: Draft,
-  { caller, request }: RequestContext,
-): Promise<Connection> {
-  if (connection.mock?.enabled === true || connection.mcpUrl === null) {
-    return { ...connection, status: { state: 'connected' } }
-  }
-  if (inputRequired !== undefined) return { ...connection, status: inputRequired }
-  const via = request.headers.get('via') ?? undefined
-  try {
-    return { ...connection, ...(await probeServer(upstream, target.url, target.headers, { holder: caller, via })) }
-  } catch (error) {
-    if (error instanceof UpstreamError) throw invalidRequest(`mcpUrl: ${error.message}`)
-    throw error
   }
 }

@@ -16,6 +16,7 @@ import type { ConnectionStatus, ServerInfo } from '../../model/connection.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
@@ -72,7 +73,7 @@ export function callbackHandlers(deps: CallbackDeps) {
   ): Promise<void> {
     const { ref, userId } = attempt
     const kept = userId === undefined ? tokens : { ...tokens, userId }
-    for (;;) {
+    await decideAgain('the connection', async () => {
       const before = await connectionOf(attempt)
       const end = signInEnd(tokens)
       const privatePart = {
@@ -86,8 +87,8 @@ export function callbackHandlers(deps: CallbackDeps) {
         ...(serverInfo && { serverInfo }),
       }
       const after = { connection, privatePart }
-      if ((await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok) return
-    }
+      return (await store.commit(connectionChange(ref.namespace, ref.connectionId, before, after))).ok || 'again'
+    })
   }
 
   /** Exchanges the code, tries the token, keeps it, and says when it ends. Throws SignInProblem, `invalid_request`. */

@@ -8,6 +8,7 @@ import { PlatformError } from '../../errors.ts'
 import { refreshAheadMs } from '../../limits.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
 import { findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import { type CredentialsCall, createRefresh } from './refresh.ts'
 import { type CredentialsDeps, createStoredTokens } from './stored-tokens.ts'
 import type { UpstreamTokens } from './tokens.ts'
@@ -73,14 +74,14 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
       await audit.record('upstream.signed_out', { ...ref, reason })
     },
     async signOut(ref, reason, by) {
-      for (;;) {
+      return decideAgain('the connection', async () => {
         const stored = await findConnection(store, ref.namespace, ref.connectionId)
         const tokens = stored && tokensIn.of(ref, stored)
         if (tokens === undefined) return false
-        if (!(await tokensIn.drop(ref, tokens.accessToken, reason, by))) continue
+        if (!(await tokensIn.drop(ref, tokens.accessToken, reason, by))) return 'again'
         tokensIn.revokeLater(ref, tokens)
         return true
-      }
+      })
     },
   }
 }

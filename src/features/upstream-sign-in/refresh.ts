@@ -8,6 +8,7 @@ import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { refreshClaimMs, refreshPollMs, refreshRetryMs } from '../../limits.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import { forgetClient } from './client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import type { CredentialsDeps, StoredTokens } from './stored-tokens.ts'
@@ -30,7 +31,12 @@ export function createRefresh(deps: CredentialsDeps, tokensIn: StoredTokens): Re
   const refreshing = new Map<string, Promise<UpstreamTokens | undefined>>()
 
   /** The tokens after those with this access token. Undefined if there are none any more. */
-  async function refreshed({ ref, holder, request }: CredentialsCall, used: string) {
+  function refreshed(call: CredentialsCall, used: string) {
+    return decideAgain('the connection', () => claimed(call, used))
+  }
+
+  /** One decision: waits until nobody else refreshes them, and does so. */
+  async function claimed({ ref, holder, request }: CredentialsCall, used: string) {
     for (;;) {
       const stored = await findConnection(store, ref.namespace, ref.connectionId)
       const tokens = stored && tokensIn.of(ref, stored)
@@ -46,7 +52,7 @@ export function createRefresh(deps: CredentialsDeps, tokensIn: StoredTokens): Re
       const claim = { ...stored.privatePart, refreshUntil: now() + refreshClaimMs }
       const { connection } = stored
       const write = connectionChange(ref.namespace, ref.connectionId, stored, { connection, privatePart: claim })
-      if ((await store.commit(write)).ok) return refreshNow(ref, tokens, holder)
+      return (await store.commit(write)).ok ? refreshNow(ref, tokens, holder) : 'again'
     }
   }
 

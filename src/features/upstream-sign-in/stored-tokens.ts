@@ -10,6 +10,7 @@ import {
   findConnection,
   type StoredConnection,
 } from '../../storage/connections.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { ClientOptions } from './client.ts'
@@ -61,7 +62,7 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
     used: string,
     make: (privatePart: ConnectionPrivate) => PrivateChange,
   ): Promise<boolean> {
-    for (;;) {
+    return decideAgain('the connection', async () => {
       const before = await findConnection(store, ref.namespace, ref.connectionId)
       if (before === undefined || tokensOf(ref, before)?.accessToken !== used) return false
       const { privatePart, isOver = false } = make(before.privatePart)
@@ -69,8 +70,8 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
         ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
       const write = connectionChange(ref.namespace, ref.connectionId, before, { connection, privatePart })
-      if ((await store.commit({ ...write, fromReserve: true })).ok) return true
-    }
+      return (await store.commit({ ...write, fromReserve: true })).ok || 'again'
+    })
   }
 
   async function drop(ref: ConnectionRef, used: string, reason: string, by: AuditFields = {}): Promise<boolean> {

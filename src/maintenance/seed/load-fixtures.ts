@@ -10,6 +10,7 @@ import type { Log } from '../../ops/log.ts'
 import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ahead.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion, usageCount } from '../../storage/connections.ts'
+import { decideAgain } from '../../storage/decide-again.ts'
 import {
   aheadKey,
   connectionLatin1Key,
@@ -68,11 +69,8 @@ export async function loadFixtures(
   digest: string,
   options: LoadOptions,
 ): Promise<Loaded> {
-  for (;;) {
-    const loaded = await tryLoad(store, fixtures, digest, options)
-    // A concurrent write changed the same part of the store: start again from what is stored now.
-    if (loaded !== undefined) return loaded
-  }
+  // A concurrent write may change the same part of the store: then it starts again from what is stored now.
+  return decideAgain('the store', async () => (await tryLoad(store, fixtures, digest, options)) ?? 'again')
 }
 
 /**

@@ -1,11 +1,13 @@
 /**
  * Connections to one host, through the runtime's own client, with the deadlines that it lacks: a statement that a
- * stopped server never answers would otherwise wait for ever.
+ * stopped server never answers would otherwise wait for ever. Each runs one statement at a time, because the runtime
+ * would send small ones after a large one on the same connection, and closes a connection only with its whole pool.
  */
 
 import { type ReservedSQL, SQL } from 'bun'
-import { storeStatementGraceSeconds, storeTransactionMs } from '../../limits.ts'
+import { storeConnectSeconds, storeRenewMs, storeTransactionMs } from '../../limits.ts'
 import { type Address, type Host, nameOf } from './address.ts'
+import { createSlots } from './slots.ts'
 
 /**
  * A statement failed. `sqlState`: what the server said, and then it did nothing of it. Without: the connection was lost,
@@ -48,7 +50,7 @@ export interface Client {
   close(): void
 }
 
-/** `max`: connections at most. `label`: what the database's own lists call us. `now`: a monotonic clock. */
+/** `max`: connections at most, without those of transactions. `label`: what the database's own lists call us. `now`: a monotonic clock. */
 export interface ClientOptions {
   readonly max: number
   readonly label: string
@@ -56,35 +58,31 @@ export interface ClientOptions {
 }
 
 export function createClient(address: Address, host: Host, { max, label, now }: ClientOptions): Client {
-  // Each setting is given: what is left out, the runtime looks up in the environment, PGDATABASE even before a URL's.
-  const open = (most: number) =>
-    new SQL({
-      adapter: 'postgres',
-      hostname: host.host,
-      port: host.port,
-      username: address.user,
-      // A function, because an empty text means to the runtime that it may look elsewhere, too.
-      password: () => address.password,
-      database: address.database,
-      tls: tlsOf(address),
-      max: most,
-      prepare: address.hasNamedStatements,
-      connectionTimeout: storeStatementGraceSeconds,
-      connection: { application_name: label },
-    })
-  let sql = open(max)
+  const name = nameOf(host)
+  /** All that are open; those of transactions too, one each. */
+  const open = new Set<SQL>()
+  /** Those that run nothing. */
+  const idle: SQL[] = []
+  const places = createSlots(max, now)
+  let renewedAt = Number.NEGATIVE_INFINITY
   let isClosed = false
-  /** Of transactions, one each: a query that is late must not end them, nor must they keep queries waiting. */
-  const apart = new Set<SQL>()
 
-  /**
-   * After a statement that was late: its connection may be dead without knowing it, and others too. They are left to
-   * finish what they do, and new ones are made.
-   */
-  function replace(late: SQL): void {
-    if (isClosed || sql !== late) return
-    sql = open(max)
-    void late.close({ timeout: storeStatementGraceSeconds })
+  function connect(): SQL {
+    const sql = poolOfOne(address, host, label)
+    open.add(sql)
+    return sql
+  }
+
+  function close(sql: SQL): void {
+    open.delete(sql)
+    void sql.close({ timeout: 0 })
+  }
+
+  /** After a connection was lost, or late: those that run nothing may be dead without knowing it. */
+  function renewIdle(): void {
+    if (now() - renewedAt < storeRenewMs) return
+    renewedAt = now()
+    for (const one of idle.splice(0)) close(one)
   }
 
   const inTime = <Row>(
@@ -92,26 +90,37 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
     statement: string,
     values: readonly unknown[],
     until: number,
-    onLate = () => {},
-  ) =>
-    within(until - now(), on.unsafe(statement, values as unknown[]) as Promise<readonly Row[]>, () => {
-      onLate()
-      return new StatementError(`${nameOf(host)} did not answer in time`, undefined, true)
-    })
+  ): Promise<readonly Row[]> => {
+    const late = () => new StatementError(`${name} did not answer in time`, undefined, true)
+    return within(until - now(), on.unsafe(statement, values as unknown[]) as Promise<readonly Row[]>, late)
+  }
 
   return {
-    name: nameOf(host),
+    name,
     async query<Row>(statement: string, values: readonly unknown[], until: number) {
-      const used = sql
+      if (!(await places.take(until))) throw new StatementError(`${name}: all connections are busy`, undefined, false)
       try {
-        return await inTime<Row>(used, statement, values, until, () => replace(used))
-      } catch (error) {
-        throw statementError(error, host)
+        if (isClosed) throw new StatementError(`${name}: its connections are closed`, undefined, false)
+        const used = idle.shift() ?? connect()
+        try {
+          const rows = await inTime<Row>(used, statement, values, until)
+          idle.push(used)
+          return rows
+        } catch (thrown) {
+          const error = statementError(thrown, host)
+          if (error.sqlState !== undefined) idle.push(used)
+          else {
+            close(used)
+            renewIdle()
+          }
+          throw error
+        }
+      } finally {
+        places.giveBack()
       }
     },
     async transaction(begin, work) {
-      const own = open(1)
-      apart.add(own)
+      const own = connect()
       /** Reserved: another connection, which the runtime would open after this one is lost, has no transaction. */
       let connection: ReservedSQL | undefined
       /** Whether the server may have run it is of interest for COMMIT alone: without that, nothing of it stays. */
@@ -137,15 +146,32 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
         await send('COMMIT', [], true)
         return result
       } finally {
-        apart.delete(own)
-        void own.close({ timeout: 0 })
+        close(own)
       }
     },
     close() {
       isClosed = true
-      for (const one of [sql, ...apart]) void one.close({ timeout: 0 })
+      for (const one of open) close(one)
     },
   }
+}
+
+// Each setting is given: what is left out, the runtime looks up in the environment, PGDATABASE even before a URL's.
+function poolOfOne(address: Address, host: Host, label: string): SQL {
+  return new SQL({
+    adapter: 'postgres',
+    hostname: host.host,
+    port: host.port,
+    username: address.user,
+    // A function, because an empty text means to the runtime that it may look elsewhere, too.
+    password: () => address.password,
+    database: address.database,
+    tls: tlsOf(address),
+    max: 1,
+    prepare: address.hasNamedStatements,
+    connectionTimeout: storeConnectSeconds,
+    connection: { application_name: label },
+  })
 }
 
 /** The result, or after so many milliseconds what `late` returns, thrown. */

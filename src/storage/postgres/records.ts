@@ -1,8 +1,10 @@
 /** Reads records from the database, and checks each against its checksum. */
 
+import { sharedReadKeysMax } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { checksumOf } from '../checksum.ts'
 import { concatenate } from '../concatenated.ts'
+import { isSmall } from '../keys.ts'
 import { type Key, type Range, type Store, StoreError } from '../store.ts'
 import { bytesArray } from './arrays.ts'
 import { createSharedReads } from './shared-reads.ts'
@@ -21,15 +23,23 @@ const columns = 'key, value, checksum'
 
 /** `now`: a monotonic clock in milliseconds. */
 export function createRecords(
-  { read }: Pick<Statements, 'read'>,
+  { read, readLarge }: Pick<Statements, 'read' | 'readLarge'>,
   now: () => number,
 ): Pick<Store, 'get' | 'getMany' | 'range' | 'keys' | 'count' | 'concatValues' | 'isRemote'> {
-  const rowsAt = createSharedReads<Row>(async (keys, since) => {
-    const statement = `SELECT ${columns} FROM postern_records WHERE key = ANY ($1::bytea[])`
-    const rows = await read<Row>(statement, [bytesArray(keys)], since)
+  const single = `SELECT ${columns} FROM postern_records WHERE key = ANY ($1::bytea[])`
+  const inOrder = (keys: readonly Key[], rows: readonly Row[]) => {
     const found = new Map(rows.map((row) => [row.key.toString('latin1'), row]))
     return keys.map((key) => found.get(asBuffer(key).toString('latin1')))
-  }, now)
+  }
+  const shared = createSharedReads<Row>(
+    async (keys, since) => inOrder(keys, await read<Row>(single, [bytesArray(keys)], since)),
+    now,
+  )
+
+  async function rowsAt(keys: readonly Key[]): Promise<readonly (Row | undefined)[]> {
+    if (keys.length <= sharedReadKeysMax && keys.every(isSmall)) return shared(keys)
+    return inOrder(keys, await readLarge<Row>(single, [bytesArray(keys)]))
+  }
 
   /** Verified for each caller by itself: a damaged record is no concern of those who share the statement. */
   async function getMany(keys: readonly Key[]): Promise<(Uint8Array | undefined)[]> {
@@ -40,10 +50,10 @@ export function createRecords(
   async function rowsOf({ gte, lt, limit }: Range, beside?: Key): Promise<{ rows: readonly Row[]; beside?: Row }> {
     const rows = `SELECT ${columns} FROM postern_records WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3`
     const bounds = [asBuffer(gte), asBuffer(lt), limit + 1]
-    if (beside === undefined) return { rows: await read<Row>(rows, bounds) }
+    if (beside === undefined) return { rows: await readLarge<Row>(rows, bounds) }
     // Last, if it is there: a branch of a union is read after the one before it.
     const both = `(${rows}) UNION ALL SELECT ${columns} FROM postern_records WHERE key = $4`
-    const found = await read<Row>(both, [...bounds, asBuffer(beside)])
+    const found = await readLarge<Row>(both, [...bounds, asBuffer(beside)])
     const last = found.at(-1)
     if (last === undefined || !last.key.equals(asBuffer(beside))) return { rows: found }
     return { rows: found.slice(0, -1), beside: last }

@@ -1,5 +1,5 @@
 /**
- * Reads of single keys that share statements (stores contract, 4.1). Each caller gets what was there at some moment
+ * Reads of small records that share statements (stores contract, 4.1). Each caller gets what was there at some moment
  * after it asked, so it sees every commit that was acknowledged before. One statement is under way; whoever asks
  * meanwhile shares the next. So a busy replica asks the database once a round trip, and not once a request.
  */
@@ -19,8 +19,8 @@ interface Batch<T> {
 }
 
 /**
- * `read`: one statement, one snapshot, of at most `sharedReadKeysMax` keys and those of one caller; who asks for more
- * keys than that gets a statement of its own. `now`: a monotonic clock.
+ * `read`: one statement, one snapshot, of at most `sharedReadKeysMax` keys and those of one caller. `now`: a monotonic
+ * clock.
  */
 export function createSharedReads<T>(
   read: Read<T>,
@@ -46,7 +46,6 @@ export function createSharedReads<T>(
   }
 
   return async (keys) => {
-    if (keys.length > sharedReadKeysMax) return read(keys, now())
     const names = keys.map((key) => asBuffer(key).toString('latin1'))
     let batch = waiting.at(-1)
     if (batch === undefined || batch.keys.size >= sharedReadKeysMax) {

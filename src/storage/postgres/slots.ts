@@ -6,8 +6,25 @@ export interface Slots {
   giveBack(): void
 }
 
-/** `now`: a monotonic clock in milliseconds. */
-export function createSlots(max: number, now: () => number): Slots {
+/** `now`: a monotonic clock in milliseconds. `among`: each place takes one of these, too. */
+export function createSlots(max: number, now: () => number, among?: Slots): Slots {
+  const own = createOwnSlots(max, now)
+  if (among === undefined) return own
+  return {
+    async take(until) {
+      if (!(await own.take(until))) return false
+      const hasBoth = await among.take(until)
+      if (!hasBoth) own.giveBack()
+      return hasBoth
+    },
+    giveBack() {
+      among.giveBack()
+      own.giveBack()
+    },
+  }
+}
+
+function createOwnSlots(max: number, now: () => number): Slots {
   let free = max
   const waiting = new Set<() => void>()
   return {

@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { storeOutcomeMs, storeReadMs } from '../../limits.ts'
+import { storeOutcomeMs, storePoolReserved, storeReadMs } from '../../limits.ts'
 import { type Committed, StoreError, type Write } from '../store.ts'
 import { type Run, StatementError } from './client.ts'
 import type { PrimaryWatch } from './primary.ts'
@@ -15,6 +15,8 @@ import { type CommitRow, commitCall, outcomeOf } from './write.ts'
 export interface Statements {
   /** The rows of a statement that only reads. `since`: when it was asked for. Throws StoreError `unavailable`. */
   read<Row>(statement: string, values?: readonly unknown[], since?: number): Promise<readonly Row[]>
+  /** As `read`, for rows that may weigh much. Such statements leave half of the connections to others. */
+  readLarge<Row>(statement: string, values?: readonly unknown[]): Promise<readonly Row[]>
   /** A small write. Throws StoreError `unavailable`, `indeterminate` and `too_large`. */
   commit(write: Write): Promise<Committed>
   /**
@@ -30,33 +32,51 @@ export interface Statements {
 export interface StatementsOptions {
   readonly primary: PrimaryWatch
   readonly wantsStandby: boolean
-  /** Commits under way at once; so reads always find a connection. */
-  readonly commitsMax: number
+  /** Connections for all of them but transactions. */
+  readonly connections: number
   readonly now: () => number
 }
 
 export function createStatements(options: StatementsOptions): Statements {
-  const { primary, wantsStandby, now } = options
-  const slots = createSlots(options.commitsMax, now)
+  const { primary, wantsStandby, connections, now } = options
+  // One connection is left to small reads, which everybody needs.
+  const apart = createSlots(Math.max(1, connections - 1), now)
+  const commits = createSlots(Math.max(1, connections - storePoolReserved), now, apart)
+  const largeReads = createSlots(Math.max(1, Math.floor(connections / 2)), now, apart)
   let isClosed = false
 
   function requireOpen(): void {
     if (isClosed) throw new StoreError('fatal', 'the store is closed')
   }
 
+  async function read<Row>(statement: string, values: readonly unknown[] = [], since = now()) {
+    requireOpen()
+    const until = since + storeReadMs
+    for (;;) {
+      const client = await primary.current(until)
+      try {
+        return await client.query<Row>(statement, values, until)
+      } catch (error) {
+        requireOpen()
+        if (!isLost(error) || now() >= until) throw unavailable(error)
+        await primary.lookAgain()
+      }
+    }
+  }
+
   return {
-    async read<Row>(statement: string, values: readonly unknown[] = [], since = now()) {
+    read,
+
+    async readLarge<Row>(statement: string, values?: readonly unknown[]) {
       requireOpen()
-      const until = since + storeReadMs
-      for (;;) {
-        const client = await primary.current(until)
-        try {
-          return await client.query<Row>(statement, values, until)
-        } catch (error) {
-          requireOpen()
-          if (!isLost(error) || now() >= until) throw unavailable(error)
-          await primary.lookAgain()
-        }
+      const since = now()
+      // Half of the time is left for the statement: one that is sent too late costs as much, and answers nobody.
+      if (!(await largeReads.take(since + storeReadMs / 2)))
+        throw new StoreError('unavailable', 'too many reads wait: try again')
+      try {
+        return await read<Row>(statement, values, since)
+      } finally {
+        largeReads.giveBack()
       }
     },
 
@@ -67,7 +87,7 @@ export function createStatements(options: StatementsOptions): Statements {
       const until = sentAt + storeOutcomeMs
       const { statement, values } = commitCall({ id: randomBytes(16), wantsStandby }, write)
       // Not sent yet, so surely not done.
-      if (!(await slots.take(sentAt + storeReadMs)))
+      if (!(await commits.take(sentAt + storeReadMs)))
         throw new StoreError('unavailable', 'too many writes wait: try again')
       let mayBeDone = false
       try {
@@ -87,7 +107,7 @@ export function createStatements(options: StatementsOptions): Statements {
           }
         }
       } finally {
-        slots.giveBack()
+        commits.giveBack()
       }
     },
 

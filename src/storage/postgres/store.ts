@@ -98,8 +98,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
     },
     log,
   })
-  const commitsMax = Math.max(1, connectionsOf(pool).work - storePoolReserved)
-  const statements = createStatements({ primary, wantsStandby: isStandbyRequired, commitsMax, now })
+  const connections = connectionsOf(pool).work
+  const statements = createStatements({ primary, wantsStandby: isStandbyRequired, connections, now })
   const { read, transaction } = statements
 
   const replicas = () => listReplicas(read)

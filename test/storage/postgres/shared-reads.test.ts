@@ -2,7 +2,19 @@
 
 import { expect, test } from 'bun:test'
 import { sharedReadKeysMax } from '../../../src/limits.ts'
+import {
+  apiKeyDigestKey,
+  connectionKey,
+  connectionPrivateKey,
+  listingKey,
+  namespaceKey,
+  registryVersionKey,
+  revocationKey,
+  serverKey,
+} from '../../../src/storage/keys.ts'
+import { createRecords } from '../../../src/storage/postgres/records.ts'
 import { createSharedReads } from '../../../src/storage/postgres/shared-reads.ts'
+import type { Statements } from '../../../src/storage/postgres/statements.ts'
 import { random } from '../../support/random.ts'
 
 const keyOf = (name: string) => Buffer.from(name)
@@ -60,15 +72,48 @@ test('a statement that fails fails for those who share it, and for nobody else',
   expect(textsOf(await third)).toEqual(['1'])
 })
 
-test('very many keys are a statement of their own, and hold nobody up', async () => {
-  const { statements, shared } = database()
-  void shared([keyOf('a')])
-  const many = shared(Array.from({ length: sharedReadKeysMax + 1 }, (_, i) => keyOf(String(i))))
+test('only small records share: large ones, and very many, have statements of their own, and hold nobody up', async () => {
+  const asked: { readonly isLarge: boolean; readonly keys: number; end: () => void }[] = []
+  const readAs = (isLarge: boolean) =>
+    (async (_, values = []) => {
+      const { promise, resolve } = Promise.withResolvers<[]>()
+      asked.push({ isLarge, keys: String(values[0]).split(',').length, end: () => resolve([]) })
+      return promise
+    }) as Statements['read']
+  const records = createRecords({ read: readAs(false), readLarge: readAs(true) }, () => 0)
+  const answered: string[] = []
+  const ask = (name: string, keys: readonly Uint8Array[]) =>
+    records.getMany(keys).then(() => {
+      answered.push(name)
+    })
+  const all = [
+    ask(
+      'many',
+      Array.from({ length: sharedReadKeysMax + 1 }, (_, i) => namespaceKey(String(i))),
+    ),
+    ask(
+      'servers',
+      Array.from({ length: sharedReadKeysMax }, (_, i) => serverKey(`a/${i}`)),
+    ),
+    ask('connection', [connectionKey('a', 'b'), connectionPrivateKey('a', 'b')]),
+    ask('page', [registryVersionKey, listingKey('a/b')]),
+    ask('version', [registryVersionKey]),
+    ask('key', [apiKeyDigestKey('a'), revocationKey('b')]),
+  ]
   await settled()
-  expect(statements).toHaveLength(2)
-  statements[0]?.end()
-  statements[1]?.end()
-  expect(await many).toHaveLength(sharedReadKeysMax + 1)
+  const [small, ...others] = asked.toSorted((one, other) => Number(one.isLarge) - Number(other.isLarge))
+  expect(small).toMatchObject({ isLarge: false, keys: 3 })
+  expect(others.map(({ isLarge, keys }) => [isLarge, keys])).toEqual([
+    [true, sharedReadKeysMax + 1],
+    [true, sharedReadKeysMax],
+    [true, 2],
+    [true, 2],
+  ])
+  small?.end()
+  await settled()
+  expect(answered).toEqual(['version', 'key'])
+  for (const { end } of others) end()
+  await Promise.all(all)
 })
 
 test('whatever order things happen in, a caller sees each write that ended before it asked', async () => {

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { storeOutcomeMs, storeReadMs } from '../../../src/limits.ts'
 import { type Client, StatementError } from '../../../src/storage/postgres/client.ts'
+import type { PrimaryWatch } from '../../../src/storage/postgres/primary.ts'
 import { refusals } from '../../../src/storage/postgres/schema.ts'
 import { createStatements } from '../../../src/storage/postgres/statements.ts'
 import { StoreError } from '../../../src/storage/store.ts'
@@ -45,7 +46,7 @@ function database(...answers: readonly Answer[]) {
       close() {},
     },
     wantsStandby: false,
-    commitsMax: 2,
+    connections: 4,
     now: () => state.now,
   })
   return { state, ids, statements }
@@ -126,4 +127,24 @@ test('after the end all fail', async () => {
   ]) {
     await expect(act).rejects.toThrow('the store is closed')
   }
+})
+
+test('large reads leave half of the connections to others, and commits leave one to small reads', async () => {
+  const under = { large: 0, small: 0, commits: 0 }
+  const client = {
+    query(statement: string) {
+      if (statement.includes('postern_commit')) under.commits += 1
+      else under[statement as 'large' | 'small'] += 1
+      return new Promise(() => {})
+    },
+  } as unknown as Client
+  const primary = { current: async () => client } as unknown as PrimaryWatch
+  const statements = createStatements({ primary, wantsStandby: false, connections: 6, now: () => 0 })
+  for (let read = 0; read < 10; read += 1) statements.readLarge('large').catch(() => {})
+  await new Promise(setImmediate)
+  expect(under).toEqual({ large: 3, small: 0, commits: 0 })
+  for (let commit = 0; commit < 10; commit += 1) statements.commit(write).catch(() => {})
+  void statements.read('small')
+  await new Promise(setImmediate)
+  expect(under).toEqual({ large: 3, small: 1, commits: 2 })
 })

@@ -1,0 +1,20 @@
+/**
+ * Writes that depend on what is stored: each is decided on a record and committed only if that has not changed since.
+ * Otherwise it is decided again, a bounded number of times: many writers of one record must not keep one another, and
+ * the store, busy for ever.
+ */
+
+import { registryAttemptsMax } from '../limits.ts'
+import { StoreError } from './store.ts'
+
+/**
+ * Resolves with the first result of `decide` that is not 'again'. Throws what it throws, and StoreError `unavailable`
+ * after `registryAttemptsMax` times. `what`: the record, for that error.
+ */
+export async function decideAgain<T>(what: string, decide: () => Promise<T | 'again'>): Promise<T> {
+  for (let attempt = 0; attempt < registryAttemptsMax; attempt += 1) {
+    const result = await decide()
+    if (result !== 'again') return result
+  }
+  throw new StoreError('unavailable', `${what} changes too fast: try again`)
+}

@@ -1,0 +1,165 @@
+/** Many writers of one connection: each is decided in its turn, so that they cost as much as one after the other. */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { revokeApiKey } from '../../../src/auth/api-key.ts'
+import { changeSigningKeys } from '../../../src/auth/signing-keys.ts'
+import { registryAttemptsMax } from '../../../src/limits.ts'
+import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
+import type { Store, Write } from '../../../src/storage/store.ts'
+import { UpstreamError } from '../../../src/upstream/upstream.ts'
+import { apiOf } from '../../support/api.ts'
+import { isHere } from '../../support/needs.ts'
+import { createTestPlatform, keyIdOf, problemsOf, seed, type TestPlatform } from '../../support/platform.ts'
+import { addressOf, type PostgresCluster, startPostgres } from '../../support/postgres.ts'
+import { sampleKeys } from '../../support/sample.ts'
+
+const path = '/connect/ada/one'
+const ada = (platform: TestPlatform) => apiOf(platform.fetch, sampleKeys.ada)
+const mocked = (metadata: object) => ({ server: 'lumen', mock: { enabled: true }, metadata })
+const settled = async () => {
+  for (let turns = 0; turns < 100; turns += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** A store whose commits are counted, and answered by `instead` if that returns something. */
+function watched(store: Store, instead: (write: Write) => ReturnType<Store['commit']> | undefined = () => undefined) {
+  const state = { commits: 0 }
+  const counted: Store = {
+    ...store,
+    commit(write) {
+      state.commits += 1
+      return instead(write) ?? store.commit(write)
+    },
+  }
+  return { state, store: counted }
+}
+
+async function writeAtOnce(store: Store): Promise<void> {
+  const { state, store: counted } = watched(store)
+  const platform = await createTestPlatform({ store: counted })
+  state.commits = 0
+  const writes = Array.from({ length: 200 }, (_, number) => ada(platform)(`PUT ${path}`, mocked({ number })))
+  const statuses = (await Promise.all(writes)).map(({ status }) => status)
+  expect(statuses.filter((status) => status === 201)).toHaveLength(1)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(199)
+  expect(state.commits).toBe(200)
+  expect(await problemsOf(platform)).toEqual([])
+}
+
+test('200 writes at once are 200 commits', () => writeAtOnce(openMemoryStore()))
+
+describe.skipIf(!isHere('PostgreSQL'))('on PostgreSQL (needs PostgreSQL)', () => {
+  let cluster: PostgresCluster
+  beforeAll(async () => {
+    cluster = await startPostgres()
+  })
+  afterAll(() => cluster.stop())
+
+  test('200 writes at once are 200 commits', async () => {
+    const store = await openPostgresStore({ address: addressOf(await cluster.newDatabase()), mayMigrate: true })
+    await writeAtOnce(store)
+    await store.close()
+  })
+})
+
+test('a server that takes its time to answer a probe keeps no other write waiting, and is asked once', async () => {
+  const asked = Promise.withResolvers<void>()
+  const answer = Promise.withResolvers<never>()
+  let probes = 0
+  const platform = await createTestPlatform({
+    upstream: {
+      send() {
+        probes += 1
+        asked.resolve()
+        return answer.promise
+      },
+    },
+  })
+  const api = ada(platform)
+  const slow = api(`PUT ${path}`, { mcpUrl: 'https://slow.example/mcp' })
+  await asked.promise
+  expect((await api(`PUT ${path}`, mocked({ a: '1' }))).status).toBe(201)
+  expect((await api(`PUT ${path}`, mocked({ a: '2' }))).status).toBe(200)
+  expect((await api(`DELETE ${path}`)).status).toBe(200)
+  answer.reject(new UpstreamError('down', 'there is nothing here'))
+  const { status, body } = await slow
+  expect([status, body.status.state]).toEqual([201, 'error'])
+  // Of one probe: a server that cannot be reached is not asked in another way.
+  expect(probes).toBe(1)
+})
+
+test('a deletion is done before the writes that wait', async () => {
+  const gate = Promise.withResolvers<void>()
+  const order: string[] = []
+  let isOpen = true
+  let isFirstDeletion = true
+  const memory = openMemoryStore()
+  const { store } = watched(memory, (write) => {
+    if (isOpen) return undefined
+    const isDeletion = write.fromReserve === true
+    order.push(isDeletion ? 'delete' : 'put')
+    if (!isDeletion) return gate.promise.then(() => memory.commit(write))
+    if (!isFirstDeletion) return undefined
+    // Another replica was first.
+    isFirstDeletion = false
+    return Promise.resolve({ ok: false, conflicts: [], full: [] })
+  })
+  const api = ada(await createTestPlatform({ store }))
+  await api(`PUT ${path}`, mocked({ number: 0 }))
+  isOpen = false
+  const writes = [1, 2, 3, 4].map((number) => api(`PUT ${path}`, mocked({ number })))
+  await settled()
+  const deletion = api(`DELETE ${path}`)
+  await settled()
+  expect(order).toEqual(['put', 'delete'])
+  gate.resolve()
+  expect((await deletion).status).toBe(200)
+  expect((await Promise.all(writes)).map(({ status }) => status)).toEqual([200, 201, 200, 200])
+  expect(order).toEqual(['put', 'delete', 'delete', 'put', 'put', 'put'])
+})
+
+describe('where others always come first, a write ends after some attempts', () => {
+  /** What is done to a store whose commits all conflict, and how often it is tried. */
+  const attemptsOf = async (act: (platform: TestPlatform) => Promise<unknown>) => {
+    let isContended = false
+    const { state, store } = watched(openMemoryStore(), () =>
+      isContended ? Promise.resolve({ ok: false, conflicts: [], full: [] }) : undefined,
+    )
+    const platform = await createTestPlatform({ store })
+    await ada(platform)(`PUT ${path}`, mocked({}))
+    isContended = true
+    state.commits = 0
+    const result = await act(platform).catch((error: Error) => error.message)
+    return { result, commits: state.commits }
+  }
+  const requests: [string, object?][] = [
+    [`PUT ${path}`, mocked({ a: '1' })],
+    ['PUT /connect/ada/another', mocked({})],
+    ['POST /connect/ada', mocked({})],
+  ]
+  for (const [request, body] of requests) {
+    test(request, async () => {
+      const { result, commits } = await attemptsOf((platform) => ada(platform)(request, body))
+      expect([result, commits]).toMatchObject([{ status: 503, body: { error: 'unavailable' } }, registryAttemptsMax])
+    })
+  }
+
+  test('a deletion', async () => {
+    const { result, commits } = await attemptsOf((platform) => ada(platform)(`DELETE ${path}`))
+    expect([result, commits]).toMatchObject([{ status: 503 }, registryAttemptsMax + 1])
+  })
+
+  test('the revocation of a key', async () => {
+    const { result, commits } = await attemptsOf(async (platform) =>
+      revokeApiKey(platform.store, await keyIdOf(platform, 'ada'), new Date(platform.now)),
+    )
+    expect([result, commits]).toEqual([expect.stringContaining('changes too fast'), registryAttemptsMax])
+  })
+
+  test('a change of the signing keys', async () => {
+    const { result, commits } = await attemptsOf(({ store }) =>
+      changeSigningKeys(store, seed('sealing key'), (records) => [...(records ?? [])]),
+    )
+    expect([result, commits]).toEqual([expect.stringContaining('changes too fast'), registryAttemptsMax])
+  })
+})

@@ -1,0 +1,69 @@
+/** Tokens behind a connection that others write all the time: what changes them ends after some attempts. */
+
+import { expect, test } from 'bun:test'
+import { createUpstreamCredentials } from '../../../src/features/upstream-sign-in/credentials.ts'
+import type { CredentialsDeps } from '../../../src/features/upstream-sign-in/stored-tokens.ts'
+import { sealTokens, type UpstreamTokens } from '../../../src/features/upstream-sign-in/tokens.ts'
+import { registryAttemptsMax } from '../../../src/limits.ts'
+import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
+import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { seed } from '../../support/platform.ts'
+import { issuer, mcpUrl } from './world.ts'
+
+const ref = { namespace: 'ada', connectionId: 'guarded' }
+const now = Date.parse('2026-03-02T09:00:00.000Z')
+const tokens: UpstreamTokens = {
+  accessToken: 'a',
+  refreshToken: 'r',
+  obtainedAt: now - 1000,
+  expiresAt: now,
+  client: { clientId: 'c', method: 'none' },
+  server: { issuer } as UpstreamTokens['server'],
+  resource: mcpUrl,
+}
+
+/** Credentials in a store whose commits all conflict. */
+async function contended() {
+  const store = openMemoryStore()
+  const connection = {
+    connectionId: 'guarded',
+    name: 'guarded',
+    mcpUrl,
+    metadata: null,
+    transport: 'http',
+    status: { state: 'connected' },
+    createdAt: new Date(now).toISOString(),
+  } as const
+  const privatePart = { tokens: sealTokens(tokens, ref, seed('sign-in key')) }
+  await store.commit(connectionChange('ada', 'guarded', undefined, { connection, privatePart }))
+  const state = { commits: 0 }
+  const deps = {
+    store: {
+      ...store,
+      async commit() {
+        state.commits += 1
+        return { ok: false, conflicts: [], full: [] }
+      },
+    },
+    signInKey: seed('sign-in key'),
+    now: () => now,
+    links: { urlOf: () => 'https://here.example/setup' },
+    audit: { async record() {} },
+  } as unknown as CredentialsDeps
+  const stored = await findConnection(store, 'ada', 'guarded')
+  if (stored === undefined) throw new Error('no connection')
+  return { state, stored, credentials: createUpstreamCredentials(deps) }
+}
+
+test('signing out', async () => {
+  const { state, credentials } = await contended()
+  await expect(credentials.signOut(ref, 'by a person', {})).rejects.toThrow('changes too fast')
+  expect(state.commits).toBe(registryAttemptsMax)
+})
+
+test('a refresh', async () => {
+  const { state, credentials, stored } = await contended()
+  const call = { ref, stored, holder: { keyId: 'k', family: 'k' }, request: new Request(mcpUrl) }
+  await expect(credentials.of(call)).rejects.toThrow('changes too fast')
+  expect(state.commits).toBe(registryAttemptsMax)
+})
