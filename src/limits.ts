@@ -267,8 +267,10 @@ export const connectionNameCharsMax = 255
 export const urlCharsMax = 2048
 /** Ours: connections in a namespace, twice what the bench loads. `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
 export const namespaceConnectionsDefault = 2_000_000
-/** Ours: bytes of a namespace's connections and their private parts; the index adds about as much again. `--namespace-bytes`. Past it: as for the number of connections. */
+/** Ours: bytes of a namespace's connections with their private parts, and of its servers with their listings; the index of connections adds about as much again. `--namespace-bytes`. Past it: as for the number of connections. */
 export const namespaceBytesDefault = 1024 * MB
+/** Ours: servers registered in a namespace; every list looks at all, and what lists show of them is kept in memory. Past it: as for the number of connections. */
+export const namespaceServersMax = 1000
 /** Ours: headers stored with a connection. Past it: 400. */
 export const connectionHeadersMax = 32
 /** Ours: long enough for any kind of credential. Past it: 400. */

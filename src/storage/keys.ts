@@ -107,6 +107,8 @@ export const serversIn = (namespace: string): Key => key('s', `${namespace}/`)
  * listings reads a 256th of them again after a write.
  */
 export const listingKey = (qualifiedName: string): Key => key('t', listingGroupOf(qualifiedName), qualifiedName)
+/** Prefix of all listings. */
+export const listings = key('t')
 /** Prefix of the listings of a group. */
 export const listingsIn = (group: string): Key => key('t', group, '')
 /** Version of the listings of a group. Every write to one of them replaces it. */
@@ -150,10 +152,7 @@ export const connectionPrivateKey = (namespace: string, connectionId: string): K
 /** Version of a namespace's connections. Every write to one of them replaces it. */
 export const connectionsVersionKey = (namespace: string): Key => key('g', namespace)
 
-/**
- * Usage of a namespace: the number of its connections and the bytes of their records and private parts, as two
- * decimals.
- */
+/** Usage of a namespace, as three decimals: connections, bytes of its connections and servers, servers (`usage.ts`). */
 export const usageKey = (namespace: string): Key => key('u', namespace)
 /** Prefix of all usages. */
 export const usages = key('u')
