@@ -57,7 +57,9 @@ export const listingsPerRead = 100
 /** Ours: different words of a server that are indexed, of its name first and its description last. Past it: the rest is not found. */
 export const searchedWordsMax = 2000
 /** Ours: different words of all servers of a namespace that are indexed; each takes about 300 bytes of memory. Past it: its servers are found by their names. */
-export const namespaceSearchedWordsMax = 500_000
+export const namespaceSearchedWordsMax = 50_000
+/** Ours: different words of all servers that are indexed, about 100 MB; an owner has at most half of what the others leave, and a namespace half of its owner's. Past it: servers are found by their names. */
+export const allSearchedWordsMax = 330_000
 /** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
 export const searchedNameWordsMax = 30
 /** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
@@ -641,6 +643,7 @@ const relations: readonly (readonly [what: string, holds: boolean])[] = [
   ['four callers can have the largest response at once', 4 * upstreamResponseBytesMax <= pendingBytesMax],
   ['an event that is parsed fits its stream', streamEventBytesMax <= streamBytesMax],
   ['the tools of a server fit what is parsed of it', parsedResponseCharsMax <= toolsCharsMax],
+  ['the first namespace has room for its words', namespaceSearchedWordsMax <= allSearchedWordsMax / 4],
   ['reading ahead grows', indexBatchMin <= indexBatchMax],
   // Sealing adds nonce, tag and prefix, and encodes in base64url.
   ['a sealed session id has no more than 1,024 characters', ((upstreamSessionIdCharsMax + 28) * 4) / 3 + 16 <= 1024],

@@ -6,13 +6,21 @@
 
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import type { Holder } from '../../fairness/owner.ts'
 import { listingsPerRead, searchedCharsMax, searchedCharsPerTurn } from '../../limits.ts'
-import { namespaceOf } from '../../model/names.ts'
+import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import { type ServerListing, searchedNames } from '../../model/server.ts'
 import type { WordIndex } from '../../search/word-index.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import { idOfKey, listingGroups, listingGroupVersionKey, listingsIn, listingsVersionKey } from '../../storage/keys.ts'
-import { readListing } from '../../storage/registry-records.ts'
+import {
+  idOfKey,
+  listingGroups,
+  listingGroupVersionKey,
+  listingsIn,
+  listingsVersionKey,
+  namespaceKey,
+} from '../../storage/keys.ts'
+import { readListing, readNamespace } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createSearchedWords } from './searched-words.ts'
@@ -51,8 +59,8 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   let underWay: Promise<void> | undefined
   let next: Promise<void> | undefined
 
-  /** Returns how many characters were taken into the index. */
-  function put(stored: ServerListing): number {
+  /** `holder`: of its words. Returns how many characters were taken into the index. */
+  function put(stored: ServerListing, holder: Holder): number {
     // One that an older version stored has all its tools' names.
     const listing = { ...stored, tools: searchedNames(stored.tools) }
     const { qualifiedName } = listing
@@ -61,12 +69,12 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     const texts = textsOf(listing)
     byName.set(qualifiedName, { listing, namespace, id: uuidOf(qualifiedName) })
     if (before !== undefined && isDeepStrictEqual(textsOf(before.listing), texts)) return 0
-    words.put(qualifiedName, namespace, texts)
+    words.put(qualifiedName, holder, texts)
     return texts.reduce((sum, { length }) => sum + length, 0)
   }
 
   /** Takes in what has changed of a group. What was taken in before a failure is noted as such. */
-  async function readGroup(group: number, takeTurn: TakeTurn): Promise<void> {
+  async function readGroup(group: number, takeTurn: TakeTurn, holderOf: HolderOf): Promise<void> {
     const before = hashes[group] as Map<string, bigint>
     const after = new Set<string>()
     const prefix = listingsIn(listingGroups[group] as string)
@@ -78,7 +86,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
         await takeTurn(value.length / hashedBytesPerCharacter)
         continue
       }
-      const characters = put(readListing(value))
+      const characters = put(readListing(value), await holderOf(namespaceOf(name)))
       before.set(name, hash)
       unsorted.add(name)
       await takeTurn(characters + listingCharacters)
@@ -97,9 +105,10 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     if (now === version) return
     const versions = (await store.getMany(listingGroups.map(listingGroupVersionKey))).map(versionText)
     const takeTurn = turnTaker()
+    const holderOf = holdersIn(store)
     for (const [group, groupVersion] of versions.entries()) {
       if (groupVersion === groupVersions[group] && groupVersion !== '') continue
-      await readGroup(group, takeTurn)
+      await readGroup(group, takeTurn, holderOf)
       groupVersions[group] = groupVersion
     }
     if (unsorted.size > 0) sorted = inOrder(sorted, unsorted, byName)
@@ -169,6 +178,26 @@ export function placeAfter(servers: readonly Listed[], qualifiedName: string): n
 /** What is searched of a server, field by field in the order of `searched-words.ts`. */
 function textsOf({ qualifiedName, displayName, tools, description }: ServerListing): string[] {
   return [qualifiedName, displayName, tools.join(' '), description].map((text) => text.slice(0, searchedCharsMax))
+}
+
+/** Who holds the words of a namespace: its owner. */
+type HolderOf = (namespace: string) => Promise<Holder>
+
+/** Looks up each namespace once. */
+function holdersIn(store: Pick<Store, 'get'>): HolderOf {
+  const holders = new Map<string, Promise<Holder>>()
+  const find = async (namespace: string): Promise<Holder> => {
+    const stored = await store.get(namespaceKey(namespace))
+    const alone = { keyId: namespace, family: namespace }
+    if (stored === undefined) return alone
+    const owner = readNamespace(stored)
+    return { ...alone, userId: 'userId' in owner ? owner.userId : organizationUserId(owner.organizationId) }
+  }
+  return (namespace) => {
+    const holder = holders.get(namespace) ?? find(namespace)
+    holders.set(namespace, holder)
+    return holder
+  }
 }
 
 /** Yields the event loop after so many characters of listings: reads of a local store do not. */

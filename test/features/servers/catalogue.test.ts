@@ -4,12 +4,14 @@ import { expect, test } from 'bun:test'
 import { createCatalogue } from '../../../src/features/servers/catalogue.ts'
 import { newDetail } from '../../../src/features/servers/merge.ts'
 import { createSearchedWords } from '../../../src/features/servers/searched-words.ts'
-import { namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
+import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
+import { drained } from '../../../src/policy/decide.ts'
+import type { WordIndex } from '../../../src/search/word-index.ts'
 import { listingKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
-import { listingEntry, newListingVersions } from '../../../src/storage/registry-records.ts'
+import { listingEntry, namespaceEntry, newListingVersions } from '../../../src/storage/registry-records.ts'
 import { random } from '../../support/random.ts'
 
 test('has all servers in the order of their names, after few changes and after many', async () => {
@@ -52,17 +54,17 @@ test('has all servers in the order of their names, after few changes and after m
   }
 })
 
+const textOf = (server: string, count: number) => Array.from({ length: count }, (_, i) => `w${server}x${i}`).join(' ')
+const findIn = (words: Pick<WordIndex, 'search'>, word: string) =>
+  drained(words.search([word], { most: 500, isWanted: () => true })).map(({ id }) => id)
+
 test('has so many words of a server, and of a namespace, that nobody fills the memory with them', async () => {
   const words = createSearchedWords()
-  const find = (word: string) => {
-    const search = words.search([word], { most: 500, isWanted: () => true })
-    let step = search.next()
-    while (step.done !== true) step = search.next()
-    return step.value.map(({ id }) => id)
+  const find = (word: string) => findIn(words, word)
+  const put = (server: number, namespace = 'a') => {
+    const holder = { keyId: namespace, family: namespace }
+    words.put(`${namespace}/s${server}`, holder, [`${namespace}/s${server}`, 'Name', '', textOf(`${server}`, 3000)])
   }
-  const textOf = (server: number, count: number) => Array.from({ length: count }, (_, i) => `w${server}x${i}`).join(' ')
-  const put = (server: number, namespace = 'a') =>
-    words.put(`${namespace}/s${server}`, namespace, [`${namespace}/s${server}`, 'Name', '', textOf(server, 3000)])
   put(0)
   expect([find(`w0x${searchedWordsMax - 10}`), find(`w0x${searchedWordsMax}`)]).toEqual([['a/s0'], []])
   const full = namespaceSearchedWordsMax / searchedWordsMax
@@ -79,3 +81,53 @@ test('has so many words of a server, and of a namespace, that nobody fills the m
   put(full + 1)
   expect(find(`w${full + 1}x100`).sort()).toEqual([`a/s${full + 1}`, `b/s${full + 1}`])
 })
+
+test.each(['a', 'z'])(
+  'an owner of many namespaces, who comes first or last, leaves room for the words of others (%s)',
+  async (other) => {
+    const store = openMemoryStore()
+    const many = Array.from({ length: 8 }, (_, i) => `m${i}`)
+    const [servers, words] = [35, 1400]
+    const all = [...many, other, 'late']
+    const named = (namespace: string) =>
+      Array.from({ length: servers }, (_, i) => {
+        const first = (all.indexOf(namespace) * servers + i) * words
+        return { name: `s${namespace}${i}q`, word: (at: number) => `w${(first + at).toString(36)}` }
+      })
+    const put = (namespace: string, some: number) => {
+      const entries = named(namespace)
+        .slice(0, some)
+        .map(({ name, word }) => {
+          const description = Array.from({ length: words }, (_, at) => word(at)).join(' ')
+          return listingEntry(listingOf({ ...newDetail(`${namespace}/${name}`).detail, description }, noExtras))
+        })
+      return store.commit({
+        puts: [...entries, ...newListingVersions(named(namespace).map(({ name }) => `${namespace}/${name}`))],
+      })
+    }
+    const owners = [
+      { namespace: other, userId: 'ada' },
+      ...many.map((namespace) => ({ namespace, organizationId: 'org' })),
+    ]
+    await store.commit({ puts: owners.map(namespaceEntry) })
+    for (const namespace of many) await put(namespace, servers)
+    await put(other, 20)
+    // As after a restart, in the order of the store; and then one that comes when all others are there.
+    const catalogue = createCatalogue(store)
+    await catalogue.refresh()
+    await put('late', 5)
+    await catalogue.refresh()
+    const wholly = all.map((namespace) => {
+      const there = named(namespace).filter(({ name }) => catalogue.find(`${namespace}/${name}`) !== undefined)
+      for (const { name } of there) expect(findIn(catalogue.words, name)).toEqual([`${namespace}/${name}`])
+      return there.filter(({ word }) => findIn(catalogue.words, word(words - 1)).length > 0).length
+    })
+    expect(wholly.slice(-2)).toEqual([20, 5])
+    const held = wholly.slice(0, -2).reduce((sum, one) => sum + one, 0) * words
+    expect({ held, isHalf: held <= allSearchedWordsMax / 2, isUsed: held > allSearchedWordsMax / 4 }).toEqual({
+      held,
+      isHalf: true,
+      isUsed: true,
+    })
+  },
+)
