@@ -52,10 +52,14 @@ export const deletedAtOnceMax = 100
 export const serversPageMax = 100
 /** Contract (door 2.1): servers on a page without `pageSize`. Past it: they are on the next page. */
 export const serversPageDefault = 10
+/** Ours: writes of servers whose names are kept, so that only these listings are read again. Past it, by whoever reads less often: the groups that these are in. */
+export const listingChangesKept = 100
 /** Ours: listings of servers read from the store at once. Past it: in several reads. */
 export const listingsPerRead = 100
 /** Ours: different words of a server that are indexed, of its name first and its description last. Past it: the rest is not found. */
 export const searchedWordsMax = 2000
+/** Ours: characters of a word that is indexed or searched, which bounds the memory for one. Past it: the rest is another word. */
+export const searchedWordCharsMax = 128
 /** Ours: different words of all servers of a namespace that are indexed; each takes about 300 bytes of memory. Past it: its servers are found by their names. */
 export const namespaceSearchedWordsMax = 50_000
 /** Ours: different words of all servers that are indexed, about 100 MB; an owner has at most half of what the others leave, and a namespace half of its owner's. Past it: servers are found by their names. */

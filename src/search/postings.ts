@@ -48,13 +48,16 @@ export function createPostings(fieldCount: number): Postings {
   const lengths: number[] = []
   const free: number[] = []
   const totals = Array.from({ length: fieldCount }, () => 0)
-  const occurrences = new Map<string, { documents: number[]; counts: number[] }>()
+  const occurrences = new Map<string, { word: string; documents: number[]; counts: number[] }>()
   const byBeginning = new Map<string, Set<string>>()
 
-  function note(word: string, number: number, count: number): void {
-    let found = occurrences.get(word)
+  /** Returns the word as one string for all documents. */
+  function note(given: string, number: number, count: number): string {
+    let found = occurrences.get(given)
     if (found === undefined) {
-      found = { documents: [], counts: [] }
+      // A copy: the word would keep the whole text that it was cut from.
+      const word = Buffer.from(given).toString()
+      found = { word, documents: [], counts: [] }
       occurrences.set(word, found)
       const same = byBeginning.get(beginningOf(word)) ?? new Set()
       byBeginning.set(beginningOf(word), same.add(word))
@@ -62,6 +65,7 @@ export function createPostings(fieldCount: number): Postings {
     const at = placeOf(found.documents, number)
     found.documents.splice(at, 0, number)
     found.counts.splice(at, 0, count)
+    return found.word
   }
 
   function forget(word: string, number: number): void {
@@ -96,8 +100,7 @@ export function createPostings(fieldCount: number): Postings {
         }
       }
       ids[number] = id
-      for (const [word, count] of counts) note(word, number, count)
-      documents.set(id, { number, words: [...counts.keys()] })
+      documents.set(id, { number, words: [...counts].map(([word, count]) => note(word, number, count)) })
     },
     remove(id) {
       const document = documents.get(id)

@@ -115,6 +115,8 @@ export const listingsIn = (group: string): Key => key('t', group, '')
 export const listingGroupVersionKey = (group: string): Key => key('b', group)
 /** Version of all listings. */
 export const listingsVersionKey = key('S')
+/** The listings that were written last, with versions (`newListingVersions`). */
+export const listingChangesKey = key('S', 'changes')
 /** `00` to `ff`. */
 export const listingGroupOf = (qualifiedName: string): string => hexByte(Bun.hash.crc32(qualifiedName) & 0xff)
 export const listingGroups = Array.from({ length: 256 }, (_, group) => hexByte(group))

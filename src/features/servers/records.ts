@@ -9,7 +9,7 @@ import { serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { listingKey, serverKey } from '../../storage/keys.ts'
+import { listingChangesKey, listingKey, serverKey } from '../../storage/keys.ts'
 import {
   listingEntry,
   newListingVersions,
@@ -70,7 +70,7 @@ export function createServerRecords({ store, authorizer, denials, quota, now }: 
     async write(request, qualifiedName, merge) {
       const written = await change<Written | Full>(request, async (context) => {
         const keys = keysOf(qualifiedName)
-        const values = await store.getMany(keys)
+        const values = await store.getMany([...keys, listingChangesKey])
         const before = storedIn(values)
         const merged = await merge(context, before)
         // A fixture states `security` itself. It stays as long as the tools are these.
@@ -90,7 +90,8 @@ export function createServerRecords({ store, authorizer, denials, quota, now }: 
           throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
         const usages = usagesWithout(keys, values)
         for (const entry of puts) usages.add(entry)
-        const write = { puts: [...puts, ...newListingVersions([qualifiedName])], counts: usages.counts(quota) }
+        const versions = newListingVersions([qualifiedName], values[2])
+        const write = { puts: [...puts, ...versions], counts: usages.counts(quota) }
         return { write, result, resultIfFull: { refused: context.caller } }
       })
       if (!('refused' in written)) return written
@@ -104,11 +105,11 @@ export function createServerRecords({ store, authorizer, denials, quota, now }: 
         async (context) => {
           await authorize(context)
           const deletes = keysOf(qualifiedName)
-          const values = await store.getMany(deletes)
+          const values = await store.getMany([...deletes, listingChangesKey])
           if (values[0] === undefined) throw notFound()
           await refuseFixture(store, serverKey(qualifiedName))
           const counts = usagesWithout(deletes, values).counts()
-          const puts = newListingVersions([qualifiedName])
+          const puts = newListingVersions([qualifiedName], values[2])
           return { write: { deletes, puts, counts, fromReserve: true }, result: undefined }
         },
         'removal',

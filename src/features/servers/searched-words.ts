@@ -1,6 +1,7 @@
 /**
- * The words by which servers are found. They take more memory than what they are made of, so each server, each namespace
- * and each owner has a bound: nobody fills the memory of the platform with words, or leaves no room for those of others.
+ * The words by which servers are found. They take more memory than what they are made of, so each server, each
+ * namespace and each owner has a bound: nobody fills the memory of the platform with words, or leaves no room for those
+ * of others.
  */
 
 import type { Holder } from '../../fairness/owner.ts'
@@ -25,7 +26,8 @@ export function createSearchedWords(): SearchedWords {
   const words = createWordIndex(weights)
   const shares = createShares(allSearchedWordsMax)
   /**
-   * How many different words are indexed: of a server, and of all servers of a namespace. `taken`: of the holder's share.
+   * How many different words are indexed: of a server, and of all servers of a namespace. `taken`: of the holder's
+   * share.
    */
   const counts = new Map<string, { readonly holder: Holder; readonly count: number; readonly taken: number }>()
   const namespaceCounts = new Map<string, number>()

@@ -4,12 +4,17 @@ import { expect, test } from 'bun:test'
 import { createCatalogue } from '../../../src/features/servers/catalogue.ts'
 import { newDetail } from '../../../src/features/servers/merge.ts'
 import { createSearchedWords } from '../../../src/features/servers/searched-words.ts'
-import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
+import {
+  allSearchedWordsMax,
+  listingChangesKept,
+  namespaceSearchedWordsMax,
+  searchedWordsMax,
+} from '../../../src/limits.ts'
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { drained } from '../../../src/policy/decide.ts'
 import type { WordIndex } from '../../../src/search/word-index.ts'
-import { listingKey } from '../../../src/storage/keys.ts'
+import { listingChangesKey, listingKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { listingEntry, namespaceEntry, newListingVersions } from '../../../src/storage/registry-records.ts'
 import { random } from '../../support/random.ts'
@@ -20,7 +25,7 @@ test('has all servers in the order of their names, after few changes and after m
   const catalogue = createCatalogue(store)
   const stored = new Map<string, string>()
   const namespaces = ['a', 'a-b', 'ab', 'b', 'B']
-  for (let round = 0; round < 200; round += 1) {
+  for (let round = 0; round < 400; round += 1) {
     const changes = new Map<string, string | undefined>()
     const many = chance.pick([1, 1, 2, 5, 60])
     while (changes.size < many) {
@@ -31,16 +36,19 @@ test('has all servers in the order of their names, after few changes and after m
       if (description === undefined) stored.delete(name)
       else stored.set(name, description)
     }
+    const before = await store.get(listingChangesKey)
     const of = (description: string | undefined) => (description === undefined ? [] : [description])
     await store.commit({
       puts: [
         ...[...changes].flatMap(([name, given]) =>
           of(given).map((description) => listingEntry(listingOf({ ...newDetail(name).detail, description }, noExtras))),
         ),
-        ...newListingVersions([...changes.keys()]),
+        ...newListingVersions([...changes.keys()], chance.int(10) === 0 ? undefined : before),
       ],
       deletes: [...changes].flatMap(([name, given]) => (given === undefined ? [listingKey(name)] : [])),
     })
+    // One, a few or many changes after the last time.
+    if (chance.int(round < 60 ? 2 : 40) > 0) continue
     await catalogue.refresh()
     expect(catalogue.all().map(({ listing }) => [listing.qualifiedName, listing.description])).toEqual(
       [...stored].sort(([a], [b]) => (a < b ? -1 : 1)),
@@ -131,3 +139,52 @@ test.each(['a', 'z'])(
     })
   },
 )
+
+test('reads the listings that were written since, and not their groups', async () => {
+  const store = openMemoryStore()
+  const read: string[] = []
+  const catalogue = createCatalogue({
+    ...store,
+    getMany(keys) {
+      read.push(...keys.map((key) => Buffer.from(key).toString()))
+      return store.getMany(keys)
+    },
+    range(range) {
+      read.push('a range')
+      return store.range(range)
+    },
+  })
+  const write = async (name: string, description: string) => {
+    const entry = listingEntry(listingOf({ ...newDetail(name).detail, description }, noExtras))
+    await store.commit({ puts: [entry, ...newListingVersions([name], await store.get(listingChangesKey))] })
+  }
+  const written = async (times: number) => {
+    read.length = 0
+    for (let i = 0; i < times; i += 1) await write(`a/s${i % 3}`, `text ${i}`)
+    await catalogue.refresh()
+    return read
+  }
+  expect(await written(3)).toContain('a range')
+  expect(await written(1)).toEqual([Buffer.from(listingKey('a/s0')).toString()])
+  expect((await written(listingChangesKept - 1)).sort()).toEqual(
+    [0, 1, 2].map((i) => Buffer.from(listingKey(`a/s${i}`)).toString()).sort(),
+  )
+  expect(await written(listingChangesKept)).toContain('a range')
+  expect(catalogue.find('a/s0')?.listing.description).toBe(`text ${listingChangesKept - 1}`)
+})
+
+test('keeps of a listing what lists show, and not its longest texts', async () => {
+  const store = openMemoryStore()
+  const tools = [{ name: 'find_weather', description: '', inputSchema: { type: 'object' as const } }]
+  const listing = listingOf({ ...newDetail('a/s').detail, tools }, { ...noExtras, license: 'MIT' })
+  await store.commit({ puts: [listingEntry(listing), ...newListingVersions(['a/s'])] })
+  const catalogue = createCatalogue(store)
+  await catalogue.refresh()
+  expect(Object.keys(catalogue.find('a/s')?.listing ?? {})).not.toContainAnyValues([
+    'tools',
+    'license',
+    'backlinkUrl',
+    'release',
+  ])
+  expect(findIn(catalogue.words, 'weather')).toEqual(['a/s'])
+})
