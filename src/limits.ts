@@ -38,6 +38,10 @@ export const meNamespacesMax = 100
 export const madeNamespaceCharsMax = 39
 /** Contract (door 3.3): namespaces that a user may own before making another is refused. Past it: 403. */
 export const namespacesPerUserDefault = 3
+/** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
+export const namespacesPerOrganizationMax = 1000
+/** Ours: names of namespaces that are kept with one version of the registry, for callers who reach them; about 100 bytes each. Past it: those asked for least recently are read again. */
+export const keptNamesMax = 200_000
 /** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
 export const organizationApiKeysMax = 100
 /** Ours: members of an organization; they are removed with it in one write. Past it: 403. */

@@ -17,7 +17,7 @@ export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<H
       const context = await authorizer.authenticate(request) // 401, 429
       refuseQuery(request.url) // 400
       const { caller, registry } = context
-      const reached = (await reachedNamespaces(store, caller)).filter(namespaceFilter(caller.blocks))
+      const reached = [...(await reachedNamespaces(store, context))].filter(namespaceFilter(caller.blocks))
       const { token } = caller
       const me: Me = {
         userId: caller.userId,

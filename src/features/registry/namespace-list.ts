@@ -42,15 +42,15 @@ export function readNamespaceQuery(url: string): NamespaceQuery {
 /** The names that match, of those that the caller reaches and its policy allows, in order. */
 export async function matchingNamespaces(
   { store, catalogue }: { readonly store: Pick<Store, 'keys'>; readonly catalogue: RegisteredServers },
-  { caller }: RequestContext,
+  context: RequestContext,
   { beginning, ownerId, hasServers, hasSkills }: NamespaceQuery,
 ): Promise<string[]> {
   // There are no skills here.
   if (hasSkills === true) return []
-  const owned = ownerId === undefined ? undefined : await namespacesOf(store, ownerId)
+  const owned = ownerId === undefined ? undefined : await namespacesOf(store, context, ownerId)
   if (hasServers !== undefined) await catalogue.refresh()
-  const isAllowed = namespaceFilter(caller.blocks)
-  return (await reachedNamespaces(store, caller)).filter(
+  const isAllowed = namespaceFilter(context.caller.blocks)
+  return [...(await reachedNamespaces(store, context))].filter(
     (name) =>
       isAllowed(name) &&
       name.startsWith(beginning) &&
