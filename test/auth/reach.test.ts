@@ -1,6 +1,8 @@
 /** Which namespaces a caller reaches: read once for a version of the registry, and never older than it. */
 
 import { beforeEach, expect, test } from 'bun:test'
+import { firstNames } from '../../src/auth/reach.ts'
+import { sliceCost } from '../../src/limits.ts'
 import { ownedBy } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Api, apiOf } from '../support/api.ts'
@@ -41,4 +43,20 @@ test('names are read once, by whatever asks for them, until the registry changes
   expect(reads).toBe(others + 2)
   await ada('DELETE /namespaces/ada-two')
   expect(await names()).toEqual(before.filter((name: string) => name !== 'ada-two'))
+})
+
+test('a million names are looked through in steps, as far as is needed', () => {
+  const names = new Set(Array.from({ length: 1_000_000 }, (_, i) => `n${i}`))
+  const stepsOf = (most?: number) => {
+    const work = firstNames(names, (name) => name.endsWith('999'), most)
+    let [steps, dearest] = [0, 0]
+    let step = work.next()
+    for (; step.done !== true; step = work.next()) {
+      steps += 1
+      dearest = Math.max(dearest, step.value)
+    }
+    return { steps, isCheap: dearest < sliceCost, found: step.value.length }
+  }
+  expect(stepsOf()).toEqual({ steps: 1000, isCheap: true, found: 1000 })
+  expect(stepsOf(101)).toEqual({ steps: 101, isCheap: true, found: 101 })
 })
