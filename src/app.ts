@@ -78,8 +78,8 @@ import type { Audit } from './ops/audit-log.ts'
 import type { CallLog, CallOutcome } from './ops/call-log.ts'
 import type { Log } from './ops/log.ts'
 import type { Tracing } from './ops/tracing.ts'
-import type { Quota } from './storage/connections.ts'
 import { type Store, StoreError } from './storage/store.ts'
+import type { Usage } from './storage/usage.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
 export interface AppDeps {
@@ -90,8 +90,8 @@ export interface AppDeps {
   readonly guard: Guard
   readonly audit: Audit
   readonly rates: Rates
-  /** The most that a namespace may contain. Beyond it, creating connections is refused. */
-  readonly quota: Quota
+  /** The most that a namespace may hold. Beyond it, connections and servers are refused. */
+  readonly quota: Usage
   /** Whether `/v0.1/servers` answers readers without a credential. */
   readonly isRegistryOpen: boolean
   /** Traces; undefined if requests are not traced. */
@@ -260,6 +260,7 @@ export function createApp(deps: AppDeps): App {
     audit,
     pepper: secrets.apiKeyPepper,
     namespacesPerUser: deps.namespacesPerUser,
+    quota: deps.quota,
     baseUrl: issuer,
     now,
   }

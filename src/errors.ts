@@ -117,7 +117,7 @@ export function notFound(message = 'The resource was not found'): PlatformError 
 
 /** 403 and not 409: clients retry a conflict at once, which cannot help until connections have been deleted. */
 export function namespaceFull(namespace: string): PlatformError {
-  const message = `The namespace ${namespace} is full: delete connections, or ask the operator for more room`
+  const message = `The namespace ${namespace} is full: delete connections or servers, or ask the operator for more room`
   return new PlatformError('forbidden', message)
 }
 

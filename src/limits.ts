@@ -38,6 +38,10 @@ export const meNamespacesMax = 100
 export const madeNamespaceCharsMax = 39
 /** Contract (door 3.3): namespaces that a user may own before making another is refused. Past it: 403. */
 export const namespacesPerUserDefault = 3
+/** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
+export const namespacesPerOrganizationMax = 1000
+/** Ours: names of namespaces that are kept with one version of the registry, for callers who reach them; about 100 bytes each. Past it: those asked for least recently are read again. */
+export const keptNamesMax = 200_000
 /** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
 export const organizationApiKeysMax = 100
 /** Ours: members of an organization; they are removed with it in one write. Past it: 403. */
@@ -52,12 +56,18 @@ export const deletedAtOnceMax = 100
 export const serversPageMax = 100
 /** Contract (door 2.1): servers on a page without `pageSize`. Past it: they are on the next page. */
 export const serversPageDefault = 10
+/** Ours: writes of servers whose names are kept, so that only these listings are read again. Past it, by whoever reads less often: the groups that these are in. */
+export const listingChangesKept = 100
 /** Ours: listings of servers read from the store at once. Past it: in several reads. */
 export const listingsPerRead = 100
 /** Ours: different words of a server that are indexed, of its name first and its description last. Past it: the rest is not found. */
 export const searchedWordsMax = 2000
+/** Ours: characters of a word that is indexed or searched, which bounds the memory for one. Past it: the rest is another word. */
+export const searchedWordCharsMax = 128
 /** Ours: different words of all servers of a namespace that are indexed; each takes about 300 bytes of memory. Past it: its servers are found by their names. */
-export const namespaceSearchedWordsMax = 500_000
+export const namespaceSearchedWordsMax = 50_000
+/** Ours: different words of all servers that are indexed, about 100 MB; an owner has at most half of what the others leave, and a namespace half of its owner's. Past it: servers are found by their names. */
+export const allSearchedWordsMax = 330_000
 /** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
 export const searchedNameWordsMax = 30
 /** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
@@ -277,8 +287,10 @@ export const connectionNameCharsMax = 255
 export const urlCharsMax = 2048
 /** Ours: connections in a namespace, twice what the bench loads. `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
 export const namespaceConnectionsDefault = 2_000_000
-/** Ours: bytes of a namespace's connections and their private parts; the index adds about as much again. `--namespace-bytes`. Past it: as for the number of connections. */
+/** Ours: bytes of a namespace's connections with their private parts, and of its servers with their listings; the index of connections adds about as much again. `--namespace-bytes`. Past it: as for the number of connections. */
 export const namespaceBytesDefault = 1024 * MB
+/** Ours: servers registered in a namespace; every list looks at all, and what lists show of them is kept in memory. Past it: as for the number of connections. */
+export const namespaceServersMax = 1000
 /** Ours: headers stored with a connection. Past it: 400. */
 export const connectionHeadersMax = 32
 /** Ours: long enough for any kind of credential. Past it: 400. */
@@ -655,6 +667,7 @@ const relations: readonly (readonly [what: string, holds: boolean])[] = [
   ['four callers can have the largest response at once', 4 * upstreamResponseBytesMax <= pendingBytesMax],
   ['an event that is parsed fits its stream', streamEventBytesMax <= streamBytesMax],
   ['the tools of a server fit what is parsed of it', parsedResponseCharsMax <= toolsCharsMax],
+  ['the first namespace has room for its words', namespaceSearchedWordsMax <= allSearchedWordsMax / 4],
   ['reading ahead grows', indexBatchMin <= indexBatchMax],
   // Sealing adds nonce, tag and prefix, and encodes in base64url.
   ['a sealed session id has no more than 1,024 characters', ((upstreamSessionIdCharsMax + 28) * 4) / 3 + 16 <= 1024],

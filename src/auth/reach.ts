@@ -1,6 +1,7 @@
 /** Which namespaces a caller reaches, and which it leads (door contract, 1.1). Policies are evaluated elsewhere. */
 
-import { namespacesPerRead } from '../limits.ts'
+import { LRUCache } from 'lru-cache'
+import { keptNamesMax, namespacesPerRead } from '../limits.ts'
 import type { Namespace } from '../model/registry.ts'
 import { everyKey } from '../storage/every-entry.ts'
 import { idOfKey, membershipsOf, namespaces, ownedBy } from '../storage/keys.ts'
@@ -19,29 +20,84 @@ export async function leadsNamespace(
   return isOrganizationAdmin(caller, namespace.organizationId, registry)
 }
 
-/** The names of all namespaces that the caller reaches, in order. An operator reaches all there are. */
-export async function reachedNamespaces(store: Pick<Store, 'keys'>, caller: Caller): Promise<string[]> {
-  const { operator, userId, organizationId } = caller
-  if (organizationId !== undefined) return namesUnder(store, ownedBy({ organizationId }))
-  if (operator) return namesUnder(store, namespaces)
-  const names = await namesUnder(store, ownedBy({ userId }))
-  for (const organization of await organizationsOf(store, userId)) {
-    for (const name of await namesUnder(store, ownedBy({ organizationId: organization }))) names.push(name)
+/** Whom names are asked for: the caller of a request, and the registry as the request has it. */
+export interface Asking {
+  readonly caller: Caller
+  readonly registry: RegistrySnapshot
+}
+
+/**
+ * The names of all namespaces that the caller reaches, in order. An operator reaches all there are. They are read once
+ * for a version of the registry.
+ */
+export async function reachedNamespaces(store: Pick<Store, 'keys'>, asking: Asking): Promise<ReadonlySet<string>> {
+  const { operator, userId, organizationId } = asking.caller
+  if (organizationId !== undefined)
+    return namesKept(asking, `organization ${organizationId}`, () => namesUnder(store, ownedBy({ organizationId })))
+  if (operator) return namesKept(asking, 'all', () => namesUnder(store, namespaces))
+  return namesKept(asking, `user ${userId}`, async () => {
+    const names = await namesUnder(store, ownedBy({ userId }))
+    for (const organization of await organizationsOf(store, userId)) {
+      for (const name of await namesUnder(store, ownedBy({ organizationId: organization }))) names.push(name)
+    }
+    return names.sort(inByteOrder)
+  })
+}
+
+/** Looking at a thousand names takes less than half a millisecond, in the unit of `sliceCost`. */
+const namesPerStep = 1000
+const namesStepCost = 10_000
+
+/** The first `most` names that are wanted, as work for turns: an operator may reach a million. */
+export function* firstNames(
+  names: ReadonlySet<string>,
+  isWanted: (name: string) => boolean,
+  most = Number.POSITIVE_INFINITY,
+): Generator<number, string[]> {
+  const found: string[] = []
+  let seen = 0
+  for (const name of names) {
+    if (found.length >= most) break
+    if (seen % namesPerStep === 0) yield namesStepCost
+    seen += 1
+    if (isWanted(name)) found.push(name)
   }
-  return names.sort(inByteOrder)
+  return found
 }
 
 /** The names of all namespaces of a user or an organization: an id does not tell which. */
-export async function namespacesOf(store: Pick<Store, 'keys'>, id: string): Promise<Set<string>> {
-  const lists = [ownedBy({ userId: id }), ownedBy({ organizationId: id })].map((prefix) => namesUnder(store, prefix))
-  return new Set((await Promise.all(lists)).flat())
+export function namespacesOf(store: Pick<Store, 'keys'>, asking: Asking, id: string): Promise<ReadonlySet<string>> {
+  return namesKept(asking, `owner ${id}`, async () => [
+    ...(await namesUnder(store, ownedBy({ userId: id }))),
+    ...(await namesUnder(store, ownedBy({ organizationId: id }))),
+  ])
 }
 
 /** Whether the caller reaches a namespace of a registered server. Made once, and asked for many. */
-export async function reachOf(store: Pick<Store, 'keys'>, caller: Caller): Promise<(namespace: string) => boolean> {
-  if (caller.operator && caller.organizationId === undefined) return () => true
-  const reached = new Set(await reachedNamespaces(store, caller))
+export async function reachOf(store: Pick<Store, 'keys'>, asking: Asking): Promise<(namespace: string) => boolean> {
+  if (asking.caller.operator && asking.caller.organizationId === undefined) return () => true
+  const reached = await reachedNamespaces(store, asking)
   return (namespace) => reached.has(namespace)
+}
+
+/** By what was asked. What is read is newer than the version of the registry, if it is another. */
+const namesOfVersion = new WeakMap<RegistrySnapshot, LRUCache<string, ReadonlySet<string>>>()
+
+async function namesKept(
+  { registry }: Asking,
+  what: string,
+  read: () => Promise<readonly string[]>,
+): Promise<ReadonlySet<string>> {
+  const kept =
+    namesOfVersion.get(registry) ??
+    new LRUCache({ maxSize: keptNamesMax, sizeCalculation: (names: ReadonlySet<string>) => names.size })
+  namesOfVersion.set(registry, kept)
+  const before = kept.get(what)
+  if (before !== undefined) return before
+  const names = new Set(await read())
+  // Absence is not kept: invented owners would take the place of others.
+  if (names.size > 0) kept.set(what, names)
+  return names
 }
 
 /** The ids of the organizations that a user is a member of, in order. */

@@ -5,10 +5,11 @@ import { readFileSync } from 'node:fs'
 import { chosenKeyProblem } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import { type Network, readNetwork } from '../http/client-address.ts'
-import { storePoolMax, storePoolMin, upstreamTimeoutMaxSeconds } from '../limits.ts'
+import { namespaceServersMax, storePoolMax, storePoolMin, upstreamTimeoutMaxSeconds } from '../limits.ts'
 import { type DatabaseFlags, type DatabasePlace, readDatabase } from '../maintenance/database.ts'
 import { readTtl } from '../policy/duration.ts'
 import { didYouMean } from '../schema/near-name.ts'
+import type { Usage } from '../storage/usage.ts'
 import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
 import { type ClientName, clientNames } from '../upstream/client-names.ts'
 import { variableOf } from './serve-options.ts'
@@ -70,7 +71,7 @@ export interface ServeConfig {
   /** Namespaces that a user may own, of those made over HTTP; Infinity for no limit. */
   readonly namespacesPerUser: number
   /** Bounds of a namespace for writes over HTTP; Infinity for no limit. */
-  readonly quota: { readonly connections: number; readonly bytes: number }
+  readonly quota: Usage
   /** Reverse proxies whose headers are trusted for a client's address. */
   readonly trustedProxies: readonly Network[]
   /** Where connections may connect to, and the timeout for the head of an upstream's response. */
@@ -185,6 +186,7 @@ function readBounds(flags: ServeFlags, complain: Complain) {
     quota: {
       connections: most('--namespace-connections', flags.namespaceConnections),
       bytes: most('--namespace-bytes', flags.namespaceBytes),
+      servers: namespaceServersMax,
     },
     namespacesPerUser: most('--namespaces-per-user', flags.namespacesPerUser),
     isRegistryOpen: flags.openRegistry === true,

@@ -86,9 +86,10 @@ const bounds = () => [
     '--open-registry',
     'answer /v0.1/servers without a credential, for editors that cannot send one: all but unlisted servers',
   ),
-  setting('--namespace-bytes <number>', 'bytes of connections that a namespace may hold; 0 for no limit').default(
-    String(namespaceBytesDefault),
-  ),
+  setting(
+    '--namespace-bytes <number>',
+    'bytes of connections and servers that a namespace may hold; 0 for no limit',
+  ).default(String(namespaceBytesDefault)),
 ]
 
 /** Which MCP servers connections may reach, and how. Private addresses are closed unless they are listed. */

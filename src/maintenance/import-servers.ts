@@ -32,6 +32,7 @@ import {
 } from '../storage/registry-records.ts'
 import { changeRegistry } from '../storage/registry-write.ts'
 import type { Entry, Store } from '../storage/store.ts'
+import { createUsages } from '../storage/usage.ts'
 
 const serverShape = validatorOf(ServerJson)
 
@@ -83,6 +84,7 @@ export async function importServers(
   }
   return changeRegistry(store, async () => {
     const puts: Entry[] = []
+    const usages = createUsages()
     const names: string[] = []
     const taken = new Set<string>()
     /** New namespaces, by their names in small letters. */
@@ -118,7 +120,11 @@ export async function importServers(
         const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingLearnt }
         const said = extrasOfImport(json, publishedAt ?? kept?.createdAt, now)
         const extras = { ...noExtras, ...kept, verified: kept?.verified === true && isKnown, ...said }
-        puts.push(serverEntry(detail), listingEntry(listingOf(detail, extras)))
+        const entries = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
+        for (const entry of entries) usages.add(entry)
+        usages.remove(serverKey(qualifiedName), stored)
+        usages.remove(listingKey(qualifiedName), storedListing)
+        puts.push(...entries)
         names.push(qualifiedName)
         taken.add(qualifiedName)
       }
@@ -128,7 +134,8 @@ export async function importServers(
       puts.push(...withIndex(namespaceEntry(made)))
     }
     const result = { servers: names, namespaces: [...namespaces.values()], leftOut: problems }
-    return names.length === 0 ? { result } : { write: { puts: [...puts, ...newListingVersions(names)] }, result }
+    if (names.length === 0) return { result }
+    return { write: { puts: [...puts, ...newListingVersions(names)], counts: usages.counts() }, result }
   })
 }
 

@@ -13,7 +13,7 @@ import { extrasOf, listingOf, noExtras, serverUrlProblem } from '../model/server
 import { type Problem, problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
 import { nothingAhead } from '../storage/ahead.ts'
-import { bytesOf, findConnection, indexEntries, newConnectionsVersion, usageCount } from '../storage/connections.ts'
+import { bytesOf, findConnection, indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import {
   apiKeyKey,
   connectionPrivateKey,
@@ -33,8 +33,10 @@ import {
   readApiKey,
   readListing,
   readRevocation,
+  serverEntry,
 } from '../storage/registry-records.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
+import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'
 
@@ -98,10 +100,11 @@ class ImportPlan {
   readonly #listings = new Map<string, Entry>()
   /** The servers whose listings are in the file. */
   readonly #listed = new Set<string>()
-  /** Changes of usage by namespace. */
-  readonly #usages = new Map<string, { connections: number; bytes: number }>()
-  /** Connections seen, to report duplicates: each would be counted twice in the usage. */
-  readonly #connections = new Set<string>()
+  readonly #usages = createUsages()
+  /** The namespaces of connections. */
+  readonly #namespaces = new Set<string>()
+  /** Connections and servers seen, to report duplicates: each would be counted twice in the usage. */
+  readonly #seen = new Set<string>()
 
   /** Of all parts that the file is compared with, each read before anything of its part. */
   readonly #versions: Check[] = []
@@ -128,6 +131,7 @@ class ImportPlan {
       onProgress('checking', this.records)
       await this.#add(line)
     }
+    for (const entry of this.#listings.values()) await this.#count(entry)
   }
 
   /** Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store. */
@@ -144,12 +148,9 @@ class ImportPlan {
    * has changed since.
    */
   write(onProgress: (stage: string, done: number) => void): Write {
-    const counts = [...this.#usages].map(([namespace, { connections, bytes }]) =>
-      usageCount(namespace, connections, bytes),
-    )
     return {
       checks: [nothingAhead, ...this.#versions],
-      counts,
+      counts: this.#usages.counts(),
       deletes: this.#deletes,
       puts: this.#entries(onProgress),
     }
@@ -189,6 +190,9 @@ class ImportPlan {
         const { qualifiedName } = line.server
         const namespace = namespaceOf(qualifiedName)
         this.#named.set(`namespace ${namespace}`, namespaceKey(namespace))
+        this.#requireOnce(`server ${qualifiedName}`)
+        await this.#count(serverEntry(line.server))
+        if (this.#listed.has(qualifiedName)) return
         const stored = await this.#store.get(listingKey(qualifiedName))
         // For a file without listings, as older programs wrote it; one that has them replaces it.
         const listing = listingOf(line.server, stored === undefined ? noExtras : extrasOf(readListing(stored)))
@@ -196,6 +200,8 @@ class ImportPlan {
         return
       }
       case 'listing':
+        this.#requireOnce(`listing ${line.listing.qualifiedName}`)
+        await this.#count(listingEntry(line.listing))
         this.#listings.delete(line.listing.qualifiedName)
         this.#listed.add(line.listing.qualifiedName)
         return
@@ -217,6 +223,17 @@ class ImportPlan {
     )
   }
 
+  /** Counts what an entry of a server changes of its namespace's usage. */
+  async #count(entry: Entry): Promise<void> {
+    this.#usages.remove(entry.key, await this.#store.get(entry.key))
+    this.#usages.add(entry)
+  }
+
+  #requireOnce(what: string): void {
+    if (this.#seen.has(what)) throw new CommandError(`${this.#file}: has the ${what} twice`)
+    this.#seen.add(what)
+  }
+
   /** The stored record that the file replaces. Its index entries go: the new ones may be others. */
   async #replace(key: Key): Promise<Uint8Array | undefined> {
     const value = await this.#store.get(key)
@@ -228,23 +245,20 @@ class ImportPlan {
     const { namespace, connection } = line
     const { connectionId } = connection
     const name = `${namespace}/${connectionId}`
-    if (this.#connections.has(name)) throw new CommandError(`${this.#file}: has the connection ${name} twice`)
-    this.#connections.add(name)
-    if (!this.#usages.has(namespace)) await this.#readVersion(connectionsVersionKey(namespace))
-    const usage = this.#usages.get(namespace) ?? { connections: 0, bytes: 0 }
-    this.#usages.set(namespace, usage)
+    this.#requireOnce(`connection ${name}`)
+    if (!this.#namespaces.has(namespace)) await this.#readVersion(connectionsVersionKey(namespace))
+    this.#namespaces.add(namespace)
     const stored = await findConnection(this.#store, namespace, connectionId)
-    if (stored === undefined) usage.connections += 1
-    else {
+    if (stored !== undefined) {
       for (const { key } of indexEntries(namespace, stored.connection)) this.#deletes.push(key)
       this.#deletes.push(connectionPrivateKey(namespace, connectionId))
-      usage.bytes -= bytesOf(stored)
+      this.#usages.change(namespace, { connections: -1, bytes: -bytesOf(stored) })
       const { headers } = stored.privatePart
       // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
       // credentials for one server must never be sent to another.
       if (headers !== undefined && stored.connection.mcpUrl === connection.mcpUrl) this.#keptHeaders.set(name, headers)
     }
-    for (const { value } of entriesOf(line, this.#keptHeaders.get(name))) usage.bytes += value.length
+    for (const entry of entriesOf(line, this.#keptHeaders.get(name))) this.#usages.add(entry)
   }
 
   /**
@@ -270,7 +284,7 @@ class ImportPlan {
       index = []
     }
     yield* sortEntries(index)
-    for (const namespace of this.#usages.keys()) yield newConnectionsVersion(namespace)
+    for (const namespace of this.#namespaces) yield newConnectionsVersion(namespace)
     yield* this.#listings.values()
     yield* newListingVersions([...this.#listings.keys(), ...this.#listed])
     yield newVersion(registryVersionKey)

@@ -17,7 +17,7 @@ import type { Scan } from '../storage/lmdb/scan.ts'
 import { recordName } from '../storage/record-name.ts'
 import { indexKeysOf } from '../storage/registry-records.ts'
 import type { Entry, Key } from '../storage/store.ts'
-import { createUsageCounter } from '../storage/usage.ts'
+import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
 
 /**
@@ -131,7 +131,7 @@ const [organizationShape, namespaceShape, apiKeyShape, serverShape, listingShape
 /** Checks records one at a time, and collects what must be compared at the end. */
 class RecordCheck {
   readonly problems: string[] = []
-  readonly usages = createUsageCounter()
+  readonly usages = createUsages()
   readonly storedUsages = new Map<string, string>()
   readonly expectedIndex = new KeySum()
   /** Number of connections by namespace. */
@@ -311,7 +311,7 @@ function usageProblems(stored: ReadonlyMap<string, string>, counted: readonly En
     }),
   )
   return [...new Set([...stored.keys(), ...actual.keys()])].flatMap((namespace) => {
-    const [says, is] = [stored.get(namespace) ?? '0 0', actual.get(namespace) ?? '0 0']
+    const [says, is] = [stored.get(namespace) ?? '0 0 0', actual.get(namespace) ?? '0 0 0']
     return says === is ? [] : [`usage of namespace ${namespace}: is counted as ${says}, and is ${is}`]
   })
 }

@@ -56,14 +56,17 @@ export function createPostings(fieldCount: number): Postings {
   const lengths: number[] = []
   const free: number[] = []
   const totals = Array.from({ length: fieldCount }, () => 0)
-  const occurrences = new Map<string, { documents: number[]; counts: number[]; publicCount: number }>()
+  const occurrences = new Map<string, { word: string; documents: number[]; counts: number[]; publicCount: number }>()
   const byBeginning = new Map<string, Set<string>>()
   let publicCount = 0
 
-  function note(word: string, { number, isPublic }: Omit<Document, 'words'>, count: number): void {
-    let found = occurrences.get(word)
+  /** Returns the word as one string for all documents. */
+  function note(given: string, { number, isPublic }: Omit<Document, 'words'>, count: number): string {
+    let found = occurrences.get(given)
     if (found === undefined) {
-      found = { documents: [], counts: [], publicCount: 0 }
+      // A copy: the word would keep the whole text that it was cut from.
+      const word = Buffer.from(given).toString()
+      found = { word, documents: [], counts: [], publicCount: 0 }
       occurrences.set(word, found)
       const same = byBeginning.get(beginningOf(word)) ?? new Set()
       byBeginning.set(beginningOf(word), same.add(word))
@@ -72,6 +75,7 @@ export function createPostings(fieldCount: number): Postings {
     found.documents.splice(at, 0, number)
     found.counts.splice(at, 0, count)
     if (isPublic) found.publicCount += 1
+    return found.word
   }
 
   function forget(word: string, { number, isPublic }: Document): void {
@@ -107,8 +111,8 @@ export function createPostings(fieldCount: number): Postings {
         }
       }
       ids[number] = id
-      for (const [word, count] of counts) note(word, { number, isPublic }, count)
-      documents.set(id, { number, words: [...counts.keys()], isPublic })
+      const words = [...counts].map(([word, count]) => note(word, { number, isPublic }, count))
+      documents.set(id, { number, words, isPublic })
       if (isPublic) publicCount += 1
     },
     remove(id) {

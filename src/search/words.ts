@@ -3,14 +3,14 @@
  * `create_issue` both give the words `create` and `issue` (door contract, 2.4).
  */
 
+import { searchedWordCharsMax } from '../limits.ts'
+
+const longestWords = new RegExp(`[\\p{L}\\p{N}]{1,${searchedWordCharsMax}}`, 'gu')
+
 /** In order, with repetitions. */
 export function wordsOf(text: string): string[] {
   const parts = text.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
-  return (
-    withoutMarks(parts)
-      .toLowerCase()
-      .match(/[\p{L}\p{N}]+/gu) ?? []
-  )
+  return withoutMarks(parts).toLowerCase().match(longestWords) ?? []
 }
 
 /**

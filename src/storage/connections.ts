@@ -5,8 +5,9 @@
 
 import { type Connection, filterText } from '../model/connection.ts'
 import { asBuffer } from './bytes.ts'
-import { connectionKey, connectionPrivateKey, connectionsVersionKey, termDigest, termKey, usageKey } from './keys.ts'
-import type { Count, Entry, Store, Write } from './store.ts'
+import { connectionKey, connectionPrivateKey, connectionsVersionKey, termDigest, termKey } from './keys.ts'
+import type { Entry, Store, Write } from './store.ts'
+import { type Usage, usageCount } from './usage.ts'
 import { newVersion } from './versions.ts'
 
 const nothing = new Uint8Array(0)
@@ -91,23 +92,6 @@ export function bytesOf({ bytes, privateBytes }: StoredConnection): number {
   return bytes.length + (privateBytes?.length ?? 0)
 }
 
-/** The bounds of a namespace: number of connections, and bytes of their records and private parts. */
-export interface Quota {
-  readonly connections: number
-  readonly bytes: number
-}
-
-/**
- * Changes a namespace's usage by these amounts, which may be negative. With a quota, an increase beyond it is refused.
- */
-export function usageCount(namespace: string, connections: number, bytes: number, quota?: Quota): Count {
-  return {
-    key: usageKey(namespace),
-    add: [connections, bytes],
-    ...(quota !== undefined && { most: [quota.connections, quota.bytes] }),
-  }
-}
-
 /**
  * The write that replaces `before` with `after`, with index, version and usage; undefined means that there is no
  * connection. The write conflicts if the stored connection is no longer `before`, and is refused as full if the change
@@ -118,7 +102,7 @@ export function connectionChange(
   connectionId: string,
   before: StoredConnection | undefined,
   after: Pick<StoredConnection, 'connection' | 'privatePart'> | undefined,
-  quota?: Quota,
+  quota?: Usage,
 ): Write {
   const key = connectionKey(namespace, connectionId)
   const besideKey = connectionPrivateKey(namespace, connectionId)
@@ -130,8 +114,8 @@ export function connectionChange(
       records.push({ key: besideKey, value: Buffer.from(JSON.stringify(after.privatePart)) })
     }
   }
-  const added = records.reduce((sum, { value }) => sum + value.length, before === undefined ? 0 : -bytesOf(before))
-  const count = (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1)
+  const bytes = records.reduce((sum, { value }) => sum + value.length, before === undefined ? 0 : -bytesOf(before))
+  const connections = (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1)
   return {
     checks: [
       { key, value: before?.bytes ?? null },
@@ -139,7 +123,7 @@ export function connectionChange(
     ],
     // All old index entries are deleted. Deletes are applied before puts, so the unchanged ones are put back.
     deletes: [...gone, ...(before === undefined ? [] : [key, besideKey])],
-    counts: [usageCount(namespace, count, added, quota)],
+    counts: [usageCount(namespace, { connections, bytes }, quota)],
     puts: [
       newConnectionsVersion(namespace),
       ...records,

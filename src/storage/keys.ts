@@ -107,12 +107,16 @@ export const serversIn = (namespace: string): Key => key('s', `${namespace}/`)
  * listings reads a 256th of them again after a write.
  */
 export const listingKey = (qualifiedName: string): Key => key('t', listingGroupOf(qualifiedName), qualifiedName)
+/** Prefix of all listings. */
+export const listings = key('t')
 /** Prefix of the listings of a group. */
 export const listingsIn = (group: string): Key => key('t', group, '')
 /** Version of the listings of a group. Every write to one of them replaces it. */
 export const listingGroupVersionKey = (group: string): Key => key('b', group)
 /** Version of all listings. */
 export const listingsVersionKey = key('S')
+/** The listings that were written last, with versions (`newListingVersions`). */
+export const listingChangesKey = key('S', 'changes')
 /** `00` to `ff`. */
 export const listingGroupOf = (qualifiedName: string): string => hexByte(Bun.hash.crc32(qualifiedName) & 0xff)
 export const listingGroups = Array.from({ length: 256 }, (_, group) => hexByte(group))
@@ -150,10 +154,7 @@ export const connectionPrivateKey = (namespace: string, connectionId: string): K
 /** Version of a namespace's connections. Every write to one of them replaces it. */
 export const connectionsVersionKey = (namespace: string): Key => key('g', namespace)
 
-/**
- * Usage of a namespace: the number of its connections and the bytes of their records and private parts, as two
- * decimals.
- */
+/** Usage of a namespace, as three decimals: connections, bytes of its connections and servers, servers (`usage.ts`). */
 export const usageKey = (namespace: string): Key => key('u', namespace)
 /** Prefix of all usages. */
 export const usages = key('u')

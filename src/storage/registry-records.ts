@@ -3,6 +3,7 @@
  * id behind an API key's digest and the end of a revocation are text; everything else is JSON.
  */
 
+import { listingChangesKept } from '../limits.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { listingOf, noExtras, type ServerDetail, type ServerListing } from '../model/server.ts'
@@ -12,6 +13,7 @@ import {
   apiKeyKey,
   apiKeys,
   foldedKey,
+  listingChangesKey,
   listingGroupOf,
   listingGroupVersionKey,
   listingKey,
@@ -94,11 +96,35 @@ export function readListing(value: Uint8Array): ServerListing {
   return jsonOf(value)
 }
 
-/** The versions that a write to the listings of these servers replaces. */
-export function newListingVersions(qualifiedNames: Iterable<string>): Entry[] {
-  const groups = new Set([...qualifiedNames].map(listingGroupOf))
-  if (groups.size === 0) return []
-  return [newVersion(listingsVersionKey), ...[...groups].map((group) => newVersion(listingGroupVersionKey(group)))]
+/**
+ * The versions that a write to the listings of these servers replaces, and the changes that it is added to: a line for
+ * each write, with its version in hex and the names, the last one first. `changes`: as stored; without them they begin
+ * anew, and whoever keeps listings reads the groups of these again.
+ */
+export function newListingVersions(qualifiedNames: Iterable<string>, changes?: Uint8Array): Entry[] {
+  const names = [...qualifiedNames]
+  if (names.length === 0) return []
+  const version = newVersion(listingsVersionKey)
+  const before = changes === undefined ? [] : textOf(changes).split('\n', listingChangesKept - 1)
+  const line = [asBuffer(version.value).toString('hex'), ...(before.length > 0 ? names : [])].join(' ')
+  const groups = new Set(names.map(listingGroupOf))
+  return [
+    version,
+    textEntry(listingChangesKey, [line, ...before].join('\n')),
+    ...[...groups].map((group) => newVersion(listingGroupVersionKey(group))),
+  ]
+}
+
+/** The servers whose listings were written after a version; undefined if the changes do not go back to it. */
+export function listingsChangedSince(version: Uint8Array, changes: Uint8Array): Set<string> | undefined {
+  const wanted = asBuffer(version).toString('hex')
+  const changed = new Set<string>()
+  for (const line of textOf(changes).split('\n')) {
+    const [at, ...names] = line.split(' ')
+    if (at === wanted) return changed
+    for (const name of names) changed.add(name)
+  }
+  return undefined
 }
 
 /**

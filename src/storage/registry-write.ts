@@ -11,8 +11,10 @@ import { newVersion } from './versions.ts'
 
 /** A write and its result. Without `write`, nothing is written. */
 export interface RegistryChange<T> {
-  readonly write?: Pick<Write, 'puts' | 'deletes' | 'fromReserve'>
+  readonly write?: Pick<Write, 'puts' | 'deletes' | 'counts' | 'fromReserve'>
   readonly result: T
+  /** The result where nothing was written, because a count would exceed its bound. Needed if one has a bound. */
+  readonly resultIfFull?: T
 }
 
 /**
@@ -22,13 +24,14 @@ export interface RegistryChange<T> {
 export async function changeRegistry<T>(store: Store, decide: () => Promise<RegistryChange<T>>): Promise<T> {
   return decideAgain('the registry', async () => {
     const version = (await store.get(registryVersionKey)) ?? null
-    const { write, result } = await decide()
+    const { write, result, resultIfFull } = await decide()
     if (write === undefined) return result
-    const { ok } = await store.commit({
+    const committed = await store.commit({
       ...write,
       checks: [{ key: registryVersionKey, value: version }],
       puts: [...(write.puts ?? []), newVersion(registryVersionKey)],
     })
-    return ok ? result : 'again'
+    if (committed.ok) return result
+    return committed.full.length > 0 ? (resultIfFull as T) : 'again'
   })
 }

@@ -1,35 +1,75 @@
 /**
- * Recounts the usage of namespaces from their entries: when a store is upgraded from a layout without usages, and when
- * `postern verify` checks the stored ones.
+ * What namespaces hold, counted in the commit of each write (`Count` in store.ts), and counted again from all entries
+ * when `postern verify` checks what is stored.
  */
 
+import { namespaceOf } from '../model/names.ts'
 import { countBytes } from './counts.ts'
-import { connections, namespaceIn, privates, usageKey } from './keys.ts'
-import type { Entry } from './store.ts'
+import { connections, idOfKey, listings, listingsIn, namespaceIn, privates, servers, usageKey } from './keys.ts'
+import type { Count, Entry, Key } from './store.ts'
 
+/** What a namespace holds, or may hold at most. */
+export interface Usage {
+  readonly connections: number
+  /** Of the records and private parts of connections, and of the details and listings of servers. */
+  readonly bytes: number
+  readonly servers: number
+}
+
+/** Changes a namespace's usage, up or down. With a quota, an increase beyond it is refused. */
+export function usageCount(
+  namespace: string,
+  { connections = 0, bytes = 0, servers = 0 }: Partial<Usage>,
+  quota?: Usage,
+): Count {
+  return {
+    key: usageKey(namespace),
+    add: [connections, bytes, servers],
+    ...(quota !== undefined && { most: [quota.connections, quota.bytes, quota.servers] }),
+  }
+}
+
+/** Changes of usages, by namespace. */
 export interface Usages {
-  /** Adds a connection or a private part. Entries of other kinds are ignored. */
+  /** Adds a record. Entries that count for no namespace are ignored. */
   add(entry: Entry): void
-  /** The usage entries to store, one for each namespace seen. */
+  /** Takes away what is stored for a record that is replaced or deleted; undefined: nothing. */
+  remove(key: Key, value: Uint8Array | undefined): void
+  change(namespace: string, change: Partial<Usage>): void
+  /** The changes as counts, against a quota if there is one. */
+  counts(quota?: Usage): Count[]
+  /** The usages as they are stored, of an empty store with these changes. */
   entries(): Entry[]
 }
 
-export function createUsageCounter(): Usages {
-  const usages = new Map<string, { connections: number; bytes: number }>()
+export function createUsages(): Usages {
+  const usages = new Map<string, { -readonly [K in keyof Usage]: Usage[K] }>()
+  function change(namespace: string, { connections = 0, bytes = 0, servers = 0 }: Partial<Usage>): void {
+    const usage = usages.get(namespace) ?? { connections: 0, bytes: 0, servers: 0 }
+    usages.set(namespace, usage)
+    usage.connections += connections
+    usage.bytes += bytes
+    usage.servers += servers
+  }
+  /** `times`: 1, or -1 for a record that goes. */
+  function count({ key, value }: Entry, times: 1 | -1): void {
+    const bytes = value.length * times
+    if (key[0] === connections[0]) change(namespaceIn(key), { connections: times, bytes })
+    else if (key[0] === privates[0]) change(namespaceIn(key), { bytes })
+    else if (key[0] === servers[0]) change(namespaceOf(idOfKey(servers, key)), { servers: times, bytes })
+    else if (key[0] === listings[0]) change(namespaceOf(idOfKey(listingsIn('00'), key)), { bytes })
+  }
   return {
-    add({ key, value }) {
-      const isConnection = key[0] === connections[0]
-      if (!isConnection && key[0] !== privates[0]) return
-      const namespace = namespaceIn(key)
-      const usage = usages.get(namespace) ?? { connections: 0, bytes: 0 }
-      usages.set(namespace, usage)
-      usage.bytes += value.length
-      if (isConnection) usage.connections += 1
+    add: (entry) => count(entry, 1),
+    remove(key, value) {
+      if (value !== undefined) count({ key, value }, -1)
     },
+    change,
+    counts: (quota) => [...usages].map(([namespace, usage]) => usageCount(namespace, usage, quota)),
     entries: () =>
-      [...usages].map(([namespace, { connections, bytes }]) => ({
+      [...usages].map(([namespace, { connections, bytes, servers }]) => ({
         key: usageKey(namespace),
-        value: countBytes([connections, bytes]),
+        value: countBytes([connections, bytes, servers]),
       })),
   }
 }

@@ -47,7 +47,7 @@ const app = createApp({
   authorization: { isOn: false, redirectSchemes: [], hasClientDocument: true, takesDocuments: false },
   isRegistryOpen: false,
   namespacesPerUser: Number.POSITIVE_INFINITY,
-  quota: { connections: Infinity, bytes: Infinity },
+  quota: { connections: Infinity, bytes: Infinity, servers: Infinity },
   upstreamTimeoutMs: 0,
   wait: async () => {},
   disableIdleTimeout: () => () => {},

@@ -185,13 +185,13 @@ describe('data is safe', () => {
     const store = openLmdbStore(join(place.data, 'store'))
     const { keys } = await store.keys({ ...prefixRange(Buffer.from('xnorthwind\0')), limit: 1 })
     const stray = Buffer.concat([keys[0]?.subarray(0, 27) ?? Buffer.alloc(0), Buffer.from('nobody')])
-    const miscounted = { key: usageKey('lumen'), add: [1, -5] }
+    const miscounted = { key: usageKey('lumen'), add: [1, -5, 0] }
     await store.commit({ deletes: keys, counts: [miscounted], puts: [{ key: stray, value: Buffer.alloc(0) }] })
     await store.close()
     const found = await verify()
     expect(found).toMatchObject({ code: 1, stdout: '' })
     expect(found.stderr).toMatch(
-      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no record\nusage of namespace lumen: is counted as \d+ \d+, and is \d+ \d+\nrun `postern verify --repair`\n$/,
+      /^index entry of connection northwind\/\S+: is missing\nindex entry of connection northwind\/nobody: belongs to no record\nusage of namespace lumen: is counted as \d+ \d+ \d+, and is \d+ \d+ \d+\nrun `postern verify --repair`\n$/,
     )
     expect(await verify('--repair')).toMatchObject({
       code: 0,

@@ -16,6 +16,7 @@ describe('words', () => {
     ['Straße ﬁle ２', 'straße file 2'],
     ['天気予報 погода', '天気予報 погода'],
     ['…!', ''],
+    [`x ${'n'.repeat(150)}`, `x ${'n'.repeat(128)} ${'n'.repeat(22)}`],
   ] as const)
     test(`of ${text}`, () => expect(wordsOf(text).join(' ')).toBe(words))
 })

@@ -15,10 +15,10 @@ import type { SourceFile } from '../../src/maintenance/seed/source-files.ts'
 import { verifyStore } from '../../src/maintenance/verify.ts'
 import type { CallLog } from '../../src/ops/call-log.ts'
 import type { Log } from '../../src/ops/log.ts'
-import type { Quota } from '../../src/storage/connections.ts'
 import { apiKeyDigestKey, signingKeysKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Store } from '../../src/storage/store.ts'
+import type { Usage } from '../../src/storage/usage.ts'
 import { type Upstream, UpstreamError } from '../../src/upstream/upstream.ts'
 import { type SampleUser, sampleKeys } from './sample.ts'
 
@@ -81,7 +81,7 @@ export interface TestPlatformOptions {
   /** False by default. */
   readonly isRegistryOpen?: boolean
   /** None by default. */
-  readonly quota?: Partial<Quota>
+  readonly quota?: Partial<Usage>
   readonly every?: AppDeps['every']
   /** On this thread by default. */
   readonly signers?: AppDeps['signers']
@@ -178,7 +178,7 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     rates: { mints: 0, failures: 0, writes: 0, calls: 0, ...options.rates },
     isRegistryOpen: options.isRegistryOpen ?? false,
     namespacesPerUser: options.namespacesPerUser ?? 3,
-    quota: { connections: Infinity, bytes: Infinity, ...options.quota },
+    quota: { connections: Infinity, bytes: Infinity, servers: Infinity, ...options.quota },
     ...(options.every && { every: options.every }),
     fastLane: options.fastLane ?? process.env['POSTERN_TEST_FAST_LANE'] !== 'off',
     monotonic: () => platform.now,
@@ -189,15 +189,18 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
 
 /**
  * The store, which refuses a commit that spans two namespaces, or a namespace and the registry (stores contract, 1.4):
- * so namespaces can be kept apart one day. Loads are not made for requests.
+ * so namespaces can be kept apart one day. One thing may stand with the registry: the usage of the namespace whose
+ * servers are written, which counts them with connections. Loads are not made for requests.
  */
 function withinOnePart(store: Store): Store {
   return {
     ...store,
     commit(write) {
       const [puts, deletes] = [[...(write.puts ?? [])], [...(write.deletes ?? [])]]
-      const keys = [...[...(write.checks ?? []), ...(write.counts ?? []), ...puts].map(({ key }) => key), ...deletes]
+      const keys = [...[...(write.checks ?? []), ...puts].map(({ key }) => key), ...deletes]
       const parts = new Set(keys.map(partOf).filter((part) => part !== undefined))
+      const usages = new Set((write.counts ?? []).map(({ key }) => partOf(key)))
+      if (usages.size > 1 || !parts.has('the registry')) for (const part of usages) parts.add(part as string)
       if (parts.size > 1) throw new Error(`a commit spans ${[...parts].join(' and ')}`)
       return store.commit({ ...write, puts, deletes })
     },

@@ -11,9 +11,10 @@ import type { SetupLinks } from '../../auth/setup-links.ts'
 import { namespaceFull } from '../../errors.ts'
 import type { Connection, ConnectionWrite } from '../../model/connection.ts'
 import type { Audit } from '../../ops/audit-log.ts'
-import { connectionBytes, connectionChange, type Quota, type StoredConnection } from '../../storage/connections.ts'
+import { connectionBytes, connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import { endedKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
+import type { Usage } from '../../storage/usage.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import { configOf } from '../upstream-sign-in/input.ts'
@@ -55,7 +56,8 @@ export interface WriterDeps {
   /** Where a person signs in to a connection’s server. */
   readonly links: SetupLinks
   readonly credentials: Pick<UpstreamCredentials, 'of' | 'revoke'>
-  readonly quota: Quota
+  /** The most that a namespace may hold. */
+  readonly quota: Usage
   /** Milliseconds since 1970. */
   readonly now: () => number
 }

@@ -54,7 +54,7 @@ const integer = (minimum: number, maximum: number | undefined, standard: number)
 const readErrors = { 403: 'The token does not allow this', 404: 'Server not found', ...denied }
 const writeErrors = {
   400: badRequest,
-  403: 'The token does not allow this, or the caller does not lead the namespace',
+  403: 'The token does not allow this, the caller does not lead the namespace, or the namespace is full',
   404: 'Server not found, or the caller does not reach its namespace',
   ...denied,
 }

@@ -1,7 +1,8 @@
 /** `GET /me`: who the caller is, and what its credential reaches and may do (door contract, 1.4). */
 
 import type { RequestContext } from '../../auth/authorize.ts'
-import { leadsNamespace, organizationsOf, reachedNamespaces } from '../../auth/reach.ts'
+import { firstNames, leadsNamespace, organizationsOf, reachedNamespaces } from '../../auth/reach.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
@@ -17,7 +18,13 @@ export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<H
       const context = await authorizer.authenticate(request) // 401, 429
       refuseQuery(request.url) // 400
       const { caller, registry } = context
-      const reached = (await reachedNamespaces(store, caller)).filter(namespaceFilter(caller.blocks))
+      // One more than is shown tells that there are more.
+      const work = firstNames(
+        await reachedNamespaces(store, context),
+        namespaceFilter(caller.blocks),
+        meNamespacesMax + 1,
+      )
+      const reached = await allowanceOf(request).run(work) // 429
       const { token } = caller
       const me: Me = {
         userId: caller.userId,

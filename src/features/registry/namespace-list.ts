@@ -1,7 +1,8 @@
 /** The namespaces that a list shows (door contract, 3.1). */
 
 import type { RequestContext } from '../../auth/authorize.ts'
-import { namespacesOf, reachedNamespaces } from '../../auth/reach.ts'
+import { firstNames, namespacesOf, reachedNamespaces } from '../../auth/reach.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { type PageNumber, readPageNumber } from '../../http/numbered-pages.ts'
 import { readFlag, readQuery } from '../../http/query.ts'
 import { namespacesPageMax } from '../../limits.ts'
@@ -39,22 +40,21 @@ export function readNamespaceQuery(url: string): NamespaceQuery {
   }
 }
 
-/** The names that match, of those that the caller reaches and its policy allows, in order. */
+/** The names that match, of those that the caller reaches and its policy allows, in order. Throws 429. */
 export async function matchingNamespaces(
   { store, catalogue }: { readonly store: Pick<Store, 'keys'>; readonly catalogue: RegisteredServers },
-  { caller }: RequestContext,
+  context: RequestContext,
   { beginning, ownerId, hasServers, hasSkills }: NamespaceQuery,
 ): Promise<string[]> {
   // There are no skills here.
   if (hasSkills === true) return []
-  const owned = ownerId === undefined ? undefined : await namespacesOf(store, ownerId)
+  const owned = ownerId === undefined ? undefined : await namespacesOf(store, context, ownerId)
   if (hasServers !== undefined) await catalogue.refresh()
-  const isAllowed = namespaceFilter(caller.blocks)
-  return (await reachedNamespaces(store, caller)).filter(
-    (name) =>
-      isAllowed(name) &&
-      name.startsWith(beginning) &&
-      owned?.has(name) !== false &&
-      (hasServers === undefined || catalogue.hasServers(name) === hasServers),
-  )
+  const isAllowed = namespaceFilter(context.caller.blocks)
+  const isWanted = (name: string) =>
+    isAllowed(name) &&
+    name.startsWith(beginning) &&
+    owned?.has(name) !== false &&
+    (hasServers === undefined || catalogue.hasServers(name) === hasServers)
+  return allowanceOf(context.request).run(firstNames(await reachedNamespaces(store, context), isWanted))
 }

@@ -13,7 +13,7 @@ import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { madeNamespaceCharsMax } from '../../limits.ts'
+import { madeNamespaceCharsMax, namespacesPerOrganizationMax } from '../../limits.ts'
 import { newNamespaceName } from '../../model/made-names.ts'
 import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite } from '../../model/registry.ts'
 import { validatorOf } from '../../schema/check.ts'
@@ -183,17 +183,23 @@ async function requireFree(store: Pick<Store, 'get' | 'keys'>, name: string): Pr
   if (keys.length > 0) throw taken(name)
 }
 
-/** Throws 403 if a user would own more than `most` (`--namespaces-per-user`). Operators are not bound. */
+/**
+ * Throws 403 if the owner would own more than it may: a user `perUser` (`--namespaces-per-user`). Operators are not
+ * bound.
+ */
 async function requireRoom(
   store: Pick<Store, 'keys'>,
   { caller }: RequestContext,
   owner: Owner,
-  most: number,
+  perUser: number,
 ): Promise<void> {
-  if (most === Number.POSITIVE_INFINITY || caller.operator || 'organizationId' in owner) return
+  const isOrganization = 'organizationId' in owner
+  const most = isOrganization ? namespacesPerOrganizationMax : perUser
+  if (most === Number.POSITIVE_INFINITY || caller.operator) return
   const { keys } = await store.keys({ ...namespacesOwnedBy(owner), limit: most })
-  if (keys.length >= most)
-    throw new PlatformError('forbidden', `A user may own at most ${most} namespaces here (--namespaces-per-user)`)
+  if (keys.length < most) return
+  const [who, flag] = isOrganization ? ['An organization', ''] : ['A user', ' (--namespaces-per-user)']
+  throw new PlatformError('forbidden', `${who} may own at most ${most} namespaces here${flag}`)
 }
 
 function taken(name: string): PlatformError {

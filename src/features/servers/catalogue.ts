@@ -1,27 +1,43 @@
 /**
  * All listings of servers in memory, with a search index: what lists and searches are answered from. Before each answer
- * it is brought up to the store's version, so that a write shows in the next response of every process. It reads only
- * the groups of listings that have changed, and yields the event loop while it takes them in.
+ * it is brought up to the store's version, so that a write shows in the next response of every process. It reads the
+ * listings that were written since, or after many writes the groups that have changed, and yields the event loop while
+ * it takes them in.
  */
 
 import { createHash } from 'node:crypto'
-import { isDeepStrictEqual } from 'node:util'
+import type { Holder } from '../../fairness/owner.ts'
 import { listingsPerRead, searchedCharsMax, searchedCharsPerTurn } from '../../limits.ts'
-import { namespaceOf } from '../../model/names.ts'
+import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import { type ServerListing, searchedNames } from '../../model/server.ts'
 import type { WordIndex } from '../../search/word-index.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import { idOfKey, listingGroups, listingGroupVersionKey, listingsIn, listingsVersionKey } from '../../storage/keys.ts'
-import { readListing } from '../../storage/registry-records.ts'
+import {
+  idOfKey,
+  listingChangesKey,
+  listingGroupOf,
+  listingGroups,
+  listingGroupVersionKey,
+  listingKey,
+  listingsIn,
+  listingsVersionKey,
+  namespaceKey,
+} from '../../storage/keys.ts'
+import { listingsChangedSince, readListing, readNamespace } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createSearchedWords } from './searched-words.ts'
 
+/** What lists show or filter by: the longest texts of a listing are not kept. */
+export type KeptListing = Omit<ServerListing, 'tools' | 'license' | 'backlinkUrl' | 'release'>
+
 export interface Listed {
-  readonly listing: ServerListing
+  readonly listing: KeptListing
   readonly namespace: string
   /** A UUID that follows from the qualifiedName. */
   readonly id: string
+  /** A hash of what is searched, to see whether it changes. */
+  readonly searched: bigint
 }
 
 export interface Catalogue {
@@ -48,68 +64,98 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   /** The servers that `sorted` does not have as they are; after an update that failed, too. */
   const unsorted = new Set<string>()
   let sorted: readonly Listed[] = []
-  let underWay: Promise<void> | undefined
-  let next: Promise<void> | undefined
 
-  /** Returns how many characters were taken into the index. */
-  function put(stored: ServerListing): number {
-    // One that an older version stored has all its tools' names.
-    const listing = { ...stored, tools: searchedNames(stored.tools) }
+  /** `holder`: of its words. Returns how many characters were taken into the index. */
+  function put(stored: ServerListing, holder: Holder): number {
+    const { tools, license, backlinkUrl, release, ...listing } = stored
     const { qualifiedName, unlisted } = listing
-    const namespace = namespaceOf(qualifiedName)
     const before = byName.get(qualifiedName)
-    const texts = textsOf(listing)
-    byName.set(qualifiedName, { listing, namespace, id: uuidOf(qualifiedName) })
-    if (before?.listing.unlisted === unlisted && isDeepStrictEqual(textsOf(before.listing), texts)) return 0
-    words.put({ qualifiedName, namespace, texts, isListed: !unlisted })
+    const texts = textsOf(stored)
+    const searched = Bun.hash.xxHash3(JSON.stringify([texts, unlisted]))
+    byName.set(qualifiedName, { listing, namespace: holder.family, id: uuidOf(qualifiedName), searched })
+    if (before?.searched === searched) return 0
+    words.put({ qualifiedName, holder, texts, isListed: !unlisted })
     return texts.reduce((sum, { length }) => sum + length, 0)
   }
 
+  /** Takes in a listing as it is stored, unless it is the one that is known. `known`: the hashes of its group. */
+  async function takeIn(name: string, value: Uint8Array, known: Map<string, bigint>, update: Update): Promise<void> {
+    const hash = Bun.hash.xxHash3(value)
+    if (known.get(name) === hash) return update.takeTurn(value.length / hashedBytesPerCharacter)
+    const characters = put(readListing(value), await update.holderOf(namespaceOf(name)))
+    known.set(name, hash)
+    unsorted.add(name)
+    await update.takeTurn(characters + listingCharacters)
+  }
+
+  function forget(name: string, known: Map<string, bigint>): void {
+    words.remove(name)
+    byName.delete(name)
+    known.delete(name)
+    unsorted.add(name)
+  }
+
   /** Takes in what has changed of a group. What was taken in before a failure is noted as such. */
-  async function readGroup(group: number, takeTurn: TakeTurn): Promise<void> {
-    const before = hashes[group] as Map<string, bigint>
-    const after = new Set<string>()
+  async function readGroup(group: number, update: Update): Promise<void> {
+    const known = hashes[group] as Map<string, bigint>
+    const there = new Set<string>()
     const prefix = listingsIn(listingGroups[group] as string)
     for await (const { key, value } of everyEntry(store, prefix, listingsPerRead)) {
-      const hash = Bun.hash.xxHash3(value)
       const name = idOfKey(prefix, key)
-      after.add(name)
-      if (before.get(name) === hash) {
-        await takeTurn(value.length / hashedBytesPerCharacter)
-        continue
-      }
-      const characters = put(readListing(value))
-      before.set(name, hash)
-      unsorted.add(name)
-      await takeTurn(characters + listingCharacters)
+      there.add(name)
+      await takeIn(name, value, known, update)
     }
-    for (const name of before.keys()) {
-      if (after.has(name)) continue
-      words.remove(name)
-      byName.delete(name)
-      before.delete(name)
-      unsorted.add(name)
+    for (const name of known.keys()) if (!there.has(name)) forget(name, known)
+  }
+
+  async function readGroups(update: Update): Promise<void> {
+    const versions = (await store.getMany(listingGroups.map(listingGroupVersionKey))).map(versionText)
+    for (const [group, groupVersion] of versions.entries()) {
+      if (groupVersion === groupVersions[group] && groupVersion !== '') continue
+      await readGroup(group, update)
+      groupVersions[group] = groupVersion
+    }
+  }
+
+  async function readListings(names: readonly string[], update: Update): Promise<void> {
+    const values = await store.getMany(names.map(listingKey))
+    for (const [index, name] of names.entries()) {
+      const known = hashes[listingGroups.indexOf(listingGroupOf(name))] as Map<string, bigint>
+      const value = values[index]
+      if (value !== undefined) await takeIn(name, value, known, update)
+      else forget(name, known)
     }
   }
 
   async function update(): Promise<void> {
     const now = await readVersion(store, listingsVersionKey)
     if (now === version) return
-    const versions = (await store.getMany(listingGroups.map(listingGroupVersionKey))).map(versionText)
-    const takeTurn = turnTaker()
-    for (const [group, groupVersion] of versions.entries()) {
-      if (groupVersion === groupVersions[group] && groupVersion !== '') continue
-      await readGroup(group, takeTurn)
-      groupVersions[group] = groupVersion
-    }
+    const update = { takeTurn: turnTaker(), holderOf: holdersIn(store) }
+    const changes = version === '' ? undefined : await store.get(listingChangesKey)
+    const changed = changes === undefined ? undefined : listingsChangedSince(Buffer.from(version, 'latin1'), changes)
+    if (changed !== undefined) await readListings([...changed], update)
+    else await readGroups(update)
     if (unsorted.size > 0) sorted = inOrder(sorted, unsorted, byName)
     unsorted.clear()
     // Last: what was read may be newer than this version, and then it is read again.
     version = now
   }
 
-  /** One update at a time. A call during an update needs one that starts later; all such calls share it. */
-  async function refresh(): Promise<void> {
+  return {
+    refresh: oneAtATime(update),
+    all: () => sorted,
+    find: (qualifiedName) => byName.get(qualifiedName),
+    hasServers: (namespace) =>
+      byName.has(namespace) || sorted[placeAfter(sorted, `${namespace}/`)]?.namespace === namespace,
+    words,
+  }
+}
+
+/** One update at a time. A call during an update needs one that starts later; all such calls share it. */
+function oneAtATime(update: () => Promise<void>): () => Promise<void> {
+  let underWay: Promise<void> | undefined
+  let next: Promise<void> | undefined
+  return async function refresh(): Promise<void> {
     if (underWay === undefined) {
       underWay = update().finally(() => {
         underWay = undefined
@@ -123,15 +169,6 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
         return refresh()
       })
     return next
-  }
-
-  return {
-    refresh,
-    all: () => sorted,
-    find: (qualifiedName) => byName.get(qualifiedName),
-    hasServers: (namespace) =>
-      byName.has(namespace) || sorted[placeAfter(sorted, `${namespace}/`)]?.namespace === namespace,
-    words,
   }
 }
 
@@ -168,7 +205,36 @@ export function placeAfter(servers: readonly Listed[], qualifiedName: string): n
 
 /** What is searched of a server, field by field in the order of `searched-words.ts`. */
 function textsOf({ qualifiedName, displayName, tools, description }: ServerListing): string[] {
-  return [qualifiedName, displayName, tools.join(' '), description].map((text) => text.slice(0, searchedCharsMax))
+  // One that an older version stored has all its tools' names.
+  return [qualifiedName, displayName, searchedNames(tools).join(' '), description].map((text) =>
+    text.slice(0, searchedCharsMax),
+  )
+}
+
+/** What one update of the catalogue needs. */
+interface Update {
+  readonly takeTurn: TakeTurn
+  readonly holderOf: HolderOf
+}
+
+/** Who holds the words of a namespace: its owner. */
+type HolderOf = (namespace: string) => Promise<Holder>
+
+/** Looks up each namespace once. */
+function holdersIn(store: Pick<Store, 'get'>): HolderOf {
+  const holders = new Map<string, Promise<Holder>>()
+  const find = async (namespace: string): Promise<Holder> => {
+    const stored = await store.get(namespaceKey(namespace))
+    const alone = { keyId: namespace, family: namespace }
+    if (stored === undefined) return alone
+    const owner = readNamespace(stored)
+    return { ...alone, userId: 'userId' in owner ? owner.userId : organizationUserId(owner.organizationId) }
+  }
+  return (namespace) => {
+    const holder = holders.get(namespace) ?? find(namespace)
+    holders.set(namespace, holder)
+    return holder
+  }
 }
 
 /** Yields the event loop after so many characters of listings: reads of a local store do not. */

@@ -59,8 +59,8 @@ export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listSe
       if (pathOf(request.url).endsWith('/')) throw notFound('Server not found') // 404
       const query = readServerQuery(request.url) // 400
       await catalogue.refresh()
-      const reaches = await reachOf(store, context.caller)
-      const owners = await ownersOf(store, query.ownerId, reaches)
+      const reaches = await reachOf(store, context)
+      const owners = await ownersOf(store, context, { ownerId: query.ownerId, reaches })
       const isAllowed = namespaceFilter(context.caller.blocks)
       const isWanted = (server: Listed) =>
         query.matches(server) &&
@@ -114,11 +114,11 @@ function* searching(
 /** Whether a namespace belongs to the wanted owner, as far as the caller may know. */
 async function ownersOf(
   store: Pick<Store, 'keys'>,
-  ownerId: string | undefined,
-  reaches: (namespace: string) => boolean,
+  context: RequestContext,
+  { ownerId, reaches }: { readonly ownerId: string | undefined; readonly reaches: (namespace: string) => boolean },
 ): Promise<(namespace: string) => boolean> {
   if (ownerId === undefined) return () => true
-  const owned = await namespacesOf(store, ownerId)
+  const owned = await namespacesOf(store, context, ownerId)
   return (namespace) => reaches(namespace) && owned.has(namespace)
 }
 

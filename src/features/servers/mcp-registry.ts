@@ -140,7 +140,7 @@ async function visibleTo(
   authorizer.requireList(context, { resource: 'servers', operation: 'read' })
   const { caller } = context
   const isAllowed = namespaceFilter(caller.blocks)
-  const reaches = await reachOf(store, caller)
+  const reaches = await reachOf(store, context)
   return ({ listing, namespace }) => isAllowed(namespace) && (!listing.unlisted || reaches(namespace))
 }
 

@@ -1,13 +1,15 @@
 /** Records of servers in the store: the details, and the listing beside them, always written together. */
 
 import { isDeepStrictEqual } from 'node:util'
-import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
+import type { Caller } from '../../auth/authenticate.ts'
+import type { RequestContext } from '../../auth/authorize.ts'
 import { authorizedChange } from '../../auth/write-authentication.ts'
-import { invalidRequest, notFound } from '../../errors.ts'
+import { invalidRequest, namespaceFull, notFound } from '../../errors.ts'
 import { serverBytesMax } from '../../limits.ts'
+import { namespaceOf } from '../../model/names.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
-import { listingKey, serverKey } from '../../storage/keys.ts'
+import { listingChangesKey, listingKey, serverKey } from '../../storage/keys.ts'
 import {
   listingEntry,
   newListingVersions,
@@ -15,7 +17,9 @@ import {
   readServer,
   serverEntry,
 } from '../../storage/registry-records.ts'
-import type { Store } from '../../storage/store.ts'
+import type { Key } from '../../storage/store.ts'
+import { createUsages, type Usages } from '../../storage/usage.ts'
+import type { ServerWriteDeps } from './deps.ts'
 import { findings } from './findings.ts'
 
 /** A server, with what lists show beyond its details. */
@@ -27,11 +31,11 @@ export interface StoredServer {
 /** What a server becomes, for this caller, whom it authorizes. `before`: undefined for a new one. */
 export type Merge = (context: RequestContext, before: StoredServer | undefined) => Promise<StoredServer>
 
-export interface ServerRecordsDeps {
-  readonly store: Store
-  readonly authorizer: Pick<Authorizer, 'authenticate'>
-  /** Milliseconds since 1970. */
-  readonly now: () => number
+type ServerRecordsDeps = Pick<ServerWriteDeps, 'store' | 'authorizer' | 'denials' | 'quota' | 'now'>
+
+/** Nothing was written: the namespace of the server is full. */
+interface Full {
+  readonly refused: Caller
 }
 
 interface Written {
@@ -45,7 +49,7 @@ export interface ServerRecords {
   read(qualifiedName: string): Promise<StoredServer | undefined>
   /**
    * Writes a server for the caller of the request. Resolves when it is durable. Throws 400 for a server that is too
-   * large, 409 for a change of one that a fixture brought, 401, and what `merge` throws.
+   * large, 403 if its namespace is full, 409 for a change of one that a fixture brought, 401, and what `merge` throws.
    */
   write(request: Request, qualifiedName: string, merge: Merge): Promise<Written>
   /** Throws 404, 409 for a server that a fixture brought, 401, and what `authorize` throws. */
@@ -56,23 +60,18 @@ export interface ServerRecords {
   ): Promise<void>
 }
 
-export function createServerRecords({ store, authorizer, now }: ServerRecordsDeps): ServerRecords {
+type Values = readonly (Uint8Array | undefined)[]
+
+export function createServerRecords({ store, authorizer, denials, quota, now }: ServerRecordsDeps): ServerRecords {
   const change = authorizedChange(authorizer, store)
 
-  async function read(qualifiedName: string): Promise<StoredServer | undefined> {
-    const [server, listing] = await store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
-    if (server === undefined) return undefined
-    return {
-      detail: readServer(server),
-      extras: listing === undefined ? noExtras : extrasOf(readListing(listing)),
-    }
-  }
-
   return {
-    read,
-    write: (request, qualifiedName, merge) =>
-      change(request, async (context) => {
-        const before = await read(qualifiedName)
+    read: async (qualifiedName) => storedIn(await store.getMany(keysOf(qualifiedName))),
+    async write(request, qualifiedName, merge) {
+      const written = await change<Written | Full>(request, async (context) => {
+        const keys = keysOf(qualifiedName)
+        const values = await store.getMany([...keys, listingChangesKey])
+        const before = storedIn(values)
         const merged = await merge(context, before)
         // A fixture states `security` itself. It stays as long as the tools are these.
         const hasSameTools = before !== undefined && merged.detail.tools === before.detail.tools
@@ -89,21 +88,50 @@ export function createServerRecords({ store, authorizer, now }: ServerRecordsDep
         const bytes = puts[0]?.value.length ?? 0
         if (bytes > serverBytesMax)
           throw invalidRequest(`the server has ${bytes} bytes; at most ${serverBytesMax} are kept`)
-        return { write: { puts: [...puts, ...newListingVersions([qualifiedName])] }, result }
-      }),
+        const usages = usagesWithout(keys, values)
+        for (const entry of puts) usages.add(entry)
+        const versions = newListingVersions([qualifiedName], values[2])
+        const write = { puts: [...puts, ...versions], counts: usages.counts(quota) }
+        return { write, result, resultIfFull: { refused: context.caller } }
+      })
+      if (!('refused' in written)) return written
+      const namespace = namespaceOf(qualifiedName)
+      denials.recordWriteRefusal(request, written.refused, namespace, 'namespace_full')
+      throw namespaceFull(namespace)
+    },
     remove: (request, qualifiedName, authorize) =>
       change(
         request,
         async (context) => {
           await authorize(context)
-          if ((await read(qualifiedName)) === undefined) throw notFound()
+          const deletes = keysOf(qualifiedName)
+          const values = await store.getMany([...deletes, listingChangesKey])
+          if (values[0] === undefined) throw notFound()
           await refuseFixture(store, serverKey(qualifiedName))
-          const deletes = [serverKey(qualifiedName), listingKey(qualifiedName)]
-          return { write: { deletes, puts: newListingVersions([qualifiedName]), fromReserve: true }, result: undefined }
+          const counts = usagesWithout(deletes, values).counts()
+          const puts = newListingVersions([qualifiedName], values[2])
+          return { write: { deletes, puts, counts, fromReserve: true }, result: undefined }
         },
         'removal',
       ),
   }
+}
+
+/** The keys of the details and of the listing. */
+function keysOf(qualifiedName: string): [Key, Key] {
+  return [serverKey(qualifiedName), listingKey(qualifiedName)]
+}
+
+/** `values`: as stored under `keysOf`. */
+function storedIn([server, listing]: Values): StoredServer | undefined {
+  if (server === undefined) return undefined
+  return { detail: readServer(server), extras: listing === undefined ? noExtras : extrasOf(readListing(listing)) }
+}
+
+function usagesWithout(keys: readonly Key[], values: Values): Usages {
+  const usages = createUsages()
+  for (const [index, key] of keys.entries()) usages.remove(key, values[index])
+  return usages
 }
 
 /** Whether nothing suspicious was found in its tools; null without tools (door contract, 2.8). */

@@ -1,9 +1,12 @@
 /**
- * The words by which servers are found. They take more memory than what they are made of, so each server and each
- * namespace has a bound: nobody fills the memory of the platform with words.
+ * The words by which servers are found. They take more memory than what they are made of, so each server, each
+ * namespace and each owner has a bound: nobody fills the memory of the platform with words, or leaves no room for those
+ * of others.
  */
 
-import { namespaceSearchedWordsMax, searchedNameWordsMax, searchedWordsMax } from '../../limits.ts'
+import type { Holder } from '../../fairness/owner.ts'
+import { createShares } from '../../fairness/shares.ts'
+import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedNameWordsMax, searchedWordsMax } from '../../limits.ts'
 import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 
@@ -12,7 +15,8 @@ const weights = [4, 3, 2, 1]
 
 export interface SearchedServer {
   readonly qualifiedName: string
-  readonly namespace: string
+  /** The owner of its namespace, with the namespace as the family. */
+  readonly holder: Holder
   /** Of the fields, in the order of `weights`. */
   readonly texts: readonly string[]
   /** Those that are not change no score of others. */
@@ -27,32 +31,40 @@ export interface SearchedWords extends Pick<WordIndex, 'search'> {
 
 export function createSearchedWords(): SearchedWords {
   const words = createWordIndex(weights)
-  /** How many different words are indexed: of a server, and of all servers of a namespace. */
-  const counts = new Map<string, { readonly namespace: string; readonly count: number }>()
+  const shares = createShares(allSearchedWordsMax)
+  /**
+   * How many different words are indexed: of a server, and of all servers of a namespace. `taken`: of the holder's
+   * share.
+   */
+  const counts = new Map<string, { readonly holder: Holder; readonly count: number; readonly taken: number }>()
   const namespaceCounts = new Map<string, number>()
 
   function remove(qualifiedName: string): void {
     const before = counts.get(qualifiedName)
     if (before === undefined) return
-    const { namespace, count } = before
+    const { holder, count, taken } = before
     words.remove(qualifiedName)
     counts.delete(qualifiedName)
-    const others = (namespaceCounts.get(namespace) ?? 0) - count
-    if (others > 0) namespaceCounts.set(namespace, others)
-    else namespaceCounts.delete(namespace)
+    if (taken > 0) shares.giveBack(holder, taken)
+    const others = (namespaceCounts.get(holder.family) ?? 0) - count
+    if (others > 0) namespaceCounts.set(holder.family, others)
+    else namespaceCounts.delete(holder.family)
   }
 
   return {
     search: words.search,
     remove,
-    put({ qualifiedName, namespace, texts, isListed }) {
+    put({ qualifiedName, holder, texts, isListed }) {
       remove(qualifiedName)
-      const others = namespaceCounts.get(namespace) ?? 0
+      const others = namespaceCounts.get(holder.family) ?? 0
       const room = Math.max(namespaceSearchedWordsMax - others, searchedNameWordsMax)
-      const { fields, count } = firstWords(texts.map(wordsOf), Math.min(room, searchedWordsMax))
+      const all = texts.map(wordsOf)
+      const wanted = firstWords(all, Math.min(room, searchedWordsMax))
+      const isTaken = shares.take(holder, wanted.count)
+      const { fields, count } = isTaken ? wanted : firstWords(all, searchedNameWordsMax)
       words.add(qualifiedName, fields, isListed)
-      counts.set(qualifiedName, { namespace, count })
-      namespaceCounts.set(namespace, others + count)
+      counts.set(qualifiedName, { holder, count, taken: isTaken ? count : 0 })
+      namespaceCounts.set(holder.family, others + count)
     },
   }
 }

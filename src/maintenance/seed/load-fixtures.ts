@@ -9,7 +9,7 @@ import { removedNamesShownMax, removedWarnMin } from '../../limits.ts'
 import type { Log } from '../../ops/log.ts'
 import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ahead.ts'
 import { equalBytes } from '../../storage/bytes.ts'
-import { newConnectionsVersion, usageCount } from '../../storage/connections.ts'
+import { newConnectionsVersion } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import {
   aheadKey,
@@ -18,7 +18,6 @@ import {
   fixturesDigestKey,
   isRegistryIndex,
   latin1Key,
-  listingKey,
   manifest,
   manifestKey,
   namespaceKey,
@@ -30,6 +29,7 @@ import { leftBehind } from '../../storage/leftovers.ts'
 import { recordName } from '../../storage/record-name.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/registry-records.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
+import { createUsages, type Usages } from '../../storage/usage.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
 import type { Fixtures } from './read-fixtures.ts'
@@ -97,7 +97,8 @@ async function tryLoad(
     if (replaces && !isKnown) log.warn('a fixture replaced a record that was written at run time', { record: what() })
   }
 
-  const { puts, deletes, listings } = await registryChange(store, desired, bring)
+  const usages = createUsages()
+  const { puts, deletes, listings } = await registryChange(store, desired, { bring, usages })
   deletes.push(...before.parts)
   const ahead: NamespaceChange[] = []
   const aheadChecks: Check[] = []
@@ -126,19 +127,16 @@ async function tryLoad(
   )
   const staying = await keepNeeded(store, before.names, left.counts)
   deletes.push(...left.staleMarks)
-  const gone = await goneWithFixtures(store, before.names)
+  const gone = await goneWithFixtures(store, before.names, usages)
   deletes.push(...gone.keys)
   for (const qualifiedName of gone.listings) listings.add(qualifiedName)
   for (const [namespace, ids] of gone.connections) changes.push(await removal(store, namespace, ids))
   puts.push(...newListingVersions(listings))
 
-  /** Changes of usage, for each namespace that is touched. */
-  const usages = new Map<string, { connections: number; bytes: number }>()
-  for (const { namespace, connections, bytes } of [...ahead, ...changes].filter(({ isTouched }) => isTouched)) {
-    const so = usages.get(namespace) ?? { connections: 0, bytes: 0 }
-    usages.set(namespace, { connections: so.connections + connections, bytes: so.bytes + bytes })
-  }
-  for (const namespace of usages.keys()) puts.push(newConnectionsVersion(namespace))
+  const touched = [...ahead, ...changes].filter(({ isTouched }) => isTouched)
+  for (const change of touched) usages.change(change.namespace, change)
+  for (const namespace of new Set(touched.map((change) => change.namespace)))
+    puts.push(newConnectionsVersion(namespace))
   puts.push(newVersion(registryVersionKey), { key: fixturesDigestKey, value: Buffer.from(digest) })
   const total = puts.length + [...ahead, ...changes].reduce((sum, { size }) => sum + size, 0)
   const countEntries = counter(total, onProgress)
@@ -152,7 +150,7 @@ async function tryLoad(
   } else checks.push(nothingAhead)
   const committed = await store.load({
     checks,
-    counts: [...usages].map(([namespace, { connections, bytes }]) => usageCount(namespace, connections, bytes)),
+    counts: usages.counts(),
     deletes: inTurn([deletes, ...changes.map((change) => change.deletes)]),
     puts: inTurn([countEntries(puts), manifestEntries(broughtNames(desired, fixtures)), putsOf(changes)]),
   })
@@ -168,11 +166,18 @@ async function tryLoad(
   return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
 }
 
-/** What changes of the registry. `listings`: the servers whose listings do. `bring`: see `tryLoad`. */
+interface RegistryLoad {
+  /** See `tryLoad`. */
+  readonly bring: (key: Key, what: () => string, replaces: boolean) => void
+  /** What servers change of usages is added. */
+  readonly usages: Usages
+}
+
+/** What changes of the registry. `listings`: the servers whose listings do. */
 async function registryChange(
   store: Store,
   desired: readonly Wanted[],
-  bring: (key: Key, what: () => string, replaces: boolean) => void,
+  { bring, usages }: RegistryLoad,
 ): Promise<{ readonly puts: Entry[]; readonly deletes: Key[]; readonly listings: Set<string> }> {
   const [puts, deletes, listings]: [Entry[], Key[], Set<string>] = [[], [], new Set()]
   for (const { key, value, what } of desired) {
@@ -182,6 +187,8 @@ async function registryChange(
       // Its new index entries may be others; deletes come before puts.
       if (stored !== undefined) deletes.push(...indexKeysOf({ key, value: stored }))
       puts.push(...withIndex({ key, value }))
+      usages.remove(key, stored)
+      usages.add({ key, value })
       const parsed = parseKey(key)
       if (parsed?.kind === 'listing') listings.add(parsed.qualifiedName)
     }
@@ -192,9 +199,9 @@ async function registryChange(
 
 /**
  * What is removed with its fixture, of the keys in an old manifest. `keys`: of the registry. `connections`: ids by
- * namespace.
+ * namespace. What servers held is taken from `usages`.
  */
-async function goneWithFixtures(store: Store, names: ReadonlySet<string>) {
+async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages: Usages) {
   const keys: Key[] = []
   const listings: string[] = []
   const connections = new Map<string, string[]>()
@@ -214,7 +221,7 @@ async function goneWithFixtures(store: Store, names: ReadonlySet<string>) {
     // The manifest may be of a program that had no indexes, and named none.
     const value = await store.get(key)
     if (value !== undefined) keys.push(...indexKeysOf({ key, value }))
-    if (parsed?.kind === 'server') keys.push(listingKey(parsed.qualifiedName))
+    usages.remove(key, value)
   }
   return { keys, listings, connections }
 }

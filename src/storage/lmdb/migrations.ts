@@ -4,10 +4,10 @@
  */
 
 import { asBuffer } from '../bytes.ts'
-import { connections, prefixRange, privates, startedKey } from '../keys.ts'
+import { connections, listings, prefixRange, privates, servers, startedKey } from '../keys.ts'
 import { entriesMissingOf, indexedKinds } from '../registry-records.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
-import { createUsageCounter } from '../usage.ts'
+import { createUsages } from '../usage.ts'
 import { appendChecksum, noKey, tryVerifyChecksum } from './checksum.ts'
 import { type Bytes, openBytes, type Root } from './root.ts'
 import { Segment } from './segments.ts'
@@ -20,7 +20,6 @@ const formatKey = Buffer.from('v')
 const upgrades: Readonly<Record<number, (data: Bytes, segments: Bytes) => void>> = {
   1: addChecksums,
   2: coverKeys,
-  3: countUsage,
   4: indexRegistry,
 }
 
@@ -103,21 +102,21 @@ function coverKeys(data: Bytes): void {
   }
 }
 
-/** From version 3: there were no usages. They are counted from all connections and private parts. */
+/** There were no usages, or none of servers. */
 function countUsage(data: Bytes, segments: Bytes): void {
-  const usages = createUsageCounter()
+  const usages = createUsages()
   for (const { value } of segments.getRange({ start: connections, end: prefixRange(connections).lt })) {
     const segment = new Segment(tryVerifyChecksum(noKey, value) ?? Buffer.alloc(4))
     for (let at = 0; at < segment.count; at += 1) usages.add({ key: segment.key(at), value: segment.value(at) })
   }
-  for (const { key, value } of data.getRange({ start: privates, end: prefixRange(privates).lt })) {
-    usages.add({ key, value: tryVerifyChecksum(key, value) ?? nothing })
-  }
+  for (const start of [privates, servers, listings])
+    for (const { key, value } of data.getRange({ start, end: prefixRange(start).lt }))
+      usages.add({ key, value: tryVerifyChecksum(key, value) ?? nothing })
   for (const { key, value } of usages.entries()) data.put(key, appendChecksum(key, value))
 }
 
-/** From version 4: the registry had no indexes, and servers no listings. */
-function indexRegistry(data: Bytes): void {
+/** Before version 5, the registry had no indexes, and servers no listings. */
+function indexRegistry(data: Bytes, segments: Bytes): void {
   const read = (key: Key) => tryVerifyChecksum(key, data.get(key) ?? nothing)
   const started = read(startedKey)
   const put = ({ key, value }: Entry) => data.put(key, appendChecksum(key, value))
@@ -128,6 +127,7 @@ function indexRegistry(data: Bytes): void {
       if (value !== undefined) for (const entry of entriesMissingOf({ key, value }, started)) put(entry)
     }
   }
+  countUsage(data, segments)
 }
 
 const nothing = new Uint8Array(0)

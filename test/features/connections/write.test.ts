@@ -378,18 +378,18 @@ describe('what a namespace may hold', () => {
     await send('PUT', '/connect/ada/one', { ...mocked, metadata: { team: 'x' } })
     const one = await findConnection(platform.store, 'ada', 'one')
     if (one === undefined) throw new Error('it was made')
-    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(one)}`)
+    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(one)} 0`)
     await send('PUT', '/connect/ada/one', { name: 'a longer name', headers: { authorization: 'secret' } })
     const changed = await findConnection(platform.store, 'ada', 'one')
     if (changed === undefined) throw new Error('it was changed')
     expect(bytesOf(changed)).toBeGreaterThan(bytesOf(one))
-    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(changed)}`)
+    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(changed)} 0`)
     await send('DELETE', '/connect/ada/one')
     expect(await usage('ada')).toBe(before)
     // One that has nothing beside its record.
     await platform.store.commit(connectionChange('ada', 'bare', undefined, { connection: bare, privatePart: {} }))
     const stored = connectionBytes(bare).length
-    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + stored}`)
+    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + stored} 0`)
     await send('DELETE', '/connect/ada/bare')
     expect(await usage('ada')).toBe(before)
   })
@@ -404,7 +404,7 @@ describe('what a namespace may hold', () => {
       status: 403,
       body: {
         error: 'forbidden',
-        message: 'The namespace ada is full: delete connections, or ask the operator for more room',
+        message: 'The namespace ada is full: delete connections or servers, or ask the operator for more room',
       },
     })
     expect(platform.audited.filter(({ event }) => event === 'write.refused').length).toBe(7)

@@ -1,8 +1,11 @@
 /** Namespaces over HTTP (door contract, 3.1 to 3.4). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { namespacesPerOrganizationMax } from '../../../src/limits.ts'
 import { removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
-import { connectionKey, deletingKey, namespaceKey } from '../../../src/storage/keys.ts'
+import { connectionKey, deletingKey, namespaceKey, registryVersionKey } from '../../../src/storage/keys.ts'
+import { namespaceEntry, withIndex } from '../../../src/storage/registry-records.ts'
+import { newVersion } from '../../../src/storage/versions.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
@@ -183,6 +186,30 @@ describe('a namespace', () => {
       body: { error: 'A user may own at most 3 namespaces here (--namespaces-per-user)' },
     })
     expect((await ada('PUT /namespaces/nw-9', { organizationId: 'org_northwind' })).status).toBe(201)
+  })
+
+  test('is refused to an organization that owns as many as it may, and never to operators and fixtures', async () => {
+    const owned = await names(await mint({ organizationId: 'org_northwind' }))
+    const puts = Array.from({ length: namespacesPerOrganizationMax - owned.length - 1 }, (_, i) =>
+      withIndex(namespaceEntry({ namespace: `nw-${i}`, organizationId: 'org_northwind' })),
+    )
+    await platform.store.commit({ puts: [...puts.flat(), newVersion(registryVersionKey)] })
+    const put = async (api: Api, name: string) => {
+      const { status, body } = await api(`PUT /namespaces/${name}`, { organizationId: 'org_northwind' })
+      return [status, body.error]
+    }
+    const made = await Promise.all([put(ada, 'nw-last'), put(ada, 'nw-past')])
+    expect(made.sort()).toEqual([
+      [201, undefined],
+      [403, 'An organization may own at most 1000 namespaces here'],
+    ])
+    expect(await put(ada, 'nw-0')).toEqual([201, undefined])
+    expect(await put(operator, 'nw-of-operator')).toEqual([201, undefined])
+    expect((await ada('DELETE /namespaces/nw-0')).status).toBe(200)
+    expect((await put(ada, 'nw-again'))[0]).toBe(403)
+    expect((await ada('DELETE /namespaces/nw-1')).status).toBe(200)
+    expect(await put(ada, 'nw-again')).toEqual([201, undefined])
+    expect(await problemsOf(platform)).toEqual([])
   })
 
   test('gets a name where none is given, for who owns none', async () => {

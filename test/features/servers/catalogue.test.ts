@@ -4,12 +4,19 @@ import { expect, test } from 'bun:test'
 import { createCatalogue } from '../../../src/features/servers/catalogue.ts'
 import { newDetail } from '../../../src/features/servers/merge.ts'
 import { createSearchedWords } from '../../../src/features/servers/searched-words.ts'
-import { namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
+import {
+  allSearchedWordsMax,
+  listingChangesKept,
+  namespaceSearchedWordsMax,
+  searchedWordsMax,
+} from '../../../src/limits.ts'
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
-import { listingKey } from '../../../src/storage/keys.ts'
+import { drained } from '../../../src/policy/decide.ts'
+import type { WordIndex } from '../../../src/search/word-index.ts'
+import { listingChangesKey, listingKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
-import { listingEntry, newListingVersions } from '../../../src/storage/registry-records.ts'
+import { listingEntry, namespaceEntry, newListingVersions } from '../../../src/storage/registry-records.ts'
 import { random } from '../../support/random.ts'
 
 test('has all servers in the order of their names, after few changes and after many', async () => {
@@ -18,7 +25,7 @@ test('has all servers in the order of their names, after few changes and after m
   const catalogue = createCatalogue(store)
   const stored = new Map<string, string>()
   const namespaces = ['a', 'a-b', 'ab', 'b', 'B']
-  for (let round = 0; round < 200; round += 1) {
+  for (let round = 0; round < 400; round += 1) {
     const changes = new Map<string, string | undefined>()
     const many = chance.pick([1, 1, 2, 5, 60])
     while (changes.size < many) {
@@ -29,16 +36,19 @@ test('has all servers in the order of their names, after few changes and after m
       if (description === undefined) stored.delete(name)
       else stored.set(name, description)
     }
+    const before = await store.get(listingChangesKey)
     const of = (description: string | undefined) => (description === undefined ? [] : [description])
     await store.commit({
       puts: [
         ...[...changes].flatMap(([name, given]) =>
           of(given).map((description) => listingEntry(listingOf({ ...newDetail(name).detail, description }, noExtras))),
         ),
-        ...newListingVersions([...changes.keys()]),
+        ...newListingVersions([...changes.keys()], chance.int(10) === 0 ? undefined : before),
       ],
       deletes: [...changes].flatMap(([name, given]) => (given === undefined ? [listingKey(name)] : [])),
     })
+    // One, a few or many changes after the last time.
+    if (chance.int(round < 60 ? 2 : 40) > 0) continue
     await catalogue.refresh()
     expect(catalogue.all().map(({ listing }) => [listing.qualifiedName, listing.description])).toEqual(
       [...stored].sort(([a], [b]) => (a < b ? -1 : 1)),
@@ -52,22 +62,18 @@ test('has all servers in the order of their names, after few changes and after m
   }
 })
 
+const textOf = (server: string, count: number) => Array.from({ length: count }, (_, i) => `w${server}x${i}`).join(' ')
+const findIn = (words: Pick<WordIndex, 'search'>, word: string) =>
+  drained(words.search([word], { most: 500, isWanted: () => true })).map(({ id }) => id)
+
 test('has so many words of a server, and of a namespace, that nobody fills the memory with them', async () => {
   const words = createSearchedWords()
-  const find = (word: string) => {
-    const search = words.search([word], { most: 500, isWanted: () => true })
-    let step = search.next()
-    while (step.done !== true) step = search.next()
-    return step.value.map(({ id }) => id)
+  const find = (word: string) => findIn(words, word)
+  const put = (server: number, namespace = 'a') => {
+    const holder = { keyId: namespace, family: namespace }
+    const qualifiedName = `${namespace}/s${server}`
+    words.put({ qualifiedName, holder, texts: [qualifiedName, 'Name', '', textOf(`${server}`, 3000)], isListed: true })
   }
-  const textOf = (server: number, count: number) => Array.from({ length: count }, (_, i) => `w${server}x${i}`).join(' ')
-  const put = (server: number, namespace = 'a') =>
-    words.put({
-      qualifiedName: `${namespace}/s${server}`,
-      namespace,
-      texts: [`${namespace}/s${server}`, 'Name', '', textOf(server, 3000)],
-      isListed: true,
-    })
   put(0)
   expect([find(`w0x${searchedWordsMax - 10}`), find(`w0x${searchedWordsMax}`)]).toEqual([['a/s0'], []])
   const full = namespaceSearchedWordsMax / searchedWordsMax
@@ -83,4 +89,103 @@ test('has so many words of a server, and of a namespace, that nobody fills the m
   for (const server of [0, 1]) words.remove(`a/s${server}`)
   put(full + 1)
   expect(find(`w${full + 1}x100`).sort()).toEqual([`a/s${full + 1}`, `b/s${full + 1}`])
+})
+
+test.each(['a', 'z'])(
+  'an owner of many namespaces, who comes first or last, leaves room for the words of others (%s)',
+  async (other) => {
+    const store = openMemoryStore()
+    const many = Array.from({ length: 8 }, (_, i) => `m${i}`)
+    const [servers, words] = [35, 1400]
+    const all = [...many, other, 'late']
+    const named = (namespace: string) =>
+      Array.from({ length: servers }, (_, i) => {
+        const first = (all.indexOf(namespace) * servers + i) * words
+        return { name: `s${namespace}${i}q`, word: (at: number) => `w${(first + at).toString(36)}` }
+      })
+    const put = (namespace: string, some: number) => {
+      const entries = named(namespace)
+        .slice(0, some)
+        .map(({ name, word }) => {
+          const description = Array.from({ length: words }, (_, at) => word(at)).join(' ')
+          return listingEntry(listingOf({ ...newDetail(`${namespace}/${name}`).detail, description }, noExtras))
+        })
+      return store.commit({
+        puts: [...entries, ...newListingVersions(named(namespace).map(({ name }) => `${namespace}/${name}`))],
+      })
+    }
+    const owners = [
+      { namespace: other, userId: 'ada' },
+      ...many.map((namespace) => ({ namespace, organizationId: 'org' })),
+    ]
+    await store.commit({ puts: owners.map(namespaceEntry) })
+    for (const namespace of many) await put(namespace, servers)
+    await put(other, 20)
+    // As after a restart, in the order of the store; and then one that comes when all others are there.
+    const catalogue = createCatalogue(store)
+    await catalogue.refresh()
+    await put('late', 5)
+    await catalogue.refresh()
+    const wholly = all.map((namespace) => {
+      const there = named(namespace).filter(({ name }) => catalogue.find(`${namespace}/${name}`) !== undefined)
+      for (const { name } of there) expect(findIn(catalogue.words, name)).toEqual([`${namespace}/${name}`])
+      return there.filter(({ word }) => findIn(catalogue.words, word(words - 1)).length > 0).length
+    })
+    expect(wholly.slice(-2)).toEqual([20, 5])
+    const held = wholly.slice(0, -2).reduce((sum, one) => sum + one, 0) * words
+    expect({ held, isHalf: held <= allSearchedWordsMax / 2, isUsed: held > allSearchedWordsMax / 4 }).toEqual({
+      held,
+      isHalf: true,
+      isUsed: true,
+    })
+  },
+)
+
+test('reads the listings that were written since, and not their groups', async () => {
+  const store = openMemoryStore()
+  const read: string[] = []
+  const catalogue = createCatalogue({
+    ...store,
+    getMany(keys) {
+      read.push(...keys.map((key) => Buffer.from(key).toString()))
+      return store.getMany(keys)
+    },
+    range(range) {
+      read.push('a range')
+      return store.range(range)
+    },
+  })
+  const write = async (name: string, description: string) => {
+    const entry = listingEntry(listingOf({ ...newDetail(name).detail, description }, noExtras))
+    await store.commit({ puts: [entry, ...newListingVersions([name], await store.get(listingChangesKey))] })
+  }
+  const written = async (times: number) => {
+    read.length = 0
+    for (let i = 0; i < times; i += 1) await write(`a/s${i % 3}`, `text ${i}`)
+    await catalogue.refresh()
+    return read
+  }
+  expect(await written(3)).toContain('a range')
+  expect(await written(1)).toEqual([Buffer.from(listingKey('a/s0')).toString()])
+  expect((await written(listingChangesKept - 1)).sort()).toEqual(
+    [0, 1, 2].map((i) => Buffer.from(listingKey(`a/s${i}`)).toString()).sort(),
+  )
+  expect(await written(listingChangesKept)).toContain('a range')
+  expect(catalogue.find('a/s0')?.listing.description).toBe(`text ${listingChangesKept - 1}`)
+})
+
+test('keeps of a listing what lists show, and not its longest texts', async () => {
+  const store = openMemoryStore()
+  const tools = [{ name: 'find_weather', description: '', inputSchema: { type: 'object' as const } }]
+  const listing = listingOf({ ...newDetail('a/s').detail, tools }, { ...noExtras, license: 'MIT' })
+  await store.commit({ puts: [listingEntry(listing), ...newListingVersions(['a/s'])] })
+  const catalogue = createCatalogue(store)
+  await catalogue.refresh()
+  expect(Object.keys(catalogue.find('a/s')?.listing ?? {})).not.toContainAnyValues([
+    'tools',
+    'license',
+    'backlinkUrl',
+    'release',
+  ])
+  expect(findIn(catalogue.words, 'weather')).toEqual(['a/s'])
 })

@@ -104,7 +104,7 @@ test('a store of the first layout is upgraded when it is opened by whoever may d
       'n=namespace',
       'pn\x0010={"server":"s"}',
       // Nobody counted before: 50 connections of 90 bytes, and what is beside one of them.
-      'un=50 104',
+      'un=50 104 0',
     ])
     expect(Buffer.from((await store.get(Buffer.from('cn\x0033'))) ?? '').toString()).toBe('23')
     await store.close()

@@ -1,0 +1,189 @@
+/** Servers count for what their namespace may hold, wherever they come from. */
+
+import { beforeEach, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { importFile } from '../../../src/maintenance/import.ts'
+import { importServers } from '../../../src/maintenance/import-servers.ts'
+import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
+import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
+import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
+import { listingOf, noExtras } from '../../../src/model/server.ts'
+import { listingKey, serverKey, usageKey } from '../../../src/storage/keys.ts'
+import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { readServer } from '../../../src/storage/registry-records.ts'
+import type { Usage } from '../../../src/storage/usage.ts'
+import { type Api, apiOf } from '../../support/api.ts'
+import {
+  createTestPlatform,
+  problemsOf,
+  silent,
+  source,
+  startOfTime,
+  type TestPlatform,
+} from '../../support/platform.ts'
+import { sampleKeys } from '../../support/sample.ts'
+import { workplace } from '../../support/workplace.ts'
+
+let platform: TestPlatform
+let ada: Api
+const start = async (quota: Partial<Usage>) => {
+  platform = await createTestPlatform({ quota })
+  ada = apiOf(platform.fetch, sampleKeys.ada)
+}
+beforeEach(() => start({}))
+const usage = async (namespace = 'ada') => {
+  const [connections = 0, bytes = 0, servers = 0] = Buffer.from(
+    (await platform.store.get(usageKey(namespace))) ?? '0 0 0',
+  )
+    .toString()
+    .split(' ')
+    .map(Number)
+  return { connections, bytes, servers }
+}
+const bytesOf = async (qualifiedName: string) => {
+  const values = await platform.store.getMany([serverKey(qualifiedName), listingKey(qualifiedName)])
+  return values.reduce((sum, value) => sum + (value as Uint8Array).length, 0)
+}
+const full = { error: 'The namespace ada is full: delete connections or servers, or ask the operator for more room' }
+
+test('a server is counted with every write, to the byte, and given back', async () => {
+  const before = await usage()
+  await ada('PUT /servers/ada/one', { description: 'short' })
+  expect(await usage()).toEqual({ ...before, servers: 1, bytes: before.bytes + (await bytesOf('ada/one')) })
+  await ada('PUT /servers/ada', { description: 'of the namespace itself' })
+  await ada('PATCH /servers/ada/one', { description: 'longer than it was', license: 'MIT' })
+  const both = (await bytesOf('ada/one')) + (await bytesOf('ada'))
+  expect(await usage()).toEqual({ ...before, servers: 2, bytes: before.bytes + both })
+  expect(await problemsOf(platform)).toEqual([])
+  for (const name of ['ada', 'ada/one']) expect((await ada(`DELETE /servers/${name}`)).status).toBe(200)
+  expect(await usage()).toEqual(before)
+})
+
+test('a namespace has so many servers and no more, of many at once too; what adds none is done', async () => {
+  await start({ servers: 3 })
+  // Two processes of one store.
+  const { fetch } = await createTestPlatform({ store: platform.store, quota: { servers: 3 } })
+  const each = [ada, apiOf(fetch, sampleKeys.ada)]
+  const made = await Promise.all(Array.from({ length: 8 }, (_, i) => each[i % 2]?.(`PUT /servers/ada/s${i}`)))
+  expect(made.map((one) => one?.status).sort()).toEqual([201, 201, 201, 403, 403, 403, 403, 403])
+  expect(made.find((one) => one?.status === 403)?.body).toEqual(full)
+  const refused = platform.audited.filter(({ event }) => event === 'write.refused')
+  expect(refused[0]).toMatchObject({ userId: 'ada', namespace: 'ada', reason: 'namespace_full' })
+  const has = made.findIndex((one) => one?.status === 201)
+  expect((await ada(`PUT /servers/ada/s${has}`, { description: 'another' })).status).toBe(201)
+  expect((await ada(`DELETE /servers/ada/s${has}`)).status).toBe(200)
+  expect((await ada('PUT /servers/ada/next')).status).toBe(201)
+  expect((await ada('PUT /servers/ada/past')).status).toBe(403)
+  expect(await problemsOf(platform)).toEqual([])
+})
+
+test('its servers and its connections have their bytes together', async () => {
+  const { bytes } = await usage()
+  await start({ bytes: bytes + 4000 })
+  const withText = (length: number) => ({ description: 'x'.repeat(length) })
+  expect((await ada('PUT /servers/ada/one', withText(1000))).status).toBe(201)
+  // The text is in the details and in the listing.
+  expect((await ada('PATCH /servers/ada/one', withText(2000))).body).toEqual(full)
+  expect(
+    (
+      await ada('PUT /connect/ada/one', {
+        server: 'northwind/weather',
+        mock: { enabled: true },
+        metadata: { x: 'y'.repeat(2000) },
+      })
+    ).status,
+  ).toBe(403)
+  expect(await problemsOf(platform)).toEqual([])
+})
+
+test('a change that makes a server smaller is done past the bound, one that makes it larger is not', async () => {
+  await ada('PUT /servers/ada/one', { description: 'x'.repeat(2000) })
+  const { store } = platform
+  platform = await createTestPlatform({ store, quota: { bytes: 10, servers: 0 } })
+  ada = apiOf(platform.fetch, sampleKeys.ada)
+  expect((await ada('PATCH /servers/ada/one', { description: 'x'.repeat(2001) })).status).toBe(403)
+  expect((await ada('PATCH /servers/ada/one', { description: 'x'.repeat(1000) })).status).toBe(200)
+  expect((await ada('DELETE /servers/ada/one')).status).toBe(200)
+})
+
+/** Loads the sample and these servers of `ada`, or only the sample's keys. */
+async function loadMore(servers: object[], sample = sampleSources()) {
+  const described = servers.map((one) => ({ displayName: 'Thing', remote: false, connections: [], ...one }))
+  const { fixtures, problems } = readFixtures([...sample, source('mine.json', { servers: described })])
+  expect(problems).toEqual([])
+  const options = { pepper: platform.pepper, now: new Date(startOfTime), log: silent }
+  await loadFixtures(platform.store, fixtures, JSON.stringify(servers), options)
+  expect(await problemsOf(platform)).toEqual([])
+}
+
+test('fixtures are counted, whatever they change, and refused by no quota', async () => {
+  await start({ servers: 1 })
+  const before = await usage()
+  await loadMore([
+    { qualifiedName: 'ada/a', description: '' },
+    { qualifiedName: 'ada/b', description: '' },
+  ])
+  expect((await usage()).servers).toBe(2)
+  expect((await ada('PUT /servers/ada/c')).status).toBe(403)
+  await loadMore([{ qualifiedName: 'ada/b', description: 'longer' }])
+  expect(await usage()).toEqual({ ...before, servers: 1, bytes: before.bytes + (await bytesOf('ada/b')) })
+  await loadMore([])
+  expect(await usage()).toEqual(before)
+  await loadMore(
+    [],
+    sampleSources().filter(({ file }) => file.endsWith('keys.json')),
+  )
+  expect((await usage('northwind')).servers).toBe(0)
+})
+
+test('servers of a registry are counted, and refused by no quota', async () => {
+  await start({ servers: 1 })
+  const documents = ['1', '2'].map((version) => [
+    { name: 'io.example/one', description: 'x'.repeat(Number(version)), version },
+    { name: 'io.example/two', description: 'y', version },
+  ])
+  for (const document of documents) {
+    await importServers(platform.store, document, { namespace: 'ada', userId: 'ada', now: new Date(startOfTime) })
+    const bytes = (await bytesOf('ada/io.example.one')) + (await bytesOf('ada/io.example.two'))
+    expect(await usage()).toMatchObject({ servers: 2 })
+    expect((await usage()).bytes).toBeGreaterThan(bytes)
+    expect(await problemsOf(platform)).toEqual([])
+  }
+  expect((await ada('PUT /servers/ada/c')).status).toBe(403)
+})
+
+test('an import counts servers anew, with or without their listings, and takes none twice', async () => {
+  using place = workplace()
+  await ada('PUT /servers/ada/one', { description: 'short' })
+  const server = readServer((await platform.store.get(serverKey('ada/one'))) as Uint8Array)
+  const longer = { ...server, description: 'longer than it was' }
+  const listing = { kind: 'listing', listing: listingOf(longer, { ...noExtras, license: 'MIT' }) }
+  const other = { kind: 'server', server: { ...server, qualifiedName: 'ada/two' } }
+  const load = (lines: object[], store = platform.store) => {
+    const file = join(place.folder, 'export.jsonl')
+    const all = [
+      { postern: 'export', version: 1, secret: 'mine' },
+      { kind: 'namespace', namespace: { namespace: 'ada', userId: 'ada' } },
+      ...lines,
+      { postern: 'end', records: lines.length + 1 },
+    ]
+    writeFileSync(file, all.map((line) => `${JSON.stringify(line)}\n`).join(''))
+    return importFile(store, file, 'mine', () => {}).then(
+      () => 'imported',
+      (error: Error) => error.message,
+    )
+  }
+  const [one, first] = [
+    { kind: 'server', server: longer },
+    { kind: 'server', server },
+  ]
+  for (const lines of [[one, listing, other], [listing, one], [first, other], [one]]) {
+    expect(await load(lines)).toBe('imported')
+    expect(await problemsOf(platform)).toEqual([])
+    expect(await load(lines, openMemoryStore())).toBe('imported')
+  }
+  expect((await usage()).servers).toBe(2)
+  expect(await load([one, one])).toEndWith(': has the server ada/one twice')
+  expect(await load([one, listing, listing])).toEndWith(': has the listing ada/one twice')
+})
