@@ -246,6 +246,8 @@ export const rpcValueCharsMax = 1024
 export const sliceCost = 75_000
 /** Ours: cost of parsing one character of JSON, an upper estimate; a megabyte takes about ten milliseconds. Past it: as for `sliceCost`. */
 export const jsonCharacterCost = 0.3
+/** Ours: cost of searching one character of a tool's definition for what is suspicious; 50 nanoseconds. Past it: as for `sliceCost`. */
+export const findingsCharacterCost = 1.2
 /** Ours: cost of compiling a pattern. Past it: as for `sliceCost`. */
 export const patternCostToCompile = 15_000
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
