@@ -13,21 +13,21 @@ export interface Holder {
   readonly userId?: string
 }
 
-/** The name of the owner. A key id and a user id never have the space that these names have. */
+/** The name of the owner. Where there is no user it begins with NUL, which no user's id does. */
 export function ownerOf({ keyId, userId }: Holder): string {
-  return userId === undefined ? keyId : `user ${userId}`
+  return userId ?? keyId
 }
 
 /**
  * The holder of a setup ticket: the connection that it is for. Its owner is the namespace, since somebody may make a
- * thousand connections there. No key has such an id.
+ * thousand connections there.
  */
 export function ticketHolder({ namespace, connectionId }: { namespace: string; connectionId: string }): Holder {
-  return { keyId: `namespace ${namespace}`, family: `${namespace}/${connectionId}` }
+  return { keyId: `\0namespace ${namespace}`, family: `${namespace}/${connectionId}` }
 }
 
 /** A client without a credential, by its address or network (`http/client-address.ts`). */
 export function strangerAt(address: string): Holder {
-  const name = `network ${address}`
+  const name = `\0network ${address}`
   return { keyId: name, family: name }
 }

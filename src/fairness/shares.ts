@@ -25,7 +25,8 @@ export function createShares(total: number): Shares {
 
   return {
     take(holder, amount) {
-      const [name, { family }] = [ownerOf(holder), holder]
+      const name = ownerOf(holder)
+      const { family } = holder
       const owner = owners.get(name) ?? { held: 0, families: new Map<string, number>() }
       const ofFamily = owner.families.get(family) ?? 0
       const forOwner = (total - (held - owner.held)) / 2
@@ -38,7 +39,8 @@ export function createShares(total: number): Shares {
       return true
     },
     giveBack(holder, amount) {
-      const [name, { family }] = [ownerOf(holder), holder]
+      const name = ownerOf(holder)
+      const { family } = holder
       const owner = owners.get(name)
       const ofFamily = owner?.families.get(family)
       if (owner === undefined || ofFamily === undefined) return

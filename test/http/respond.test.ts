@@ -1,7 +1,10 @@
 /** What a client has already, by its tags. */
 
 import { expect, test } from 'bun:test'
-import { isUnchanged, jsonResponse } from '../../src/http/respond.ts'
+import { createFairness } from '../../src/fairness/fairness.ts'
+import { createShares } from '../../src/fairness/shares.ts'
+import { isUnchanged, jsonResponse, wholeResponse } from '../../src/http/respond.ts'
+import { withAllowance } from '../support/allowance.ts'
 
 test('an answer is unchanged where its tag is among those that the client knows', () => {
   const rows: [known: string | undefined, etag: string | undefined, isUnchanged: boolean][] = [
@@ -31,4 +34,23 @@ test('a text or bytes are JSON, with the headers that are given', async () => {
       '{"a":1}',
     ])
   }
+})
+
+test('a large answer counts for its owner until its client has read it, or is gone', async () => {
+  const fairness = { ...createFairness(), memory: createShares(4 * 300_000) }
+  const request = withAllowance(new Request('http://a/'), {}, fairness)
+  const answer = () => wholeResponse(request, 'x'.repeat(300_000), { status: 201, headers: { a: 'b' } })
+  const first = answer()
+  expect([first.status, first.headers.get('a')]).toEqual([201, 'b'])
+  expect(answer).toThrow('Too many responses to this caller wait to be read')
+  expect(await first.text()).toHaveLength(300_000)
+  const second = answer()
+  expect(answer).toThrow('Too many responses')
+  await second.body?.cancel()
+  // Once only: what is given back is there once.
+  await answer().text()
+  answer()
+  expect(answer).toThrow('Too many responses')
+  // A small one is in the system's buffers.
+  expect(await wholeResponse(request, 'é').text()).toBe('é')
 })

@@ -428,3 +428,19 @@ describe('by a clock of its own', () => {
     ])
   })
 })
+
+test('requests in progress are counted, and one past the share is not sent', async () => {
+  const fairness = { ...createFairness(), requests: createShares(4) }
+  const first = await exchange({}, { fairness })
+  await expect(exchange({}, { fairness })).rejects.toThrow('nothing was sent')
+  first.receiver.onHead(200, json)
+  first.receiver.onEnd()
+  await first.answer
+  const next = await exchange({}, { fairness })
+  next.receiver.onError(new Error('x'))
+  await expect(next.answer).rejects.toMatchObject({ kind: 'down', isUnsent: false })
+  const last = await exchange({}, { fairness })
+  last.receiver.onHead(200, json)
+  last.receiver.onEnd()
+  expect((await last.answer).status).toBe(200)
+})

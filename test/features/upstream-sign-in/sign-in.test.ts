@@ -1,6 +1,7 @@
 /** Signing in to the server behind a connection (sign-in contract, section 1), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { ticketHolder } from '../../../src/fairness/owner.ts'
 import { sweepUpstreamClients } from '../../../src/features/upstream-sign-in/client.ts'
 import {
   attemptSeconds,
@@ -1197,7 +1198,7 @@ describe('the requests of a sign-in count against', () => {
     expect(holders.map(({ url }) => url)).toEqual(
       expect.arrayContaining([mcpUrl, `${issuer}/register`, `${issuer}/token`]),
     )
-    const holder = { keyId: 'namespace ada', family: 'ada/guarded' }
+    const holder = ticketHolder({ namespace: 'ada', connectionId: 'guarded' })
     for (const one of holders) expect(one).toEqual({ url: one.url, holder })
   })
 

@@ -1,0 +1,116 @@
+/** What a request takes of its owner's part, and gives back when it is answered. */
+
+import { expect, test } from 'bun:test'
+import { Allowance } from '../../src/fairness/allowance.ts'
+import { createFairness, type Fairness } from '../../src/fairness/fairness.ts'
+import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
+import { createShares } from '../../src/fairness/shares.ts'
+import { bodyMemoryFactor, pendingBytesMax, readsAtOnceMax } from '../../src/limits.ts'
+import { type OperationId, operationEntries } from '../../src/operations.ts'
+import { apiOf } from '../support/api.ts'
+import { createTestPlatform } from '../support/platform.ts'
+import { sampleKeys } from '../support/sample.ts'
+
+const ada = { keyId: 'key', family: 'key', userId: 'ada' }
+const open = (fairness: Fairness, reads: 'few' | 'many' = 'few') =>
+  new Allowance(fairness, { bodyBytesMax: 1000, reads }, () => strangerAt('192.0.2.1'))
+
+test('an owner is a user with all keys, an organization, a namespace of tickets, or a network', () => {
+  const owners = [
+    ada,
+    { ...ada, keyId: 'another', family: 'token' },
+    { keyId: 'key 2', family: 'key 2', userId: 'organization:acme' },
+    ticketHolder({ namespace: 'a', connectionId: 'b' }),
+    ticketHolder({ namespace: 'a', connectionId: 'c' }),
+    strangerAt('192.0.2.1'),
+    // Users choose no such names.
+    { ...ada, userId: 'network 192.0.2.1' },
+  ].map(ownerOf)
+  expect(owners).toEqual([
+    'ada',
+    'ada',
+    'organization:acme',
+    '\0namespace a',
+    '\0namespace a',
+    '\0network 192.0.2.1',
+    'network 192.0.2.1',
+  ])
+})
+
+test('what was taken for a stranger is given back to the stranger, whoever it turns out to be', () => {
+  const fairness = { ...createFairness(), memory: createShares(4 * 1000 * bodyMemoryFactor) }
+  const allowance = open(fairness)
+  allowance.takeBody(1000)
+  void allowance.belongsTo(ada)
+  allowance.end()
+  allowance.end()
+  expect(fairness.memory.take(strangerAt('192.0.2.1'), 1000 * bodyMemoryFactor)).toBe(true)
+  expect(fairness.memory.take(ada, 100)).toBe(true)
+})
+
+test('a request that reads many records has one of its owner’s places until it is answered', async () => {
+  const fairness = createFairness()
+  const held = Array.from({ length: readsAtOnceMax / 4 }, () => open(fairness, 'many'))
+  for (const one of held) await one.belongsTo(ada)
+  const next = open(fairness, 'many')
+  let isIn = false
+  const entered = next.belongsTo(ada)?.then(() => {
+    isIn = true
+  })
+  // Others have places, and what reads few needs none.
+  await open(fairness, 'many').belongsTo({ ...ada, userId: 'grace' })
+  expect(open(fairness).belongsTo(ada)).toBeUndefined()
+  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  expect(isIn).toBe(false)
+  held[0]?.end()
+  await entered
+  expect(isIn).toBe(true)
+})
+
+test('every operation gives everything back, whatever it answers', async () => {
+  const fairness = createFairness()
+  const platform = await createTestPlatform({ fairness, isRegistryOpen: true, fastLane: false })
+  const statuses = new Set<number>()
+  for (const [id, { method, path }] of operationEntries) {
+    for (const key of [sampleKeys.ada, sampleKeys.operator, 'no key', undefined]) {
+      for (const body of [undefined, '{', '{}', 'a=b', 'x'.repeat(1_100_000)]) {
+        if (method === 'GET' && body !== undefined) continue
+        // With names that are there, where there are some.
+        const url = path.replace('{namespace}', 'ada').replaceAll(/\{\+?\w+\}/g, 'ada')
+        const headers = {
+          'content-type': formOperations.has(id) ? 'application/x-www-form-urlencoded' : 'application/json',
+          ...(key !== undefined && { authorization: `Bearer ${key}` }),
+        }
+        const response = await platform.fetch(url, { method, headers, ...(body !== undefined && { body }) })
+        statuses.add(response.status)
+        await response.body?.cancel()
+      }
+    }
+  }
+  for (const status of [200, 201, 400, 401, 403, 404, 413]) expect([...statuses]).toContain(status)
+  for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  expect(fairness.reads.isIdle()).toBe(true)
+  expect(fairness.memory.take(ada, pendingBytesMax / 4)).toBe(true)
+})
+
+const formOperations: ReadonlySet<OperationId> = new Set(['exchangeToken', 'revokeGrant', 'signIn', 'decideConsent'])
+
+test('a list waits for a place of its owner, and others’ do not', async () => {
+  const fairness = createFairness()
+  const platform = await createTestPlatform({ fairness, fastLane: false })
+  const leave: (() => void)[] = []
+  for (let i = 0; i < readsAtOnceMax / 4; i += 1)
+    leave.push(await fairness.reads.enter({ keyId: 'any', family: 'any', userId: 'ada' }))
+  let isAnswered = false
+  const list = apiOf(
+    platform.fetch,
+    sampleKeys.ada,
+  )('GET /connect/ada').then(() => {
+    isAnswered = true
+  })
+  expect((await apiOf(platform.fetch, sampleKeys.operator)('GET /connect/ada')).status).toBe(200)
+  expect((await apiOf(platform.fetch, sampleKeys.ada)('GET /health')).status).toBe(200)
+  expect(isAnswered).toBe(false)
+  for (const one of leave) one()
+  await list
+})
