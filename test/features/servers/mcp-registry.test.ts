@@ -3,6 +3,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { registryPageBytesMax } from '../../../src/limits.ts'
 import { importServers } from '../../../src/maintenance/import-servers.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
@@ -364,4 +365,31 @@ describe('an import', () => {
   test('leaves what a fixture brings', async () => {
     expect(await load([{ ...weather, name: 'northwind/crm' }])).toMatchObject({ servers: [], namespaces: [] })
   })
+})
+
+test('a page ends when it was made from enough bytes, and the next one goes on', async () => {
+  const before = new Set(await names())
+  await ada('PUT /namespaces/large')
+  for (let i = 0; i < 12; i += 1) {
+    const tools = [{ name: 't', description: 'x'.repeat(900_000), inputSchema: { type: 'object' } }]
+    expect((await ada(`PUT /servers/large/s${i}`, { tools, deploymentUrl: 'https://a.example.com/mcp' })).status).toBe(
+      201,
+    )
+  }
+  const seen: string[] = []
+  const sizes: number[] = []
+  let cursor: string | undefined = ''
+  while (cursor !== undefined) {
+    const { servers, metadata } = await page(`?limit=100${cursor && `&cursor=${cursor}`}`)
+    seen.push(...servers.map(({ server }) => server.name))
+    sizes.push(servers.filter(({ server }) => server.name.startsWith('large/')).length)
+    expect(metadata.count).toBe(servers.length)
+    cursor = metadata.nextCursor
+  }
+  // The last one of a page may go past it.
+  expect(Math.max(...sizes)).toBe(Math.ceil(registryPageBytesMax / 900_000))
+  expect(seen.filter((name) => !before.has(name)).sort()).toEqual(
+    Array.from({ length: 12 }, (_, i) => `large/s${i}`).sort(),
+  )
+  expect(seen).toHaveLength(new Set(seen).size)
 })
