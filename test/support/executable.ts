@@ -8,19 +8,10 @@ export { type Workplace, workplace } from './workplace.ts'
 export const executable = resolve(import.meta.dir, '../../dist/postern')
 export const sampleFolder = resolve(import.meta.dir, '../../fixtures')
 
-/** The sample fixtures, and no limit that a crowd of one would run into. */
-export const unlimited = [
-  '--fixtures',
-  sampleFolder,
-  '--failure-rate',
-  '0',
-  '--mint-rate',
-  '0',
-  '--write-rate',
-  '0',
-  '--call-rate',
-  '0',
-]
+/** No rate that a crowd of one would run into. */
+export const withoutRates = ['failure', 'mint', 'write', 'call'].flatMap((rate) => [`--${rate}-rate`, '0'])
+/** The sample fixtures, and no such rate. */
+export const unlimited = ['--fixtures', sampleFolder, ...withoutRates]
 
 const environment = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' }
 

@@ -6,7 +6,7 @@
 import { copyFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
-import { type Server, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
+import { type Server, sampleFolder, sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { isPostgresInstalled, startPostgres } from '../support/postgres.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -34,16 +34,7 @@ export const anyReplica: Trial = {
     const database = await startPostgres()
     const store = await database.newDatabase()
     const secret = join(place.folder, 'secret')
-    const flags = [
-      '--allow-upstream',
-      `127.0.0.1:${upstream.port}`,
-      '--failure-rate',
-      '0',
-      '--write-rate',
-      '0',
-      '--call-rate',
-      '0',
-    ]
+    const flags = ['--allow-upstream', `127.0.0.1:${upstream.port}`, ...withoutRates]
     const starting = (at: number) =>
       startServer(place, [
         ...['--data', join(place.folder, `r${at}`), '--store', store, '--base-url', baseUrl, '--replica', `r${at}`],

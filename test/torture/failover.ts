@@ -6,7 +6,7 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
-import { run, type Server, sampleFolder, sendTo, startServer, workplace } from '../support/executable.ts'
+import { run, type Server, sampleFolder, sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { freePort } from '../support/free-port.ts'
 import { isPostgresInstalled } from '../support/postgres.ts'
 import { type Random, random } from '../support/random.ts'
@@ -117,18 +117,7 @@ async function drill({
   const starting = (at: number) => {
     const flags = ['--data', join(place.folder, `r${at}`), '--store', database.url, '--port', String(ports[at])]
     const more = ['--base-url', 'http://127.0.0.1:1', '--instance-secret-file', secret, '--fixtures', sampleFolder]
-    return startServer(place, [
-      ...flags,
-      ...more,
-      '--write-rate',
-      '0',
-      '--call-rate',
-      '0',
-      '--failure-rate',
-      '0',
-      '--mint-rate',
-      '0',
-    ])
+    return startServer(place, [...flags, ...more, ...withoutRates])
   }
   const replicas: Server[] = [await starting(0)]
   replicas.push(...(await Promise.all(ports.slice(1).map((_, at) => starting(at + 1)))))

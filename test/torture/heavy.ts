@@ -16,7 +16,7 @@ import {
 } from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
 import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
-import { sendTo, startServer, workplace } from '../support/executable.ts'
+import { sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
 import { collector, type Trial } from './trial.ts'
 
@@ -110,19 +110,8 @@ export const heavy: Trial = {
       },
     })
     using idle = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') })
-    const flags = [
-      '--allow-upstream',
-      '127.0.0.1',
-      '--failure-rate',
-      '0',
-      '--mint-rate',
-      '0',
-      '--write-rate',
-      '0',
-      '--call-rate',
-      '0',
-    ]
-    await using server = await startServer(place, ['--fixtures', fixtures, ...flags])
+    const flags = ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1', ...withoutRates]
+    await using server = await startServer(place, flags)
     const send = sendTo(server)
     const ask = async (method: string, path: string, body?: string, credential = key): Promise<number> => {
       const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }

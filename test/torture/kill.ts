@@ -6,7 +6,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { mintToken } from '../api/cases.ts'
-import { executable, run, sampleFolder, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
+import { executable, run, sendTo, startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
 import { collector, inTurn, type Trial } from './trial.ts'
@@ -47,11 +47,10 @@ export const kill: Trial = {
       'tokens revoked': () => acknowledged.revoked.length,
       'connections written again and again': () => overwritten,
     })
-    const flags = ['--fixtures', sampleFolder, '--failure-rate', '0', '--write-rate', '0', '--call-rate', '0']
 
     // The last time, nothing is killed any more.
     for (let cycle = 0; cycle <= times; cycle += 1) {
-      await using server = await startServer(place, flags)
+      await using server = await startServer(place, unlimited)
       // Somebody who cleans up temporary folders would look like a loss of everything.
       const { ino } = statSync(join(place.data, 'store', 'data.mdb'))
       expect(inode === undefined || inode === ino, () => `cycle ${cycle}: the store is another file than before`)

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { serverBodyBytesMax } from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
 import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
-import { type Server, sendTo, startServer, workplace } from '../support/executable.ts'
+import { type Server, sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
 import { collector, type Trial } from './trial.ts'
 
@@ -52,8 +52,7 @@ export const oneOwner: Trial = {
       },
     })
     using idle = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('ok') })
-    const rates = ['--failure-rate', '0', '--mint-rate', '0', '--write-rate', '0', '--call-rate', '0']
-    const flags = ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1', ...rates]
+    const flags = ['--fixtures', fixtures, '--allow-upstream', '127.0.0.1', ...withoutRates]
     await using server = await startServer(place, flags)
     const send = sendTo(server)
     const ask = async (method: string, path: string, body?: object | string, key = mallory) => {
