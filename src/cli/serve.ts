@@ -148,7 +148,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     (database?.otherAddresses().has(`${address} ${at}`) ?? false)
   const tracing = await openTracing(process.env)
   if (tracing !== undefined) log.info('requests are traced')
-  const upstream = createUpstream(createAddresses({ ...config.upstream, isSelf: isSelf }), {
+  const upstream = createUpstream(createAddresses({ ...config.upstream, isSelf, lookups: fairness.lookups }), {
     open: await chooseUpstreamClient(config, log),
     fairness,
     pseudonym: secrets.pseudonym,

@@ -8,6 +8,7 @@
 import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type { Holder } from '../fairness/owner.ts'
+import type { Shares } from '../fairness/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs } from '../limits.ts'
 import { createNames, type Lookup, TooManyLookups } from './names.ts'
 
@@ -24,6 +25,8 @@ export interface AddressPolicy {
   readonly isPublicAllowed: boolean
   /** Whether this is an address that we listen on, or our base URL. */
   readonly isSelf: (address: string, port: number, target: URL) => boolean
+  /** What pending look-ups are counted against; shares of their own by default. */
+  readonly lookups?: Shares
   /** Replaced in tests; c-ares by default. */
   readonly resolve?: Lookup
 }
@@ -57,7 +60,7 @@ export interface Addresses {
 }
 
 export function createAddresses(policy: AddressPolicy): Addresses {
-  const names = createNames(policy.resolve)
+  const names = createNames(policy.resolve, policy.lookups)
   // Caching is safe: connections are made to the checked address, not to the name.
   const known = new LRUCache<string, ResolvedAddress>({ max: dnsCacheEntriesMax })
 

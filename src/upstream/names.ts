@@ -8,7 +8,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Holder } from '../fairness/owner.ts'
-import { createShares, type Shares } from '../fairness/shares.ts'
+import { createShares } from '../fairness/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs, lookupTimeoutMs, pendingLookupsMax } from '../limits.ts'
 
 /** Resolves a name to all of its addresses. Rejects if there are none. */
@@ -28,10 +28,10 @@ interface Known {
   readonly until: number
 }
 
-export function createNames(lookup: Lookup = lookupByCares): Names {
+/** `shares`: of pending look-ups. */
+export function createNames(lookup: Lookup = lookupByCares, shares = createShares(pendingLookupsMax)): Names {
   const known = new LRUCache<string, Known>({ max: dnsCacheEntriesMax })
   const underWay = new Map<string, Promise<readonly string[]>>()
-  const shares: Shares = createShares(pendingLookupsMax)
 
   function ask(host: string, holder: Holder): Promise<readonly string[]> {
     if (!shares.take(holder, 1)) throw new TooManyLookups('too many names are being looked up: try again')
