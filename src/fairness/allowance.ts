@@ -24,6 +24,9 @@ export class Allowance {
   #bodyHolder: Holder | undefined
   /** Leaves the place for reads of many records. */
   #leave: (() => void) | undefined
+  /** Answers that outlive their handler. */
+  #holds = 0
+  #hasEnded = false
 
   /** `stranger`: the holder until the request is authenticated; asked only if something is taken before. */
   constructor(fairness: Fairness, costs: Costs, stranger: () => Holder) {
@@ -86,8 +89,24 @@ export class Allowance {
     return this.#fairness.writes.run(name, this.holder, task, kind === 'removal')
   }
 
-  /** Gives back all but answers. */
+  /**
+   * For an answer that outlives its handler, as an event stream does: its request's body is in memory as long. What was
+   * taken is kept until the function that this returns is called.
+   */
+  hold(): () => void {
+    this.#holds += 1
+    let isHeld = true
+    return () => {
+      if (isHeld) this.#holds -= 1
+      isHeld = false
+      if (this.#hasEnded) this.end()
+    }
+  }
+
+  /** The request is answered: gives back all but answers, when nothing holds it any more. */
   end(): void {
+    this.#hasEnded = true
+    if (this.#holds > 0) return
     if (this.#bodyHolder !== undefined) this.#fairness.memory.giveBack(this.#bodyHolder, this.#bodyBytes)
     this.#bodyHolder = undefined
     this.#bodyBytes = 0

@@ -7,6 +7,7 @@ import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
 import { createShares } from '../../src/fairness/shares.ts'
 import { bodyMemoryFactor, pendingBytesMax, readsAtOnceMax } from '../../src/limits.ts'
 import { type OperationId, operationEntries } from '../../src/operations.ts'
+import type { Upstream } from '../../src/upstream/upstream.ts'
 import { apiOf } from '../support/api.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -113,4 +114,43 @@ test('a list waits for a place of its owner, and others’ do not', async () => 
   expect(isAnswered).toBe(false)
   for (const one of leave) one()
   await list
+})
+
+test('a call’s body counts until its event stream ends', async () => {
+  const fairness = { ...createFairness(), memory: createShares(4 * 3000 * bodyMemoryFactor) }
+  const streams: ReadableStreamDefaultController<Uint8Array>[] = []
+  const upstream: Upstream = {
+    async send({ body }) {
+      const { id, method } = JSON.parse(String(body instanceof Uint8Array ? Buffer.from(body) : body))
+      if (method !== 'tools/call') {
+        const bytes = new TextEncoder().encode(JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
+        return { status: 200, headers: { 'content-type': 'application/json' }, body: bytes }
+      }
+      const open = new ReadableStream<Uint8Array>({ start: (controller) => void streams.push(controller) })
+      return { status: 200, headers: { 'content-type': 'text/event-stream' }, body: open }
+    },
+  }
+  const platform = await createTestPlatform({ fairness, upstream })
+  await apiOf(platform.fetch, sampleKeys.ada)('PUT /connect/ada/up', { mcpUrl: 'https://up.example.com/mcp' })
+  const call = () =>
+    platform.fetch('/connect/ada/up/mcp', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'x', arguments: { x: 'x'.repeat(2000) } },
+      }),
+    })
+  const first = await call()
+  expect([first.status, (await call()).status]).toEqual([200, 429])
+  streams[0]?.close()
+  await first.text()
+  const second = await call()
+  expect(second.status).toBe(200)
+  await second.body?.cancel()
+  const third = await call()
+  expect(third.status).toBe(200)
+  await third.body?.cancel()
 })

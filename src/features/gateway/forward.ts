@@ -8,6 +8,7 @@ import type { Denials } from '../../auth/denials.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
 import type { Shares } from '../../fairness/shares.ts'
@@ -268,6 +269,7 @@ async function sendUpstream(
   // The proxy restores it once only the client is waited for.
   const restoreIdleTimeout = deps.disableIdleTimeout(request)
   return deps.proxy.send({
+    allowance: allowanceOf(request),
     progress,
     ref,
     connection,

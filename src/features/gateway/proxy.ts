@@ -89,7 +89,12 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs }: Pr
       // True once the response outlives this call; then its end releases the slot.
       let holdsSlot = false
       try {
-        release = slots.acquire(call)
+        const leaveSlot = slots.acquire(call)
+        const letGo = call.allowance.hold()
+        release = () => {
+          leaveSlot()
+          letGo()
+        }
         const session = await resolveSession(call)
         const received = await sendWithRetry(call, session)
         // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.

@@ -2,6 +2,7 @@
 
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import type { PlatformError } from '../../errors.ts'
+import type { Allowance } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import type { Connection, ConnectionStatus } from '../../model/connection.ts'
 import type { Credentials } from '../upstream-sign-in/credentials.ts'
@@ -17,6 +18,8 @@ export interface CallProgress {
 }
 
 export interface UpstreamCall {
+  /** Of the client's request. */
+  readonly allowance: Pick<Allowance, 'hold'>
   readonly progress: CallProgress
   readonly ref: ConnectionRef
   readonly connection: Connection
