@@ -74,6 +74,21 @@ export function createTurns(): Turns {
 }
 
 /**
+ * Runs work in slices of its own, one in each turn of the event loop, and waits for nobody else's: for work inside a
+ * queue, whose other tasks would wait, too. The queue bounds how much of it there is.
+ */
+export async function inSlices<T>(work: Work<T>): Promise<T> {
+  const first = work.next()
+  if (first.done) return first.value
+  const slice = slicesOf(work, first.value)
+  for (;;) {
+    await new Promise((resolve) => setImmediate(resolve))
+    const step = slice()
+    if (step.done) return step.value
+  }
+}
+
+/**
  * Each call runs steps until the next one would reach `sliceCost`. A step that costs more than that runs alone.
  * `pending`: the cost of the next step, which was yielded but not taken yet.
  */

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createTurns, type Work } from '../../src/fairness/turns.ts'
+import { createTurns, inSlices, type Work } from '../../src/fairness/turns.ts'
 import { sliceCost, waitingJobsMax } from '../../src/limits.ts'
 
 /** Work of so many steps, that notes each in `log`. */
@@ -127,4 +127,15 @@ test('an owner whose work waits runs nothing at once besides', async () => {
   expect(log).toEqual(['a1'])
   await Promise.all([long, small, others])
   expect(log).toHaveLength(5)
+})
+
+test('work inside a queue waits for nobody’s turns, and holds the event loop for a slice at a time', async () => {
+  const log: string[] = []
+  const turns = createTurns()
+  const many = Array.from({ length: 100 }, () => turns.run(mallory, steps('m', 3, sliceCost, log)))
+  expect(await inSlices(steps('a', 4, sliceCost, log))).toBe('a')
+  const before = log.indexOf('a4')
+  expect(log.slice(0, before).filter((name) => name.startsWith('m')).length).toBeLessThanOrEqual(5)
+  expect(await inSlices(steps('b', 0, 1, log))).toBe('b')
+  await Promise.all(many)
 })

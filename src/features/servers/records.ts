@@ -5,7 +5,7 @@ import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorize.ts'
 import { authorizedChange } from '../../auth/write-authentication.ts'
 import { invalidRequest, namespaceFull, notFound } from '../../errors.ts'
-import { allowanceOf } from '../../fairness/allowance.ts'
+import { inSlices } from '../../fairness/turns.ts'
 import { findingsCharacterCost, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
@@ -70,16 +70,15 @@ export function createServerRecords({ store, authorizer, denials, quota, now }: 
   return {
     read: async (qualifiedName) => storedIn(await store.getMany(keysOf(qualifiedName))),
     async write(request, qualifiedName, merge) {
-      // A server may have a megabyte, and each look at it takes milliseconds.
-      const allowance = allowanceOf(request)
       const written = await change<Written | Full>(request, async (context) => {
         const keys = keysOf(qualifiedName)
         const values = await store.getMany([...keys, listingChangesKey])
-        const before = await allowance.run(reading(values[0]?.length ?? 0, () => storedIn(values))) // 429
+        // A server may have a megabyte, and each look at it takes milliseconds.
+        const before = await inSlices(reading(values[0]?.length ?? 0, () => storedIn(values)))
         const merged = await merge(context, before)
         // A fixture states `security` itself. It stays as long as the tools are these.
         const hasSameTools = before !== undefined && merged.detail.tools === before.detail.tools
-        const security = hasSameTools ? before.detail.security : await allowance.run(scanning(merged.detail))
+        const security = hasSameTools ? before.detail.security : await inSlices(scanning(merged.detail))
         const detail = { ...merged.detail, security }
         const createdAt = before === undefined ? new Date(now()).toISOString() : before.extras.createdAt
         const dated = { ...merged.extras, ...(createdAt !== undefined && { createdAt }) }
@@ -138,7 +137,7 @@ function usagesWithout(keys: readonly Key[], values: Values): Usages {
   return usages
 }
 
-/** Whether nothing suspicious was found in its tools; null without tools (door contract, 2.8). As work in turns. */
+/** Whether nothing suspicious was found in its tools; null without tools (door contract, 2.8). As work in slices. */
 function* scanning({ tools }: ServerDetail): Generator<number, ServerDetail['security']> {
   if (tools === null) return null
   const cost = (JSON.stringify(tools).length * findingsCharacterCost) / Math.max(1, tools.length)
