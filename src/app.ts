@@ -71,6 +71,7 @@ import {
   cliLoginsPerMinuteMax,
   newClientsPerHourMax,
   registrationsPerMinuteMax,
+  sessionsPerMinuteMax,
   setupsPerMinuteMax,
 } from './limits.ts'
 import type { ServiceTokenClaims } from './model/token.ts'
@@ -309,7 +310,7 @@ export function createApp(deps: AppDeps): App {
         now,
         observer,
       }),
-      ...signInHandlers({ ...ofSignIn, authenticator, baseUrl: issuer }),
+      ...signInHandlers({ ...ofSignIn, authenticator, signIns: atMost(sessionsPerMinuteMax, 60), baseUrl: issuer }),
       ...cliLoginHandlers({
         registry,
         sessions: browserSessions,

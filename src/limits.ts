@@ -147,6 +147,8 @@ export const browserSessionSeconds = 12 * 60 * 60
 export const loginLinkSeconds = 10 * 60
 /** Contract (door 8.4), as the original's command line waits: lifetime of a login on a command line. Past it: 404. */
 export const cliLoginSeconds = 5 * 60
+/** Ours: browser sessions that a user begins in a minute. Past it: 429. */
+export const sessionsPerMinuteMax = 30
 /** Ours: such logins begun in a minute from one address. Past it: 429. */
 export const cliLoginsPerMinuteMax = 30
 /** Contract (sign-in 3.6): lifetime of an authorization code. Past it: `invalid_grant`. */
@@ -254,6 +256,8 @@ export const patternCostToCompile = 15_000
 export const waitingJobsMax = 256
 /** Ours: requests that read many records at once, or a server's details, one owner a quarter of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
 export const readsAtOnceMax = 8
+/** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
+export const chunkedBodyBytesMax = 2 * MB
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */
 export const bodyMemoryFactor = 3
 /** Ours: requests to other servers in progress, each with a socket; one owner may have half of what the others leave. Past it: 429. */
@@ -423,6 +427,8 @@ export const rpcKeysMax = 20_000
 export const rpcValuesMax = 150_000
 /** Ours: the head of an upstream's response. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
+/** Ours: headers of an upstream's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
+export const upstreamHeadersMax = 200
 /** Ours: a response that is not a stream is held in memory; a stream may be this far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
 /** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
@@ -566,8 +572,8 @@ export const registryCacheBytesMax = 16 * MB
 export const mockDelayMsMax = 60_000
 /** Ours: recorded answers of one server that are used. Past it: later ones are ignored. */
 export const recordedAnswersMax = 5000
-/** Ours: mocked servers cached in decoded form. Past it: the least recently used one is evicted. */
-export const mockServersKeptMax = 200
+/** Ours: bytes of JSON of mocked servers that are cached in decoded form, which takes some times as much. Past it: the least recently used one is evicted. */
+export const mockServersKeptBytesMax = 16 * MB
 /** Ours: minimum size, in parts and characters, that a schema requires of a generated value. Past it: the error recommends recording an answer. */
 export const madeUpSizeMax = 20_000
 /** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 30 to 80 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
@@ -578,6 +584,12 @@ export const schemaSizePerPattern = 10
 export const schemaProgramSizeMax = 20_000
 /** Ours: parts of a value times keywords of its schema, and as much again for each reference that is followed; about 50 ms. Past it: the value is refused. */
 export const schemaStepsMax = 2_000_000
+/** Ours: characters of a text that count as another part of a value. Past it: another one. */
+export const schemaPieceChars = 250
+/** Ours: characters of a text that may fit a `format`; some take a time of the square of it. Past it: it fits none. */
+export const formatCharsMax = 2048
+/** Ours: cost of a character that is held to a `format`, in the unit of patterns. Past it: as for `mockPatternCostMax`. */
+export const formatCharacterCost = 10
 /** Ours: such steps up to which all errors of a value are looked for. Past it: the first one is told. */
 export const schemaStepsForAllErrors = 20_000
 /** Ours: cost of compiling a keyword, in the unit of `sliceCost`; 25 microseconds. Past it: as for `sliceCost`. */
@@ -590,6 +602,10 @@ export const mockPatternCostMax = 1_000_000
 export const mockAnswersBytesMax = 16 * MB
 /** Ours: errors in arguments that a response lists. Past it: omitted. */
 export const argumentErrorsShownMax = 10
+/** Ours: characters of a made-up text whose schema allows more. Past it: it has fewer. */
+export const madeUpCharsMax = 200
+/** Ours: items of a made-up list, or fields of an object, whose schema allows more. Past it: it has fewer. */
+export const madeUpItemsMax = 5
 /** Ours: seeds tried for a schema that is hard to satisfy. Past it: the error recommends recording an answer. */
 export const madeUpTriesMax = 8
 /** Ours: nesting of a generated value. Past it: as little as the schema allows. */

@@ -16,6 +16,7 @@ import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import type { Handler } from '../http/router.ts'
 import {
+  chunkedBodyBytesMax,
   clockCheckIntervalMs,
   clockOffsetWarnMs,
   grantSweepIntervalMs,
@@ -310,8 +311,9 @@ function listen({ host, port }: ServeConfig) {
       reusePort: false,
       development: false,
       idleTimeout: idleTimeoutSeconds,
-      // Bodies are bounded where they are read, with an explanation; the runtime's own 413 has an empty body.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      // Bodies are bounded where they are read, with an explanation; the runtime's own 413 has an empty body. This
+      // bounds what arrives in chunks, of whose length nobody is told.
+      maxRequestBodySize: chunkedBodyBytesMax,
       fetch: () => Response.json({ error: 'unavailable', message: 'The server is starting' }, { status: 503 }),
       // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.
       error: (thrown) => errorResponse(asPlatformError(thrown)),

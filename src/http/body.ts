@@ -2,9 +2,9 @@
  * Reads JSON bodies strictly. A body that cannot be read is always an error, and never treated as absent (contract 3).
  */
 
-import { invalidRequest, PlatformError } from '../errors.ts'
+import { invalidRequest } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
-import { jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
+import { bodyMemoryFactor, chunkedBodyBytesMax, jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
 
@@ -64,35 +64,18 @@ export async function readBytes(request: Request, tooLarge: TooLarge): Promise<U
   const { bodyBytesMax } = allowance.costs
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
   if (announced > bodyBytesMax) throw tooLarge(bodyBytesMax)
-  // The client disconnected, so this response is not read; but it must not count as an internal error.
-  const brokenOff = () => invalidRequest('the request body ended before its announced length')
-  // The runtime reads no further than `Content-Length`. Faster than the stream, which `request.body` would create.
-  if (announced >= 0) {
-    allowance.takeBody(announced)
-    const bytes = await request.bytes().catch(() => {
-      throw brokenOff()
-    })
-    return bytes as Uint8Array<ArrayBuffer>
-  }
-  if (request.body === null) return new Uint8Array(0)
-  const chunks: Uint8Array[] = []
-  let length = 0
-  let refused: Error | undefined
-  try {
-    for await (const chunk of request.body) {
-      length += chunk.length
-      if (length > bodyBytesMax) {
-        refused = tooLarge(bodyBytesMax)
-        break
-      }
-      allowance.takeBody(chunk.length)
-      chunks.push(chunk)
-    }
-  } catch (error) {
-    throw error instanceof PlatformError ? error : brokenOff()
-  }
-  if (refused !== undefined) throw refused
-  return Buffer.concat(chunks)
+  const isChunked = request.headers.has('transfer-encoding')
+  if (announced >= 0) allowance.takeBody(announced)
+  else if (isChunked) allowance.takeBody(chunkedBodyBytesMax / bodyMemoryFactor)
+  // By the runtime, no further than `Content-Length` or `chunkedBodyBytesMax`. Never chunk by chunk: a client may send a
+  // megabyte in chunks of one byte, each of which would be an object and a turn of its own.
+  const bytes = (await request.bytes().catch(() => {
+    // The client disconnected, so this response is not read; but it must not count as an internal error.
+    throw invalidRequest('the request body ended before its announced length')
+  })) as Uint8Array<ArrayBuffer>
+  if (!(announced >= 0 || isChunked)) allowance.takeBody(bytes.length)
+  if (bytes.length > bodyBytesMax) throw tooLarge(bodyBytesMax)
+  return bytes
 }
 
 /** Any parameters are accepted, `charset` included; the body must be UTF-8 in any case. */

@@ -9,7 +9,10 @@ import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.
 import addFormats from 'ajv-formats'
 import {
   argumentErrorsShownMax,
+  formatCharacterCost,
+  formatCharsMax,
   mockPatternCostMax,
+  schemaPieceChars,
   schemaProgramSizeMax,
   schemaSizeMax,
   schemaSizePerPattern,
@@ -148,13 +151,14 @@ function patternSize(patterns: unknown): number {
   return texts.reduce((sum, text) => sum + schemaSizePerPattern + Math.ceil(text.length / 10), 0)
 }
 
-/** The values in a value, itself included. Ends soon past `schemaStepsMax`. */
+/** The values in a value, itself included; a long text is as many as it has pieces. Ends soon past `schemaStepsMax`. */
 function partsOf(value: unknown): number {
   let parts = 0
   const waiting: unknown[] = [value]
   while (waiting.length > 0 && parts <= schemaStepsMax) {
     const next = waiting.pop()
     parts += 1
+    if (typeof next === 'string') parts += Math.floor(next.length / schemaPieceChars)
     if (typeof next === 'object' && next !== null) for (const part of Object.values(next)) waiting.push(part)
   }
   return parts
@@ -205,6 +209,7 @@ function ajv({ allErrors, budget, size, onUnknown }: AjvOptions): Ajv2020 {
     code: { regExp: Object.assign(engine, { code: 'patternOf' }), optimize: false },
   })
   addFormats.default(instance, { mode: 'fast' })
+  boundFormats(instance, budget)
   // ajv's own implementation compares all pairs of items, which is quadratic; this one compares digests.
   instance.removeKeyword('uniqueItems')
   instance.addKeyword({
@@ -228,6 +233,25 @@ function ajv({ allErrors, budget, size, onUnknown }: AjvOptions): Ajv2020 {
     },
   })
   return instance
+}
+
+/**
+ * Formats are the runtime's regular expressions, whose time may be the square of a text's length. A longer text fits no
+ * format but those that any text fits, and each look costs as a pattern does.
+ */
+function boundFormats(instance: Ajv2020, budget: Budget): void {
+  for (const [name, format] of Object.entries(instance.formats)) {
+    const { validate = format, type } = format as { validate?: unknown; type?: string }
+    if (type === 'number' || (!(validate instanceof RegExp) && typeof validate !== 'function')) continue
+    const fits = validate instanceof RegExp ? (text: string) => validate.test(text) : validate
+    // A document may be in it, and its time is that of the length.
+    const isOfDocuments = name === 'byte'
+    instance.addFormat(name, (text: string) => {
+      if (text.length > formatCharsMax && !isOfDocuments) return false
+      budget.left -= (text.length + 1) * (isOfDocuments ? 1 : formatCharacterCost)
+      return budget.left >= 0 && fits(text) === true
+    })
+  }
 }
 
 /** Digests by object, so that nested lists with `uniqueItems` do not compute those of inner values repeatedly. */

@@ -1,6 +1,6 @@
 /** Parses the responses of one connection by the runtime's llhttp, one response at a time. */
 
-import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
+import { socketIdleMs, upstreamHeadBytesMax, upstreamHeadersMax } from '../limits.ts'
 import { headersOf, keepMsOf } from './head.ts'
 import type { ResponseHandler } from './http-connection.ts'
 import type { ParserClass } from './http-parser.ts'
@@ -41,6 +41,7 @@ export function createResponseParser(
   }
   parser[HTTPParser.kOnHeaders] = (more) => {
     if (!hasHead) rawHeaders.push(...more)
+    if (rawHeaders.length > 2 * upstreamHeadersMax) throw new Error('its head has too many headers')
   }
   parser[HTTPParser.kOnHeadersComplete] = (version, _, last = [], __, ___, status, ____, isUpgrade, keepsAlive) => {
     const headers = headersOf(rawHeaders.length === 0 ? last : [...rawHeaders, ...last])

@@ -1,7 +1,13 @@
 /** Schemas of others: what they may cost, to compile and to hold a value to. */
 
 import { describe, expect, test } from 'bun:test'
-import { mockPatternCostMax, schemaSizeMax, schemaSizePerPattern, schemaStepsMax } from '../../src/limits.ts'
+import {
+  formatCharsMax,
+  mockPatternCostMax,
+  schemaSizeMax,
+  schemaSizePerPattern,
+  schemaStepsMax,
+} from '../../src/limits.ts'
 import { checkOf, type JsonSchema, schemaSize } from '../../src/schema/json-schema.ts'
 import { keptCheckOf } from '../../src/schema/kept-checks.ts'
 
@@ -81,6 +87,25 @@ describe('a value costs no more than a bound', () => {
     const schema = { items: { pattern: 'a'.repeat(500) } }
     const text = 'b'.repeat(mockPatternCostMax / 500)
     expect(checkOf(schema, 'arguments')([text, text])).toContain('patterns of the schema')
+  })
+})
+
+describe('a long text', () => {
+  test('counts as many values', () => {
+    const check = checkOf({ allOf: times(600, () => ({ maxLength: 10 })) }, 'arguments')
+    expect(check('x'.repeat(900_000))).toContain('too large to be held')
+    expect(checkOf({ maxLength: 1e6, minLength: 1 }, 'arguments')('x'.repeat(900_000))).toBeUndefined()
+  })
+
+  test('fits no format but base64, and a format costs as a pattern does', () => {
+    for (const format of ['uri', 'uri-template', 'url', 'json-pointer', 'email', 'date', 'regex'])
+      expect(checkOf({ format }, 'arguments')('a'.repeat(formatCharsMax + 1))).toContain('must match format')
+    expect(checkOf({ format: 'byte' }, 'arguments')('YWFh'.repeat(100_000))).toBeUndefined()
+    expect(checkOf({ format: 'uri' }, 'arguments')(`https://a.example/${'x'.repeat(2000)}`)).toBeUndefined()
+    expect(checkOf({ format: 'int32' }, 'arguments')(5)).toBeUndefined()
+    const many = checkOf({ items: { format: 'uri' } }, 'arguments')
+    expect(many(times(500, (index) => `https://a.example/${index}`))).toBeUndefined()
+    expect(many(times(500, () => `https://a.example/${'x'.repeat(1000)}`))).toContain('take too long')
   })
 })
 

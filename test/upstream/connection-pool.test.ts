@@ -1,7 +1,7 @@
 /** What is read of an answer on the wire, and when a socket serves again. The server is a script. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from 'bun:test'
-import { pendingConnectsMax, upstreamHeadBytesMax } from '../../src/limits.ts'
+import { pendingConnectsMax, upstreamHeadBytesMax, upstreamHeadersMax } from '../../src/limits.ts'
 import { type ConnectionPool, createConnectionPool } from '../../src/upstream/connection-pool.ts'
 import type { OutgoingRequest } from '../../src/upstream/head.ts'
 import type { Endpoint } from '../../src/upstream/http-connection.ts'
@@ -78,7 +78,7 @@ const plain = 'HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\
 const chunked =
   'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nafter: all\r\n\r\n'
 
-eachClient((open) => {
+eachClient((open, client) => {
   const openSockets = (to: Partial<Endpoint> = {}) =>
     createConnectionPool({ address: '127.0.0.1', port: server.port, certified: undefined, ...to }, open)
   beforeEach(() => {
@@ -142,14 +142,21 @@ eachClient((open) => {
     expect(await exchange()).toEqual({ status: 200, headers: {}, body: 'hello' })
   })
 
+  // The runtime's own client has a bound of its own for the whole head.
+  test.skipIf(client !== 'parser')('a head of more headers than any server has is not read on', async () => {
+    const many = Array.from({ length: 2 * upstreamHeadersMax }, (_, i) => `x-${i}: ${i}\r\n`).join('')
+    script = (socket) => socket.write(`HTTP/1.1 200 OK\r\n${many}`)
+    expect((await exchange()).error).toBeDefined()
+  })
+
   test('headers that come several times are joined, many are all there, and none is more than a name', async () => {
-    const many = Array.from({ length: 1500 }, (_, i) => `x-${i}: ${i}\r\n`).join('')
+    const many = Array.from({ length: 150 }, (_, i) => `x-${i}: ${i}\r\n`).join('')
     script = (socket) =>
       socket.write(`HTTP/1.1 200 OK\r\nA: 1\r\na: 2\r\n__proto__: x\r\n${many}content-length: 0\r\n\r\n`)
     const { headers = {} } = await exchange()
     expect(headers['a']).toBe('1, 2')
-    expect(headers['x-1499']).toBe('1499')
-    expect(Object.keys(headers)).toHaveLength(1503)
+    expect(headers['x-149']).toBe('149')
+    expect(Object.keys(headers)).toHaveLength(153)
     // Those of the next answer are its own.
     script = (socket) => socket.write(plain)
     expect((await exchange()).headers).toEqual({ 'content-type': 'text/plain', 'content-length': '5' })

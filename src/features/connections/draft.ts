@@ -7,6 +7,7 @@ import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
 import { openInput, sealInput } from '../../auth/connection-input.ts'
 import { hasAuthorization, openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { connectionBytesMax } from '../../limits.ts'
 import {
   type Connection,
@@ -27,6 +28,7 @@ import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
+import { reading } from '../../schema/json.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
 import { openGivenClient, type StoredClient, sealGivenClient } from '../upstream-sign-in/given-client.ts'
 import { readConfig } from '../upstream-sign-in/input.ts'
@@ -67,12 +69,13 @@ export function readWrite(body: unknown): ConnectionWrite {
  * The registered server of this name. Throws `invalid_request` if it does not exist or the caller's token does not
  * allow its namespace, with the same message for both.
  */
-export async function readServer({ caller, registry }: RequestContext, name: string): Promise<ServerDetail> {
+export async function readServer({ caller, registry, request }: RequestContext, name: string): Promise<ServerDetail> {
   const namespace = namespaceOf(name)
   const isAllowed = caller.blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
   const json = isAllowed ? await registry.serverJson(name) : undefined
   if (json === undefined) throw invalidRequest(`server: there is no server ${JSON.stringify(name)}`)
-  return JSON.parse(Buffer.from(json).toString()) as ServerDetail
+  const parse = () => JSON.parse(Buffer.from(json).toString()) as ServerDetail
+  return allowanceOf(request).run(reading(json.length, parse)) // 429
 }
 
 /** A connection before its server was probed, and so without status and server info. */

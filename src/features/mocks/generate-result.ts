@@ -5,7 +5,14 @@
 
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
-import { madeUpDepthMax, madeUpSizeMax, madeUpTriesMax, sliceCost } from '../../limits.ts'
+import {
+  madeUpCharsMax,
+  madeUpDepthMax,
+  madeUpItemsMax,
+  madeUpSizeMax,
+  madeUpTriesMax,
+  sliceCost,
+} from '../../limits.ts'
 import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
@@ -157,20 +164,23 @@ function leastSize(root: JsonSchema): number {
     if (typeof schema !== 'object' || schema === null || levels === 0) return 1
     const { $ref, minItems, minLength, minProperties, items, prefixItems, properties, required, anyOf, oneOf, allOf } =
       schema as { [name: string]: unknown }
+    const { maxItems } = schema as { maxItems?: unknown }
+    // The faker follows these at once, however deep they lead.
+    const together = Array.isArray(allOf) ? allOf.map((part) => of(part, levels)) : []
     const sizes = (parts: unknown) => (Array.isArray(parts) ? parts.map((part) => of(part, levels - 1)) : [])
     const sum = (all: readonly number[]) => all.reduce((total, size) => total + size, 0)
     const names = new Set(Array.isArray(required) ? required : [])
     const needed = Object.entries(properties ?? {}).flatMap(([name, part]) => (names.has(name) ? [part] : []))
-    const count = Number(minItems ?? 0)
+    const count = Math.max(Number(minItems ?? 0), Math.min(Number(maxItems ?? 0), madeUpItemsMax))
     return (
       1 +
       Number(minLength ?? 0) +
       Number(minProperties ?? 0) +
-      (typeof $ref === 'string' ? of(resolveReference(root, $ref), levels - 1) : 0) +
+      (typeof $ref === 'string' ? of(resolveReference(root, $ref), levels) : 0) +
       sum(sizes(needed)) +
       sum(sizes(prefixItems)) +
       count * (count > 0 ? of(items, levels - 1) : 0) +
-      sum(sizes(allOf)) +
+      sum(together) +
       // The largest alternative, since the faker may choose any.
       Math.max(0, ...sizes(anyOf)) +
       Math.max(0, ...sizes(oneOf))
@@ -192,7 +202,7 @@ function resolveReference(root: JsonSchema, reference: string): unknown {
 /**
  * The schema for the faker. `patternProperties` is removed: the faker would run its patterns in the runtime's RegExp,
  * which can take exponential time. A list that may be empty gets at least one item, to be a useful example, unless its
- * items contain references, which might recurse.
+ * items contain references, which might recurse. Upper bounds are lowered: the faker would use all of them.
  */
 function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   if (Array.isArray(schema)) return schema.map((part) => prepareSchema(part, isPlain))
@@ -201,6 +211,20 @@ function prepareSchema(schema: unknown, isPlain: boolean): unknown {
   const isEmptyList = type === 'array' && minItems === undefined && maxItems !== 0 && items !== undefined
   const isEndless = isPlain || JSON.stringify(items)?.includes('"$ref"')
   const own = Object.entries(schema).filter(([name]) => name !== 'patternProperties')
-  const parts = own.map(([name, part]) => [name, prepareSchema(part, isPlain)])
+  const parts = own.map(([name, part]) => [name, lowered(schema, name) ?? prepareSchema(part, isPlain)])
   return { ...Object.fromEntries(parts), ...(isEmptyList && !isEndless && { minItems: 1 }) }
+}
+
+/** An upper bound of a schema, as low as a made-up value needs it; undefined for any other keyword. */
+function lowered(schema: object, keyword: string): number | undefined {
+  const bounds: Readonly<Record<string, readonly [least: string, most: number]>> = {
+    maxLength: ['minLength', madeUpCharsMax],
+    maxItems: ['minItems', madeUpItemsMax],
+    maxProperties: ['minProperties', madeUpItemsMax],
+  }
+  const [least, most] = Object.hasOwn(bounds, keyword) ? (bounds[keyword] ?? []) : []
+  if (least === undefined || most === undefined) return undefined
+  const { [keyword]: given, [least]: floor } = schema as Record<string, unknown>
+  if (typeof given !== 'number') return undefined
+  return Math.min(given, Math.max(typeof floor === 'number' ? floor : 0, most))
 }

@@ -9,10 +9,11 @@ import type { RegistrySnapshot } from '../../auth/registry.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { withKnownBody } from '../../http/known-body.ts'
 import { noStoreJson } from '../../http/respond.ts'
-import { mockAnswersBytesMax, mockServersKeptMax } from '../../limits.ts'
+import { mockAnswersBytesMax, mockServersKeptBytesMax } from '../../limits.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
+import { reading } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { type MockCall, serverIdentity } from './call.ts'
 import type { Arguments, MockAnswer, Tool } from './choose-answer.ts'
@@ -30,6 +31,8 @@ export interface MocksOptions {
 interface MockServer {
   /** Unique to this reading of the server, so cached answers of an earlier version are not used. */
   readonly serial: number
+  /** Of its JSON. */
+  readonly bytes: number
   readonly detail: ServerDetail
   readonly tools: ReadonlyMap<string, Tool>
   readonly recorded: readonly RecordedAnswer[]
@@ -53,6 +56,9 @@ interface Ready {
   readonly stateless: string
 }
 
+/** How much longer the official package takes to show a server than it takes to parse it. */
+const protocolWorkFactor = 5
+
 /** Built once; a Response copies its headers. */
 const headers = new Headers(noStoreJson)
 const serverInfoKey = 'io.modelcontextprotocol/serverInfo'
@@ -70,18 +76,24 @@ export function createMocks({ wait }: MocksOptions): Mocks {
 
   function serversOf(registry: RegistrySnapshot): LRUCache<string, MockServer> {
     const kept = serversBySnapshot.get(registry)
-    const servers = kept ?? new LRUCache<string, MockServer>({ max: mockServersKeptMax })
+    const servers =
+      kept ??
+      new LRUCache<string, MockServer>({
+        maxSize: mockServersKeptBytesMax,
+        sizeCalculation: ({ bytes }) => bytes + 1000,
+      })
     if (kept === undefined) serversBySnapshot.set(registry, servers)
     return servers
   }
 
-  async function read(registry: RegistrySnapshot, name: string): Promise<MockServer | undefined> {
+  async function read({ registry, request, server: name }: MockCall): Promise<MockServer | undefined> {
     const bytes = await registry.serverJson(name)
     if (bytes === undefined) return undefined
-    const detail = JSON.parse(asBuffer(bytes).toString()) as ServerDetail
+    const parse = () => JSON.parse(asBuffer(bytes).toString()) as ServerDetail
+    const detail = await allowanceOf(request).run(reading(bytes.length, parse)) // 429
     const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
     serial += 1
-    const server = { serial, detail, tools, recorded: await registry.recordedAnswers(name) }
+    const server = { serial, bytes: bytes.length, detail, tools, recorded: await registry.recordedAnswers(name) }
     serversOf(registry).set(name, server)
     return server
   }
@@ -116,7 +128,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   return {
     async answer(call) {
       const { registry, scenario, message, request } = call
-      const server = serversOf(registry).get(call.server) ?? (await read(registry, call.server))
+      const server = serversOf(registry).get(call.server) ?? (await read(call))
       if (server === undefined) return undefined
       const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
       if (asked !== undefined) {
@@ -129,6 +141,8 @@ export function createMocks({ wait }: MocksOptions): Mocks {
         }
       }
       const { serve } = await import('./protocol.ts')
+      // The official package takes as long as what it shows of the server is large; it cannot be interrupted.
+      await allowanceOf(request).run(reading(server.bytes * protocolWorkFactor, () => undefined)) // 429
       return serve(call, server.detail, async (name, given) => {
         const tool = server.tools.get(name)
         if (tool === undefined) {

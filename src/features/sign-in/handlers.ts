@@ -10,7 +10,8 @@ import {
   requireFormToken,
 } from '../../auth/browser-sessions.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
-import { invalidRequest, PlatformError } from '../../errors.ts'
+import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
+import type { RateLimit } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { html } from '../../http/html.ts'
@@ -28,6 +29,8 @@ export interface SignInDeps {
   readonly store: Pick<Store, 'commit'>
   readonly signInKey: Buffer
   readonly audit: Audit
+  /** Limits sessions that a user begins: each leaves a record for hours, and a line in the audit log. */
+  readonly signIns: RateLimit
   readonly baseUrl: string
 }
 
@@ -38,6 +41,8 @@ export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 
   const isPossible = isSecureUrl(base)
 
   async function startSession(keyId: string, next: string | undefined, how: 'key' | 'link', userId: string) {
+    const wait = deps.signIns.take(userId)
+    if (wait > 0) throw rateLimited('This user is signing in too often', wait) // 429
     const cookie = await sessions.start(keyId)
     await audit.record('signin.session', { userId, keyId, how })
     return redirect(`${base}${pathAfterSignIn(next)}`, { 'set-cookie': cookie })

@@ -26,6 +26,7 @@ import {
 import type { ServerDetail } from '../../model/server.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { reading } from '../../schema/json.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
@@ -59,13 +60,15 @@ export function readConfig({ connections }: ServerDetail): Config | { readonly p
 
 /** The configuration of a connection's server: as registered now, or else as its status tells. Without fields for a mock. */
 export async function configOf(
+  request: Request,
   registry: Pick<RegistrySnapshot, 'serverJson'>,
   { connection, privatePart: { server } }: StoredConnection,
 ): Promise<Config> {
   if (connection.mock?.enabled === true) return noConfig
   const json = server === undefined ? undefined : await registry.serverJson(server)
   if (json !== undefined) {
-    const read = readConfig(JSON.parse(Buffer.from(json).toString()) as ServerDetail)
+    const parse = () => readConfig(JSON.parse(Buffer.from(json).toString()) as ServerDetail)
+    const read = await allowanceOf(request).run(reading(json.length, parse)) // 429
     if (!('problem' in read)) return read
   }
   if (connection.status.state !== 'input_required') return noConfig

@@ -72,7 +72,7 @@ export function setupHandlers(deps: SetupDeps) {
     requireFormToken(form.one(formTokenField), visit.formToken) // 403
     const wait = deps.setups.take(`${visit.ref.namespace}/${visit.ref.connectionId}`)
     if (wait > 0) throw rateLimited('This page is being sent too often', wait) // 429
-    const config = await configOf(await registry.current(), visit.stored)
+    const config = await configOf(request, await registry.current(), visit.stored)
     const { oauth, tokens } = visit.stored.privatePart
     const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
     if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
@@ -105,7 +105,7 @@ export function setupHandlers(deps: SetupDeps) {
       const visit = await visitOf(request) // 400, 404, 403
       if (visit instanceof Response) return visit // 303
       if (!isPossible) return impossiblePage(visit)
-      const config = await configOf(await registry.current(), visit.stored)
+      const config = await configOf(request, await registry.current(), visit.stored)
       if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
       signInTarget(deps, visit) // 409
       const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)

@@ -6,6 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { generateSync } from 'json-schema-faker'
 import { apiKeyDigest, revokeApiKey } from '../../../src/auth/api-key.ts'
+import { madeUpCharsMax, madeUpItemsMax } from '../../../src/limits.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import type { ServerDetail } from '../../../src/model/server.ts'
 import { apiKeyDigestKey } from '../../../src/storage/keys.ts'
@@ -483,4 +484,40 @@ describe('a mocked connection', () => {
       await client.close()
     })
   }
+})
+
+test('a made-up result has as much as is useful, whatever its schema allows', async () => {
+  const outputSchema = {
+    type: 'object',
+    required: ['text', 'list', 'map', 'long'],
+    additionalProperties: false,
+    properties: {
+      text: { type: 'string', maxLength: 1e9 },
+      long: { type: 'string', minLength: 300, maxLength: 1e9 },
+      list: { type: 'array', maxItems: 1e7, items: { type: 'array', maxItems: 1e6, items: { type: 'integer' } } },
+      map: { type: 'object', minProperties: 1, maxProperties: 1e6, additionalProperties: { type: 'string' } },
+    },
+  }
+  const { body } = await callTool(await made({ outputSchema }), 'ada/made', 'do', {})
+  const { text, long, list, map } = body.result['structuredContent'] as {
+    text: string
+    long: string
+    list: unknown[][]
+    map: object
+  }
+  expect(text.length).toBeLessThanOrEqual(madeUpCharsMax)
+  expect(long.length).toBeGreaterThanOrEqual(300)
+  expect(long.length).toBeLessThanOrEqual(301 + madeUpCharsMax)
+  expect(list.length).toBeLessThanOrEqual(madeUpItemsMax)
+  for (const items of list) expect(items.length).toBeLessThanOrEqual(madeUpItemsMax)
+  expect(Object.keys(map).length).toBeLessThanOrEqual(madeUpItemsMax)
+})
+
+test('a schema whose references multiply is not made up', async () => {
+  const $defs = Object.fromEntries(
+    Array.from({ length: 12 }, (_, i) => [`a${i}`, { allOf: Array(3).fill({ $ref: `#/$defs/a${i + 1}` }) }]),
+  )
+  const outputSchema = { type: 'object', $ref: '#/$defs/a0', $defs: { ...$defs, a12: { type: 'object' } } }
+  const { body } = await callTool(await made({ outputSchema }), 'ada/made', 'do', {})
+  expect(body.error?.message).toContain('record an answer')
 })

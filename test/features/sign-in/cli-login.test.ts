@@ -2,7 +2,12 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
-import { cliLoginSeconds, cliLoginsPerMinuteMax, tokenLifetimeMaxSeconds } from '../../../src/limits.ts'
+import {
+  cliLoginSeconds,
+  cliLoginsPerMinuteMax,
+  sessionsPerMinuteMax,
+  tokenLifetimeMaxSeconds,
+} from '../../../src/limits.ts'
 import type { CliLoginMade } from '../../../src/model/cli-login.ts'
 import { apiOf } from '../../support/api.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
@@ -141,4 +146,11 @@ describe('the page', () => {
     address = '198.51.100.7'
     expect(await pageOf(login, await signIn())).toContain('That is not your address (198.51.100.7)')
   })
+})
+
+test('a user begins so many browser sessions in a minute, and another one is not kept from it', async () => {
+  for (let i = 0; i < sessionsPerMinuteMax; i += 1)
+    expect(cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))).toBeString()
+  expect((await post(platform, '/signin', { key: sampleKeys.ada })).status).toBe(429)
+  expect((await post(platform, '/signin', { key: sampleKeys.grace })).status).toBe(303)
 })
