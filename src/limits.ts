@@ -76,6 +76,8 @@ export const searchedCharsMax = 16 * kB
 export const searchedCharsPerTurn = 8_000
 /** Contract (door 2.5): bytes of the body of `PUT /servers`. Past it: 413. */
 export const serverBodyBytesMax = MB
+/** Ours: values in the objects and arrays of the body of such a write; a server is parsed again and again. Past it: 400. */
+export const serverValuesMax = 50_000
 /** Ours: characters of a server's license. Past it: 400. */
 export const serverLicenseCharsMax = 200
 /** Ours: characters of a server's display name. Past it: 400. */
@@ -246,8 +248,8 @@ export const rpcFoldedCharactersMax = 2000
 export const rpcValueCharsMax = 1024
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
-/** Ours: cost of parsing one character of JSON, an upper estimate; a megabyte takes about ten milliseconds. Past it: as for `sliceCost`. */
-export const jsonCharacterCost = 0.3
+/** Ours: cost of parsing one character of JSON, an upper estimate; a megabyte takes ten milliseconds, and fifty if it is nothing but values. Past it: as for `sliceCost`. */
+export const jsonCharacterCost = 1.2
 /** Ours: cost of searching one character of a tool's definition for what is suspicious; 50 nanoseconds. Past it: as for `sliceCost`. */
 export const findingsCharacterCost = 1.2
 /** Ours: cost of compiling a pattern. Past it: as for `sliceCost`. */
@@ -572,8 +574,8 @@ export const registryCacheBytesMax = 16 * MB
 export const mockDelayMsMax = 60_000
 /** Ours: recorded answers of one server that are used. Past it: later ones are ignored. */
 export const recordedAnswersMax = 5000
-/** Ours: bytes of JSON of mocked servers that are cached in decoded form, which takes some times as much. Past it: the least recently used one is evicted. */
-export const mockServersKeptBytesMax = 16 * MB
+/** Ours: bytes of JSON of mocked servers that are cached in decoded form, which takes 25 times as much at worst. Past it: the least recently used one is evicted. */
+export const mockServersKeptBytesMax = 4 * MB
 /** Ours: minimum size, in parts and characters, that a schema requires of a generated value. Past it: the error recommends recording an answer. */
 export const madeUpSizeMax = 20_000
 /** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 30 to 80 ms. Past it: a mock answers with an error, and a setup page cannot be used. */

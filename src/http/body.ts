@@ -11,6 +11,8 @@ import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
 export interface BodyBounds {
   /** The maximum nesting of objects and lists. */
   readonly depthMax: number
+  /** Values in all objects and arrays; `rpcValuesMax` if left out. */
+  readonly valuesMax?: number
   /** Makes the error for a body that is larger than the operation reads. */
   readonly tooLarge: TooLarge
 }
@@ -26,13 +28,16 @@ const ordinary: BodyBounds = {
  * The parsed body; undefined if it is empty. A large one is parsed in turns. Throws `invalid_request`, `rate_limited`,
  * and the error from `tooLarge`.
  */
-export async function readJsonBody(request: Request, { depthMax, tooLarge }: BodyBounds = ordinary): Promise<unknown> {
+export async function readJsonBody(
+  request: Request,
+  { depthMax, valuesMax = rpcValuesMax, tooLarge }: BodyBounds = ordinary,
+): Promise<unknown> {
   const bytes = await readBytes(request, tooLarge)
   if (bytes.length === 0) return undefined
   if (!isJson(request.headers.get('content-type'))) {
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
-  const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax, numbers: 'exact' }
+  const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax, numbers: 'exact' }
   const read = await allowanceOf(request).run(reading(bytes.length, () => readJsonBytes(bytes, bounds)))
   if ('problem' in read) {
     const { problem } = read

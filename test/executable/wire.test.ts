@@ -113,7 +113,27 @@ describe('on the wire', () => {
     [
       'a length beyond all bounds',
       'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 999999999\r\n\r\n{',
-      /^HTTP\/1\.1 4\d\d[^]*"invalid_request"/,
+      /^HTTP\/1\.1 413 /,
+    ],
+    [
+      'a length beyond what the operation reads',
+      'POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 999999\r\n\r\n{',
+      /^HTTP\/1\.1 400[^]*"invalid_request"/,
+    ],
+    [
+      'chunks beyond what the operation reads',
+      `POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n${'x'.repeat(0x20000)}\r\n0\r\n\r\n`,
+      /^HTTP\/1\.1 400[^]*the body is too large: at most 65536 bytes are read/,
+    ],
+    [
+      'chunks without end',
+      `POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${`80000\r\n${'x'.repeat(0x80000)}\r\n`.repeat(6)}`,
+      /^HTTP\/1\.1 413 /,
+    ],
+    [
+      'a body in chunks of one byte',
+      `POST /tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${'1\r\n \r\n'.repeat(5000)}2\r\n[]\r\n0\r\n\r\n`,
+      /^HTTP\/1\.1 400[^]*must be an object/,
     ],
     [
       'a HEAD of a list',

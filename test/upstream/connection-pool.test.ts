@@ -143,11 +143,12 @@ eachClient((open, client) => {
   })
 
   // The runtime's own client has a bound of its own for the whole head.
-  test.skipIf(client !== 'parser')('a head of more headers than any server has is not read on', async () => {
-    const many = Array.from({ length: 2 * upstreamHeadersMax }, (_, i) => `x-${i}: ${i}\r\n`).join('')
-    script = (socket) => socket.write(`HTTP/1.1 200 OK\r\n${many}`)
-    expect((await exchange()).error).toBeDefined()
-  })
+  if (client === 'parser')
+    test('a head of more headers than any server has is not read on', async () => {
+      const many = Array.from({ length: 2 * upstreamHeadersMax }, (_, i) => `x-${i}: ${i}\r\n`).join('')
+      script = (socket) => socket.write(`HTTP/1.1 200 OK\r\n${many}`)
+      expect((await exchange()).error).toBeDefined()
+    })
 
   test('headers that come several times are joined, many are all there, and none is more than a name', async () => {
     const many = Array.from({ length: 150 }, (_, i) => `x-${i}: ${i}\r\n`).join('')

@@ -2,7 +2,7 @@
 
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
-import { jsonDepthMax } from '../../limits.ts'
+import { jsonDepthMax, serverValuesMax } from '../../limits.ts'
 import { urlProblem } from '../../model/connection.ts'
 import { ServerWrite, sameNameProblem, serverUrlProblem } from '../../model/server.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
@@ -11,6 +11,7 @@ const writeShape = validatorOf(ServerWrite)
 
 export const serverBody = {
   depthMax: jsonDepthMax,
+  valuesMax: serverValuesMax,
   tooLarge: (bytesMax: number) => new PlatformError('too_large', `the body is too large: at most ${bytesMax} bytes`),
 }
 
