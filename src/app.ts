@@ -105,7 +105,7 @@ export interface AppDeps {
   readonly signers: Pick<Signers, 'sign'>
   /** Reaches MCP servers. */
   readonly upstream: Upstream
-  /** What all requests share. */
+  /** Memory, turns, places: everything that requests share. */
   readonly fairness: Fairness
   /** Milliseconds until the head of an upstream's response must have arrived. */
   readonly upstreamTimeoutMs: number

@@ -1,7 +1,7 @@
 /**
- * What one request takes of its owner's part of everything (`fairness.ts`). The router opens an allowance for every
- * request with the costs of its operation (`operations.ts`), and ends it when the request is answered; authentication
- * says whose it is. Bodies, answers and expensive work ask it, so an operation cannot forget to.
+ * The part that one request takes of its owner's share of everything (`fairness.ts`). The router opens an allowance for
+ * every request with the costs of its operation (`operations.ts`), and ends it when the request is answered;
+ * authentication says whose it is. Bodies, answers and expensive work ask it, so an operation cannot forget to.
  */
 
 import { rateLimited } from '../errors.ts'

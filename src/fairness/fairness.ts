@@ -1,5 +1,5 @@
 /**
- * All that requests share, divided among owners (`owner.ts`): memory, the processor, places in queues, requests to
+ * Everything that requests share, divided among owners (`owner.ts`): memory, the processor, places in queues, requests to
  * other servers. One object for the whole process; a request takes from it through its allowance (`allowance.ts`).
  */
 

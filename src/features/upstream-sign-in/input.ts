@@ -125,7 +125,7 @@ function readValue({ kind, options, isRequired, default: usual }: InputField, te
   return kind === 'number' && /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i.test(text) ? Number(text) : text
 }
 
-/** What the schema says of the values; undefined if they are valid. Throws `conflict` if it cannot be compiled, 429. */
+/** The first fault that the schema finds in the values, if any. Throws `conflict` if it cannot be compiled, and 429. */
 async function problemOf(
   request: Request,
   { schema, fields }: Config,
