@@ -27,7 +27,7 @@ export function createFairness(): Fairness {
   return {
     memory: createShares(pendingBytesMax),
     turns: createTurns(),
-    reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 4 }),
+    reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 2 }),
     writes: createQueues(),
     requests: createShares(outgoingRequestsMax),
     lookups: createShares(pendingLookupsMax),

@@ -51,7 +51,7 @@ test('what was taken for a stranger is given back to the stranger, whoever it tu
 
 test('a request that reads many records has one of its owner’s places until it is answered', async () => {
   const fairness = createFairness()
-  const held = Array.from({ length: readsAtOnceMax / 4 }, () => open(fairness, 'many'))
+  const held = Array.from({ length: readsAtOnceMax / 2 }, () => open(fairness, 'many'))
   for (const one of held) await one.belongsTo(ada)
   const next = open(fairness, 'many')
   let isIn = false
@@ -100,7 +100,7 @@ test('a list waits for a place of its owner, and others’ do not', async () => 
   const fairness = createFairness()
   const platform = await createTestPlatform({ fairness, fastLane: false })
   const leave: (() => void)[] = []
-  for (let i = 0; i < readsAtOnceMax / 4; i += 1)
+  for (let i = 0; i < readsAtOnceMax / 2; i += 1)
     leave.push(await fairness.reads.enter({ keyId: 'any', family: 'any', userId: 'ada' }))
   let isAnswered = false
   const list = apiOf(
