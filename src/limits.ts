@@ -256,7 +256,7 @@ export const findingsCharacterCost = 1.2
 export const patternCostToCompile = 15_000
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
 export const waitingJobsMax = 256
-/** Ours: requests that read many records at once, or a server's details, one owner a quarter of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
+/** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
 export const readsAtOnceMax = 8
 /** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
