@@ -1,6 +1,7 @@
 /** Rate limits as token buckets by name: `perSecond` on average, and bursts of `burstSeconds` times as many. */
 
 import { LRUCache } from 'lru-cache'
+import { rateLimited } from '../errors.ts'
 import { burstSeconds, rateLimitNamesMax } from '../limits.ts'
 import { isOrganizationUser } from '../model/names.ts'
 import type { Holder } from './owner.ts'
@@ -46,6 +47,11 @@ export function createRateLimit({ perSecond, burst = perSecond * burstSeconds, n
     },
     wait: (name) => (perSecond === 0 ? 0 : seconds(refill(name).left)),
   }
+}
+
+/** Throws `rate_limited` with this text if there are seconds to wait. */
+export function requireRate(wait: number, refusal: string): void {
+  if (wait > 0) throw rateLimited(refusal, wait)
 }
 
 /** The name of a rate that flags give to an API key: an organization's admins make keys, so its keys share one. */

@@ -7,6 +7,7 @@ import { listingChangesKept } from '../limits.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { listingOf, noExtras, type ServerDetail, type ServerListing } from '../model/server.ts'
+import { reading } from '../schema/json.ts'
 import { asBuffer } from './bytes.ts'
 import {
   apiKeyDigestKey,
@@ -86,6 +87,11 @@ export function serverEntry(server: ServerDetail): Entry {
 
 export function readServer(value: Uint8Array): ServerDetail {
   return jsonOf(value)
+}
+
+/** `readServer` as work in turns: a server may have a megabyte. */
+export function readingServer(value: Uint8Array): Generator<number, ServerDetail> {
+  return reading(value.length, () => readServer(value))
 }
 
 export function listingEntry(listing: ServerListing): Entry {

@@ -6,9 +6,8 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
-import { rateLimited } from '../../errors.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
-import type { RateLimit } from '../../fairness/rate-limit.ts'
+import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import {
   clientDocumentBytesMax,
   clientDocumentSecondsMax,
@@ -145,8 +144,7 @@ export function createClients(options: ClientsOptions): Clients {
   async function findDocument(url: string, holder: Holder): Promise<Client> {
     const kept = documents.get(url)
     if (kept !== undefined && kept.until > now()) return kept.client
-    const wait = fetches.take(ownerOf(holder))
-    if (wait > 0) throw rateLimited('Too many documents of clients are being fetched for you', wait)
+    requireRate(fetches.take(ownerOf(holder)), 'Too many documents of clients are being fetched for you')
     const { client, seconds } = await fetchDocument(options, url, holder)
     if (seconds > 0) documents.set(url, { client, until: now() + seconds * 1000 })
     return client

@@ -1,8 +1,8 @@
 /** All operations by which a client that knows only a connection's URL signs in (sign-in contract, section 3). */
 
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
-import { notFound, PlatformError, rateLimited } from '../../errors.ts'
-import type { RateLimit } from '../../fairness/rate-limit.ts'
+import { notFound, PlatformError } from '../../errors.ts'
+import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { networkOf } from '../../http/client-address.ts'
 import { isSecureUrl } from '../../http/guard.ts'
@@ -98,10 +98,10 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
     revokeGrant: oauthErrors(revokeGrant),
     registerClient: oauthErrors(async (request) => {
       const address = deps.addressOf(request)
-      requireRate(deps.registrations.wait(address)) // 429
+      requireRate(deps.registrations.wait(address), tooManyClients) // 429
       const registration = clients.read(await readJsonBody(request)) // 400
       // Only what is registered counts: nobody uses up the rate of others with what is refused.
-      requireRate(deps.registrations.take(address)) // 429
+      requireRate(deps.registrations.take(address), tooManyClients) // 429
       const { clientId, name, redirectUris, refreshes } = await clients.register(registration, networkOf(address))
       const body = {
         client_id: clientId,
@@ -119,10 +119,7 @@ export function authorizationHandlers(deps: AuthorizationDeps): Pick<Handlers, A
   return isSignInPossible(issuer, settings) ? handlers : absent(handlers)
 }
 
-/** Throws `rate_limited` if there are seconds to wait. */
-function requireRate(wait: number): void {
-  if (wait > 0) throw rateLimited('Too many clients have been registered from this address', wait)
-}
+const tooManyClients = 'Too many clients have been registered from this address'
 
 /** The `WWW-Authenticate` of a 401 at a connection's MCP endpoint; undefined if there is no sign-in here. */
 export function challengeOf(

@@ -28,8 +28,8 @@ import { namespaceOf } from '../../model/names.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
-import { reading } from '../../schema/json.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
+import { readingServer } from '../../storage/registry-records.ts'
 import { openGivenClient, type StoredClient, sealGivenClient } from '../upstream-sign-in/given-client.ts'
 import { readConfig } from '../upstream-sign-in/input.ts'
 import { withoutTokens } from '../upstream-sign-in/tokens.ts'
@@ -74,8 +74,7 @@ export async function readServer({ caller, registry, request }: RequestContext, 
   const isAllowed = caller.blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
   const json = isAllowed ? await registry.serverJson(name) : undefined
   if (json === undefined) throw invalidRequest(`server: there is no server ${JSON.stringify(name)}`)
-  const parse = () => JSON.parse(Buffer.from(json).toString()) as ServerDetail
-  return allowanceOf(request).run(reading(json.length, parse)) // 429
+  return allowanceOf(request).run(readingServer(json)) // 429
 }
 
 /** A connection before its server was probed, and so without status and server info. */

@@ -14,7 +14,7 @@ import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { reading } from '../../schema/json.ts'
-import { asBuffer } from '../../storage/bytes.ts'
+import { readingServer } from '../../storage/registry-records.ts'
 import { type MockCall, serverIdentity } from './call.ts'
 import type { Arguments, MockAnswer, Tool } from './choose-answer.ts'
 
@@ -89,8 +89,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   async function read({ registry, request, server: name }: MockCall): Promise<MockServer | undefined> {
     const bytes = await registry.serverJson(name)
     if (bytes === undefined) return undefined
-    const parse = () => JSON.parse(asBuffer(bytes).toString()) as ServerDetail
-    const detail = await allowanceOf(request).run(reading(bytes.length, parse)) // 429
+    const detail = await allowanceOf(request).run(readingServer(bytes)) // 429
     const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
     serial += 1
     const server = { serial, bytes: bytes.length, detail, tools, recorded: await registry.recordedAnswers(name) }

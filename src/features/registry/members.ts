@@ -41,6 +41,7 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
       await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
       refuseQuery(request.url) // 400
       const { role } = await readOptionalBody(request, memberShape) // 400
+      // A removal, because a lower role takes access away.
       const isChanged = await change(
         request,
         async (context) => {
@@ -53,7 +54,6 @@ export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' |
           if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
           if (before === undefined) await requireRoomForMember(store, organizationId) // 403
           return { write: { puts: withIndex(memberEntry(organizationId, userId, role)) }, result: true }
-          // A lower role takes access away.
         },
         'removal',
       )

@@ -8,8 +8,8 @@
 import { type Authenticated, callerOfKey, isLive } from '../../auth/authenticate.ts'
 import { type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Registry } from '../../auth/registry.ts'
-import { conflict, invalidRequest, rateLimited, unauthorized } from '../../errors.ts'
-import type { RateLimit } from '../../fairness/rate-limit.ts'
+import { conflict, invalidRequest, unauthorized } from '../../errors.ts'
+import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { redirect } from '../../http/page.ts'
 import { namesInPath } from '../../http/path.ts'
@@ -49,8 +49,7 @@ export function cliLoginHandlers(deps: CliLoginDeps): CliLoginHandlers {
       if (!deps.isPossible)
         throw conflict('Nobody can log in here: the platform is reached over plain HTTP, or runs with --no-sign-in')
       const address = addressOf(request)
-      const wait = deps.begins.take(address)
-      if (wait > 0) throw rateLimited('Too many logins were begun from this address', wait) // 429
+      requireRate(deps.begins.take(address), 'Too many logins were begun from this address') // 429
       const { login, sessionId } = await logins.begin(address)
       return answer({ sessionId, authUrl: `${base}/signin/cli?login=${login}` })
     },

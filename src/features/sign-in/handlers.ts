@@ -10,8 +10,8 @@ import {
   requireFormToken,
 } from '../../auth/browser-sessions.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
-import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
-import type { RateLimit } from '../../fairness/rate-limit.ts'
+import { invalidRequest, PlatformError } from '../../errors.ts'
+import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { html } from '../../http/html.ts'
@@ -41,8 +41,7 @@ export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 
   const isPossible = isSecureUrl(base)
 
   async function startSession(keyId: string, next: string | undefined, how: 'key' | 'link', userId: string) {
-    const wait = deps.signIns.take(userId)
-    if (wait > 0) throw rateLimited('This user is signing in too often', wait) // 429
+    requireRate(deps.signIns.take(userId), 'This user is signing in too often') // 429
     const cookie = await sessions.start(keyId)
     await audit.record('signin.session', { userId, keyId, how })
     return redirect(`${base}${pathAfterSignIn(next)}`, { 'set-cookie': cookie })

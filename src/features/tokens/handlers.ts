@@ -3,8 +3,7 @@
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { publishedKeys } from '../../auth/signing-keys.ts'
-import { rateLimited } from '../../errors.ts'
-import type { HolderRateLimit } from '../../fairness/rate-limit.ts'
+import { type HolderRateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -38,8 +37,7 @@ export function tokenHandlers({
       try {
         const { caller: sender } = await authenticator.authenticate(request) // 401, 429
         known = sender
-        const wait = mints.take(sender)
-        if (wait > 0) throw rateLimited('This API key is minting tokens too fast', wait) // 429
+        requireRate(mints.take(sender), 'This API key is minting tokens too fast') // 429
         refuseQuery(request.url) // 400
         const body = await readJsonBody(request) // 400
         // The client may have sent the body slowly; a credential that was revoked in the meantime must not mint.

@@ -10,8 +10,7 @@ import {
   None,
 } from 'oauth4webapi'
 import { openText, sealJson } from '../../auth/secrets.ts'
-import { rateLimited } from '../../errors.ts'
-import type { RateLimit } from '../../fairness/rate-limit.ts'
+import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
 import { grantsPerRead, upstreamClientsMax, upstreamClientUseSeconds } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
@@ -91,7 +90,7 @@ export async function findClient(
     return kept.client
   }
   const wait = kept.client === undefined ? 0 : (again?.take(issuer) ?? 0)
-  if (wait > 0) throw rateLimited(`${issuer} was asked for another client less than an hour ago`, wait)
+  requireRate(wait, `${issuer} was asked for another client less than an hour ago`)
   const client = await register(base, server, fetch)
   const checks = [{ key: keyOf(options, issuer), value: kept.bytes }]
   if ((await store.commit({ checks, puts: [clientEntry(options, issuer, client)] })).ok) return client

@@ -26,8 +26,8 @@ import {
 import type { ServerDetail } from '../../model/server.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { reading } from '../../schema/json.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
+import { readingServer } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
@@ -67,8 +67,7 @@ export async function configOf(
   if (connection.mock?.enabled === true) return noConfig
   const json = server === undefined ? undefined : await registry.serverJson(server)
   if (json !== undefined) {
-    const parse = () => readConfig(JSON.parse(Buffer.from(json).toString()) as ServerDetail)
-    const read = await allowanceOf(request).run(reading(json.length, parse)) // 429
+    const read = readConfig(await allowanceOf(request).run(readingServer(json))) // 429
     if (!('problem' in read)) return read
   }
   if (connection.status.state !== 'input_required') return noConfig

@@ -7,10 +7,10 @@ import type { Authorizer } from '../../auth/authorize.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Registry } from '../../auth/registry.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
-import { conflict, invalidRequest, notFound, PlatformError, rateLimited } from '../../errors.ts'
+import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { ticketHolder } from '../../fairness/owner.ts'
-import type { RateLimit } from '../../fairness/rate-limit.ts'
+import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
 import { redirect } from '../../http/page.ts'
@@ -71,7 +71,7 @@ export function setupHandlers(deps: SetupDeps) {
     const form = await readForm(request) // 400
     requireFormToken(form.one(formTokenField), visit.formToken) // 403
     const wait = deps.setups.take(`${visit.ref.namespace}/${visit.ref.connectionId}`)
-    if (wait > 0) throw rateLimited('This page is being sent too often', wait) // 429
+    requireRate(wait, 'This page is being sent too often') // 429
     const config = await configOf(request, await registry.current(), visit.stored)
     const { oauth, tokens } = visit.stored.privatePart
     const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
