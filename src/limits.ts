@@ -56,7 +56,7 @@ export const deletedAtOnceMax = 100
 export const serversPageMax = 100
 /** Contract (door 2.1): servers on a page without `pageSize`. Past it: they are on the next page. */
 export const serversPageDefault = 10
-/** Ours: writes of servers whose names are kept, so that only these listings are read again. Past it, by whoever reads less often: the groups that these are in. */
+/** Ours: writes of servers whose names are kept, so that only these listings are read again. Past it: a process that has missed more writes reads the groups with new listings again. */
 export const listingChangesKept = 100
 /** Ours: listings of servers read from the store at once. Past it: in several reads. */
 export const listingsPerRead = 100
@@ -592,7 +592,7 @@ export const schemaPieceChars = 250
 export const formatCharsMax = 2048
 /** Ours: cost of a character that is held to a `format`, in the unit of patterns. Past it: as for `mockPatternCostMax`. */
 export const formatCharacterCost = 10
-/** Ours: such steps up to which all errors of a value are looked for. Past it: the first one is told. */
+/** Ours: such steps up to which all errors of a value are looked for. Past it: only the first is. */
 export const schemaStepsForAllErrors = 20_000
 /** Ours: cost of compiling a keyword, in the unit of `sliceCost`; 25 microseconds. Past it: as for `sliceCost`. */
 export const schemaCompileCost = 600

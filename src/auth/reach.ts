@@ -80,7 +80,7 @@ export async function reachOf(store: Pick<Store, 'keys'>, asking: Asking): Promi
   return (namespace) => reached.has(namespace)
 }
 
-/** By what was asked. What is read is newer than the version of the registry, if it is another. */
+/** By question. Names that are not of this version of the registry are of a newer one. */
 const namesOfVersion = new WeakMap<RegistrySnapshot, LRUCache<string, ReadonlySet<string>>>()
 
 async function namesKept(

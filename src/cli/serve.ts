@@ -312,7 +312,7 @@ function listen({ host, port }: ServeConfig) {
       development: false,
       idleTimeout: idleTimeoutSeconds,
       // Bodies are bounded where they are read, with an explanation; the runtime's own 413 has an empty body. This
-      // bounds what arrives in chunks, of whose length nobody is told.
+      // bounds a body that arrives in chunks, and so announces no length.
       maxRequestBodySize: chunkedBodyBytesMax,
       fetch: () => Response.json({ error: 'unavailable', message: 'The server is starting' }, { status: 503 }),
       // Only a bug outside the application gets here. Otherwise the runtime would respond with its own page.

@@ -39,7 +39,7 @@ export interface Client {
 }
 
 export interface Clients {
-  /** What is read of a registration. Throws OAuthError. */
+  /** Reads the metadata that a client sends to register. Throws OAuthError. */
   read(body: unknown): Registration
   /** Registers a client for somebody in this network. */
   register(registration: Registration, network: string): Promise<Client>
