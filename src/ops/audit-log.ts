@@ -82,9 +82,12 @@ export function openAuditLog(folder: string, { now, replica, onFailure, free = f
   let countTimer: ReturnType<typeof setTimeout> | undefined
   const denials = createRefusalCount({ perCaller: auditRefusalsPerCaller, inAll: auditRefusalsPerSecond })
 
+  const requireRoom = () => requireFreeSpace(folder, 0, freeBytesMin, free)
+
   function hasRoom(): boolean {
     try {
-      return free(folder) >= freeBytesMin
+      requireRoom()
+      return true
     } catch {
       return false
     }
@@ -100,7 +103,7 @@ export function openAuditLog(folder: string, { now, replica, onFailure, free = f
   }
 
   return {
-    requireRoom: () => requireFreeSpace(folder, 0, freeBytesMin, free),
+    requireRoom,
     requireWritable() {
       if (!hasFailed) return
       try {

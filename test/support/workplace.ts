@@ -1,6 +1,6 @@
 /** An empty directory for a test, gone when the test is over. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -17,4 +17,12 @@ export function workplace(): Workplace {
     data: join(folder, 'data'),
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   }
+}
+
+/** A new folder in the workplace with these fixtures in one file, for `--fixtures`. */
+export function fixturesIn({ folder }: Workplace, fixtures: object): string {
+  const path = join(folder, 'fixtures')
+  mkdirSync(path)
+  writeFileSync(join(path, 'all.json'), JSON.stringify(fixtures))
+  return path
 }

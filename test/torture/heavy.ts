@@ -4,7 +4,6 @@
  * within a bound.
  */
 
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   introspectionBytesMax,
@@ -18,6 +17,7 @@ import { mintToken } from '../api/cases.ts'
 import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
 import { sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
+import { fixturesIn } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
 /** Longer than the server beside it, which does nothing, by so much. */
@@ -82,9 +82,7 @@ export const heavy: Trial = {
     const { broken, expect } = collector()
     const chance = random(seed)
     using place = workplace()
-    const fixtures = join(place.folder, 'fixtures')
-    mkdirSync(fixtures)
-    writeFileSync(join(fixtures, 'all.json'), JSON.stringify(world))
+    const fixtures = fixturesIn(place, world)
     let answer = { text: '{}', type: 'application/json' }
     using upstream = Bun.serve({
       hostname: '127.0.0.1',

@@ -4,13 +4,14 @@
  * record of calls tells what was executed.
  */
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { serverBodyBytesMax } from '../../src/limits.ts'
 import { mintToken } from '../api/cases.ts'
 import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
 import { type Server, sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'
 import { type Random, random } from '../support/random.ts'
+import { fixturesIn } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
 /** Longer than the server beside it, which does nothing, by so much. */
@@ -32,9 +33,7 @@ export const oneOwner: Trial = {
     const { broken, expect } = collector()
     const chance = random(seed)
     using place = workplace()
-    const fixtures = join(place.folder, 'fixtures')
-    mkdirSync(fixtures)
-    writeFileSync(join(fixtures, 'all.json'), JSON.stringify(world))
+    const fixtures = fixturesIn(place, world)
     let executed = 0
     using upstream = Bun.serve({
       hostname: '127.0.0.1',
