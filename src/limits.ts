@@ -248,6 +248,10 @@ export const rpcFoldedCharactersMax = 2000
 export const rpcValueCharsMax = 1024
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
+/** Ours: memory that the process may gain while expensive work runs, of which most is garbage. Past it: garbage is collected and memory returned, with a pause of 10 to 90 ms. */
+export const garbageBytesMax = 100 * MB
+/** Ours: slices of expensive work after which the memory of the process is read, which takes 8 microseconds. Past it: as for `garbageBytesMax`. */
+export const slicesPerGarbageCheck = 16
 /** Ours: cost of parsing one character of JSON, an upper estimate; a megabyte takes ten milliseconds, and fifty if it is nothing but values. Past it: as for `sliceCost`. */
 export const jsonCharacterCost = 1.2
 /** Ours: cost of searching one character of a tool's definition for what is suspicious; 50 nanoseconds. Past it: as for `sliceCost`. */

@@ -8,6 +8,7 @@
 
 import { rateLimited } from '../errors.ts'
 import { sliceCost } from '../limits.ts'
+import { createGarbage } from './garbage.ts'
 import type { Holder } from './owner.ts'
 import { createRounds } from './rounds.ts'
 
@@ -28,6 +29,7 @@ interface Job {
 
 export function createTurns(): Turns {
   const waiting = createRounds<Job>()
+  const garbage = createGarbage()
   let isScheduled = false
 
   function schedule(): void {
@@ -41,6 +43,7 @@ export function createTurns(): Turns {
     const next = waiting.next()
     if (next === undefined) return
     if (!next.job.slice()) waiting.putBack(next.holder, next.job)
+    garbage.addSlice()
     if (!waiting.isEmpty()) schedule()
   }
 

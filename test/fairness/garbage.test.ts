@@ -1,0 +1,29 @@
+import { expect, test } from 'bun:test'
+import { createGarbage } from '../../src/fairness/garbage.ts'
+import { garbageBytesMax, slicesPerGarbageCheck } from '../../src/limits.ts'
+
+test('memory is given back once it grew past its bound since the least, and again after as much more', () => {
+  let memory = 1000
+  let shrunk = 0
+  const garbage = createGarbage(
+    () => memory,
+    () => {
+      shrunk += 1
+    },
+  )
+  const check = () => {
+    for (let i = 0; i < slicesPerGarbageCheck; i += 1) garbage.addSlice()
+    return shrunk
+  }
+  expect(check()).toBe(0)
+  memory += garbageBytesMax
+  expect(check()).toBe(0)
+  memory += 1
+  expect(check()).toBe(1)
+  // Not collected yet, or in use: no reason to collect at every check.
+  expect(check()).toBe(1)
+  memory = 500
+  expect(check()).toBe(1)
+  memory += garbageBytesMax + 1
+  expect(check()).toBe(2)
+})
