@@ -25,6 +25,20 @@ function inHelp(page: string, heading: string): string[] {
   )
 }
 
+const helps = new Map<string, Promise<string>>()
+
+/** The help page of a command, asked once for all shells. */
+function helpOf(path: readonly string[]): Promise<string> {
+  const help = helps.get(path.join(' ')) ?? printed(['help', ...path])
+  helps.set(path.join(' '), help)
+  return help
+}
+
+async function printed(args: readonly string[]): Promise<string> {
+  using place = workplace()
+  return (await run(place, args)).stdout
+}
+
 for (const shell of ['bash', 'zsh', 'fish'] as const) {
   const ask = asking[shell]
   test.if(isHere(shell))(
@@ -44,7 +58,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
           .filter((word) => word !== '' && word !== 'script' && !word.endsWith('/'))
       }
       const expectAsInHelp = async (path: readonly string[]): Promise<void> => {
-        const { stdout } = await run(place, ['help', ...path])
+        const stdout = await helpOf(path)
         const commands = inHelp(stdout, 'Commands')
         const flags = inHelp(stdout, 'Options')
         expect(flags).toContain('--help')

@@ -23,7 +23,7 @@ const mcp = { ...ada, accept: 'application/json, text/event-stream' }
 export const anyReplica: Trial = {
   name: 'any-replica',
   promise: 'What a client got from one replica is good at every other, and what a session was, after a restart',
-  times: { full: 10_000, short: 300 },
+  times: { full: 10_000, short: 150 },
 
   async run(times, seed) {
     if (!isPostgresInstalled) return { figure: '', broken: [], seen: {}, missing: 'PostgreSQL is not installed' }

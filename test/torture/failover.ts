@@ -31,11 +31,10 @@ export const failover: Trial = {
   promise: 'Replicas on PostgreSQL lose nothing acknowledged, and answer nothing wrong, when its primary is killed',
   times: { full: 20, short: 1 },
 
-  async run(times, seed, goOn) {
+  async run(times, seed) {
     if (!isPostgresInstalled) return { figure: '', broken: [], seen: {}, missing: 'PostgreSQL is not installed' }
     const { broken, expect } = collector()
     const isTimed = times > 1
-    if (!isTimed) goOn()
     const held = await drill({
       cycles: times,
       seed,

@@ -77,6 +77,7 @@ export const heavy: Trial = {
   name: 'heavy',
   promise: `Whatever one caller or upstream sends, others wait no more than ${waitMaxMs} ms, and memory stays within ${memoryMaxMegabytes} MB`,
   times: { full: 1500, short: 120 },
+  isTimed: true,
 
   async run(times, seed) {
     const { broken, expect } = collector()

@@ -17,6 +17,7 @@ export const heldConnections: Trial = {
   name: 'held-connections',
   promise: 'Half-open and idle connections hold nobody up, and are closed',
   times: { full: 7000, short: 1400 },
+  isTimed: true,
 
   async run(times, _seed, goOn) {
     const { broken, expect } = collector()

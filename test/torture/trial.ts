@@ -8,7 +8,9 @@ export interface Trial {
   readonly promise: string
   /** How often, in `make torture` and in `make test`. */
   readonly times: { readonly full: number; readonly short: number }
-  /** `goOn`: from here on others may run beside it, because it only waits, or looks at no time. */
+  /** It measures times, so that nothing runs beside it. */
+  readonly isTimed?: boolean
+  /** `goOn`: from here on others may run beside it, because it only waits. */
   run(times: number, seed: number, goOn: () => void): Promise<Outcome>
 }
 
