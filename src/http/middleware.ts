@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { stackFunctionsShownMax, unavailableLogIntervalMs } from '../limits.ts'
+import { stackFunctionsShownMax, unavailableLogIntervalMs, unreadBodyBytesMax } from '../limits.ts'
 import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
@@ -113,9 +113,20 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
         ...(response.status === 500 && { in: functionsOf(errors.get(request)) }),
       })
     }
-    observe?.(operationOf(request.method, pathOf(request.url)) ?? 'other', response.status, (now - started) / 1000)
+    const operation = operationOf(request.method, pathOf(request.url))
+    // The runtime would go on receiving a body that nobody reads. Not for other errors: the close may overtake a body
+    // that is still under way, and then the client sees no response.
+    const isRefused = operation === undefined || response.status === 413 || response.status === 429
+    if (response.status >= 400 && isRefused && !request.bodyUsed && mayBeLong(request)) {
+      response.headers.set('connection', 'close')
+    }
+    observe?.(operation ?? 'other', response.status, (now - started) / 1000)
     return response
   }
+}
+
+function mayBeLong({ headers }: Request): boolean {
+  return headers.has('transfer-encoding') || Number(headers.get('content-length')) > unreadBodyBytesMax
 }
 
 const noHeaders: Readonly<Record<string, string>> = {}

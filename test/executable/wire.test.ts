@@ -179,3 +179,33 @@ function exchange(server: Server, request: string): Promise<string> {
   socket.on('close', () => resolve(answer))
   return promise
 }
+
+describe('a body that nobody reads', () => {
+  const heads: [what: string, target: string, header: string, closes: boolean][] = [
+    ['in chunks, at a path that does not exist', 'POST /nowhere', 'Transfer-Encoding: chunked', true],
+    ['that is long, at a path that does not exist', 'POST /nowhere', 'Content-Length: 200000', true],
+    ['that is short, at a path that does not exist', 'POST /nowhere', 'Content-Length: 20', false],
+    ['in chunks, without a credential', 'POST /connect/ada/x/mcp', 'Transfer-Encoding: chunked', false],
+  ]
+  for (const [what, target, header, closes] of heads) {
+    test(`${what}: ${closes ? 'the connection is closed' : 'the connection stays'}`, async () => {
+      using place = workplace()
+      await using server = await startServer(place)
+      const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+      let received = ''
+      const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()).on('error', () => resolve()))
+      const answered = new Promise<void>((resolve) =>
+        socket.on('data', (bytes) => {
+          received += bytes.toString()
+          resolve()
+        }),
+      )
+      socket.write(`${target} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n\r\n`)
+      await answered
+      expect(received).toMatch(/^HTTP\/1\.1 4/)
+      expect(/connection: close/i.test(received)).toBe(closes)
+      if (closes) await closed
+      socket.destroy()
+    })
+  }
+})
