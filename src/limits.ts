@@ -654,10 +654,6 @@ export const fileCheckTriesMax = 5
 export const treeDepthMax = 32
 /** Ours: API keys read at once for a list of all. Past it: the next read. */
 export const apiKeysPerRead = 1000
-/** Ours: leftover connections removed at once. Past it: the next batch. */
-export const leftoverBatchMax = 500
-/** Ours: marks of removed namespaces that are read, as many as the largest store has namespaces. Past it: the others are ignored. */
-export const leftoverMarksMax = 1_000_000
 /** Ours: keys and values in one commit of a large load; with what LMDB and the segments add, they are in memory twice. Past it: the next commit. */
 export const aheadCommitBytesMax = 8 * MB
 /** Ours: milliseconds that the opening of a store waits for commits, and a commit for openings. Past it: an error, 503. */

@@ -76,7 +76,6 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
     .command('verify')
     .description('check every record and index entry, whether or not the server runs')
     .option('--repair', 'rebuild the index if it does not match the records')
-    .option('--remove-leftovers', 'delete connections whose namespace was removed with its fixture')
     .addOption(dataOption('data folder'))
     .action(async (flags) => (await import('./verify.ts')).verify(flags, terminal))
 }

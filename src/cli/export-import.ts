@@ -35,7 +35,7 @@ export async function exportCommand(file: string | undefined, place: Place, term
   const { store, database, secrets } = await openExistingDataFolder(place, terminal.stderr)
   const scan: Scan = (visitor) =>
     database === undefined ? scanStore(join(data, 'store'), visitor) : scanDatabase(database, visitor)
-  // A folder was opened only to upgrade its layout and to read the secret; the scan opens the store itself.
+  // A folder was opened only to read the secret; the scan opens the store itself.
   if (database === undefined) await store.close()
   // Written under another name, so that `file` appears complete or not at all. `wx`: never overwrites.
   const draft = `${file}.part`
@@ -83,7 +83,7 @@ export async function exportCommand(file: string | undefined, place: Place, term
   if (gone.length > 0) {
     terminal.stderr(
       `connections of ${gone.map(escapeControlCharacters).join(', ')} are in it, and no such namespace: an import wants it to be there. ` +
-        'To export without them, remove them first: `postern verify --remove-leftovers`\n',
+        'To import the rest, delete their lines from the export\n',
     )
   }
   if (file !== undefined) terminal.stdout(`wrote ${countText(lines - 2, 'record')} to ${file}\n`)
@@ -101,7 +101,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
     const { store, database, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
     try {
       if (database !== undefined) await database.exclusively(() => removeAhead(database))
-      else if (await isAnythingAhead(store)) await removeLeftovers(data, store)
+      else if (await isAnythingAhead(store)) await removeInterruptedLoad(data, store)
       return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
     } finally {
       await store.close()
@@ -122,7 +122,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
  * Removes what an interrupted load of fixtures left. If a server holds the folder's lock, a load may be running: throws
  * CommandError.
  */
-async function removeLeftovers(data: string, store: Store): Promise<void> {
+async function removeInterruptedLoad(data: string, store: Store): Promise<void> {
   try {
     using _lock = lockForServing(data)
     await removeAhead(store)

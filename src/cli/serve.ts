@@ -254,9 +254,7 @@ function openFolder(
   log: Log,
 ): Promise<DataFolder> {
   if (database === undefined) {
-    return openDataFolder(path, (from, to, upgrade) => {
-      if (upgrade()) log.info('the store was upgraded', { from, to })
-    })
+    return openDataFolder(path)
   }
   const { place, pool, isStandbyRequired } = database
   const label = `postern ${replica}`

@@ -20,7 +20,6 @@ import {
   openExistingDataFolder,
   type Place,
   requireDataFolder,
-  upgradeStore,
 } from '../maintenance/data-folder.ts'
 import { openDatabase, openForSchema, readDatabase, secretCheckOf } from '../maintenance/database.ts'
 import { schemaVersion } from '../storage/postgres/schema.ts'
@@ -71,7 +70,7 @@ export async function storeStatus(place: Place, { stdout, stderr }: Terminal): P
 export async function migrateStore(place: Place, { stdout }: Terminal): Promise<void> {
   const database = databaseOf(place)
   if (database === undefined) {
-    throw new CommandError('a store in a data folder is upgraded by the next start: name a database with --store', 2)
+    throw new CommandError('a store in a data folder has no schema to make: name a database with --store', 2)
   }
   const store = await openForSchema(database, 'postern store migrate')
   await store.close()
@@ -148,7 +147,6 @@ async function copyBetween(
   try {
     let read: Source
     if (source.url === undefined) {
-      await upgradeStore(source.folder, terminal.stderr)
       read = fromFolder(join(source.folder, 'store'))
     } else {
       const options = { mayMake: false, label: 'postern store copy', waitMs: storeCommandMs, tell: terminal.stderr }

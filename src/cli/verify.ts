@@ -5,10 +5,9 @@ import { openSecrets } from '../auth/secrets.ts'
 import { isCompiled } from '../compiled.ts'
 import { CommandError } from '../errors.ts'
 import { problemsShownMax } from '../limits.ts'
-import { openExistingDataFolder, type Place, requireDataFolder, upgradeStore } from '../maintenance/data-folder.ts'
-import { type Findings, type ReplaceIndex, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
+import { openExistingDataFolder, type Place, requireDataFolder } from '../maintenance/data-folder.ts'
+import { type ReplaceIndex, rebuildIndex, verifyStore } from '../maintenance/verify.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
-import { removeLeftovers as removeLeftoversOf } from '../storage/leftovers.ts'
 import { checkFile } from '../storage/lmdb/file-check.ts'
 import { replaceIndex, type Scan, scanStore } from '../storage/lmdb/scan.ts'
 import { repairDatabase, scanDatabase } from '../storage/postgres/scan.ts'
@@ -17,13 +16,9 @@ import { countText } from './count-text.ts'
 import { commandProgress } from './progress.ts'
 import type { Terminal } from './terminal.ts'
 
-/**
- * `repair`: rebuild the index. `removeLeftovers`: delete connections without a
- * namespace.
- */
 interface Flags extends Place {
+  /** Rebuild the index. */
   readonly repair?: boolean
-  readonly removeLeftovers?: boolean
 }
 
 /**
@@ -37,7 +32,6 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
   const program = isCompiled ? [process.execPath] : [process.execPath, Bun.main]
   const args = ['verify', '--data', flags.data]
   if (flags.repair === true) args.push('--repair')
-  if (flags.removeLeftovers === true) args.push('--remove-leftovers')
   const child = Bun.spawn([...program, ...args], {
     env: { ...process.env, [verifyChildVariable]: '1' },
     stdin: 'ignore',
@@ -62,8 +56,7 @@ export async function verify(flags: Flags, terminal: Terminal): Promise<void> {
 const verifyChildVariable = 'POSTERN_VERIFY_HERE'
 
 /**
- * The check itself, in the child. Without `--repair` and `--remove-leftovers` it only reads, so it may run beside a
- * server.
+ * The check itself, in the child. Without `--repair` it only reads, so it may run beside a server.
  */
 async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
   const { data } = flags
@@ -76,7 +69,6 @@ async function verifyHere(flags: Flags, terminal: Terminal): Promise<void> {
   } catch (error) {
     throw new CommandError((error as Error).message, 1, { cause: error })
   }
-  await upgradeStore(data, terminal.stderr)
   const { sealingKey } = openSecrets(join(data, 'instance-secret'))
   await verifyRecords(flags, terminal, sealingKey, {
     scan: (visitor) => scanStore(folder, visitor),
@@ -89,16 +81,14 @@ async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
   if (database === undefined) return
   try {
     if (flags.repair === true) {
-      // What it finds beside the index is said once that is repaired: an error would undo the repair.
+      // Report other problems after the repair: an error inside it would undo it.
       const found = await repairDatabase(database, (repair) =>
-        verifyRecords({ ...flags, removeLeftovers: false }, terminal, secrets.sealingKey, repair).catch(
-          (error: unknown) => error,
-        ),
+        verifyRecords(flags, terminal, secrets.sealingKey, repair).catch((error: unknown) => error),
       )
-      if (found !== undefined && flags.removeLeftovers !== true) throw found
-      if (flags.removeLeftovers !== true) return
+      if (found !== undefined) throw found
+      return
     }
-    await verifyRecords({ ...flags, repair: false }, terminal, secrets.sealingKey, {
+    await verifyRecords(flags, terminal, secrets.sealingKey, {
       scan: (visitor) => scanDatabase(database, visitor),
       replaceIndex: async () => {},
     })
@@ -120,23 +110,22 @@ async function verifyRecords(
   sealingKey: Buffer,
   { scan, replaceIndex: replace }: Checked,
 ): Promise<void> {
-  const { data, repair = false, removeLeftovers = false } = flags
+  const { data, repair = false } = flags
   const progress = commandProgress(terminal)
   const findings = await verifyStore(scan, { sealingKey, onProgress: progress.step })
   progress.end()
-  const { problems, indexProblems, leftovers, lost } = findings
+  const { problems, indexProblems } = findings
   if (indexProblems.length > 0 && repair) {
     await rebuildIndex(scan, replace, findings)
     await auditCommand(data, 'index.rebuilt', { connections: findings.connections })
     terminal.stdout(`the index of ${countText(findings.connections, 'connection')} was rebuilt\n`)
   }
-  const missing = [...lost.keys()].map((namespace) => `connections of ${namespace}: there is no such namespace`)
-  // Without the problems that this run has repaired, or is about to remove.
-  const left = [...problems, ...(removeLeftovers ? [] : missing), ...(repair ? [] : indexProblems)]
+  const advice = problems.length > 0 ? 'restore a backup' : 'run `postern verify --repair`'
+  const left = [...problems, ...(repair ? [] : indexProblems)]
   if (left.length > 0) {
     const more = left.length > problemsShownMax ? [`and ${left.length - problemsShownMax} more`] : []
     throw new CommandError(
-      [...left.slice(0, problemsShownMax).map(escapeControlCharacters), ...more, adviceFor(findings)].join('\n'),
+      [...left.slice(0, problemsShownMax).map(escapeControlCharacters), ...more, advice].join('\n'),
     )
   }
   if (indexProblems.length === 0) {
@@ -144,41 +133,4 @@ async function verifyRecords(
       `${countText(findings.records, 'record')} and ${countText(findings.indexEntries, 'index entry', 'index entries')}, all correct\n`,
     )
   }
-  if (removeLeftovers) await remove(flags, [...leftovers.keys(), ...lost.keys()], terminal)
-  else if (leftovers.size > 0) terminal.stderr(leftoverLines(leftovers))
-}
-
-/** The remedy for the most serious kind of finding. */
-function adviceFor({ problems, lost }: Findings): string {
-  if (problems.length > 0) return 'restore a backup'
-  if (lost.size === 0) return 'run `postern verify --repair`'
-  return (
-    'if a namespace was taken out of the fixtures, bring it back, or remove what is left of it with ' +
-    '`postern verify --remove-leftovers`; if it was lost, restore a backup'
-  )
-}
-
-/** Removes the connections of these namespaces, which do not exist, and audits each removal. */
-async function remove(place: Place, namespaces: readonly string[], { stdout, stderr }: Terminal): Promise<void> {
-  if (namespaces.length === 0) stdout('there are no leftovers\n')
-  const { store } = await openExistingDataFolder(place, stderr)
-  try {
-    for (const namespace of namespaces) {
-      const connections = await removeLeftoversOf(store, namespace)
-      await auditCommand(place.data, 'leftovers.removed', { namespace, connections })
-      stdout(`removed ${connectionsOf(namespace, connections)}\n`)
-    }
-  } finally {
-    await store.close()
-  }
-}
-
-/** A note rather than a failure: leftovers are what a fixture that was taken out leaves on purpose. */
-function leftoverLines(leftovers: ReadonlyMap<string, number>): string {
-  const lines = [...leftovers].map(([namespace, count]) => `${connectionsOf(namespace, count)}\n`)
-  return `${lines.join('')}They are unreachable and harmless, and available again if the namespace comes back. To remove them: \`postern verify --remove-leftovers\`\n`
-}
-
-function connectionsOf(namespace: string, count: number): string {
-  return `${countText(count, 'connection')} of the namespace ${escapeControlCharacters(namespace)}, which no longer exists`
 }

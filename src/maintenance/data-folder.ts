@@ -10,7 +10,6 @@ import { openSecrets, type Secrets } from '../auth/secrets.ts'
 import { changeSigningKeys, newSigningKeys } from '../auth/signing-keys.ts'
 import { CommandError } from '../errors.ts'
 import { storeCommandMs } from '../limits.ts'
-import type { Upgrading } from '../storage/lmdb/migrations.ts'
 import { openingLockFile } from '../storage/lmdb/opening-lock.ts'
 import { openLmdbStore } from '../storage/lmdb/store.ts'
 import type { PostgresStore } from '../storage/postgres/store.ts'
@@ -96,7 +95,7 @@ export async function openExistingDataFolder(place: Place, tell: Tell): Promise<
     return openBesideDatabase(data, database, options)
   }
   requireDataFolder(data)
-  return openDataFolder(data, upgradeUnlessServed(data, tell))
+  return openDataFolder(data)
 }
 
 /** What the database's own lists call a command. */
@@ -142,22 +141,6 @@ export async function openBesideDatabase(
 type Tell = (text: string) => void
 
 /**
- * For a command: upgrades an older store only if no server is serving it, and reports the upgrade on stderr. A server
- * of the older version could no longer read the store and would answer every request with an error.
- */
-function upgradeUnlessServed(path: string, stderr: Tell): Upgrading {
-  return (from, to, upgrade) => {
-    using _lock = lock(path, 'an older postern serves this folder: stop it first, then start the new one')
-    if (upgrade()) stderr(`the store in ${path} is upgraded from version ${from} to version ${to}\n`)
-  }
-}
-
-/** For a command that scans the store without `openDataFolder`: upgrades an older layout, opens nothing else. */
-export async function upgradeStore(path: string, stderr: Tell): Promise<void> {
-  await openStore(join(path, 'store'), upgradeUnlessServed(path, stderr)).close()
-}
-
-/**
  * For a command that may create a data folder. It creates one only at a path given by the operator: a folder at the
  * default path, in whatever directory the command was run, belongs to no server, and a key created in it would be
  * useless.
@@ -165,7 +148,7 @@ export async function upgradeStore(path: string, stderr: Tell): Promise<void> {
 export function openNamedDataFolder(place: NamedFolder, stderr: Tell): Promise<DataFolder> {
   const { data, isNamed, store } = place
   if (!isNamed || (store ?? '') !== '') return openExistingDataFolder(place, stderr)
-  return openDataFolder(data, upgradeUnlessServed(data, stderr))
+  return openDataFolder(data)
 }
 
 /** A data folder as given to a command. */
@@ -181,15 +164,15 @@ export function madeFolder(path: string): string {
 
 /**
  * Opens a data folder, and creates it if it is missing. Throws CommandError with one line that tells the operator what
- * to do. Without `upgrading`, a store of an older layout is refused.
+ * to do.
  */
-export async function openDataFolder(path: string, upgrading?: Upgrading): Promise<DataFolder> {
+export async function openDataFolder(path: string): Promise<DataFolder> {
   makeFolder(path)
   // Asked first: the next lines create what is missing.
   const isNew = !hasStore(path)
   requireSecret(path)
   const secrets = openSecrets(join(path, 'instance-secret'))
-  const store = openStore(join(path, 'store'), upgrading)
+  const store = openStore(join(path, 'store'))
   try {
     await ensureSigningKeys(store, secrets)
   } catch (error) {
@@ -210,9 +193,9 @@ async function ensureSigningKeys(store: Store, secrets: Secrets): Promise<void> 
 }
 
 /** The store's errors are for the operator: turn StoreError into CommandError. */
-function openStore(path: string, upgrading: Upgrading | undefined): Store {
+function openStore(path: string): Store {
   try {
-    return openLmdbStore(path, undefined, upgrading)
+    return openLmdbStore(path)
   } catch (error) {
     if (error instanceof StoreError) throw new CommandError(error.message, 1, { cause: error })
     throw error
@@ -269,8 +252,7 @@ const files = [
 
 /**
  * Locks the folder for serving, and creates it if it is missing. The lock lasts until it is disposed or the process
- * ends, in whatever way. Throws CommandError if another server holds it. Call it before the folder is opened: only the
- * holder of the lock may upgrade the store.
+ * ends, in whatever way. Throws CommandError if another server holds it. Call it before the folder is opened.
  */
 export function lockForServing(path: string): Disposable {
   makeFolder(path)

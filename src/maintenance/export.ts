@@ -75,7 +75,6 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
       case 'connectionsVersion':
       case 'registryVersion':
       case 'usage':
-      case 'leftNamespace':
       case 'signingKeys':
       case 'expiring':
       case 'grant':

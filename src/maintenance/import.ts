@@ -19,7 +19,6 @@ import {
   connectionPrivateKey,
   connectionsVersionKey,
   deletingKey,
-  leftKey,
   listingKey,
   namespaceKey,
   organizationKey,
@@ -179,7 +178,6 @@ class ImportPlan {
       case 'namespace':
         this.#loaded.add(`namespace ${line.namespace.namespace}`)
         await this.#requireGone(line.namespace.namespace)
-        this.#deletes.push(leftKey(line.namespace.namespace))
         await this.#replace(namespaceKey(line.namespace.namespace))
         if ('organizationId' in line.namespace) {
           const { organizationId } = line.namespace

@@ -21,17 +21,13 @@ import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
 
 /**
- * The result of a check. The three kinds of trouble have different remedies: a backup, a repair, or removing leftovers.
+ * The result of a check. Index problems can be repaired; all others need a backup.
  */
 export interface Findings {
   /** Damaged or invalid records. Only a backup helps. */
   readonly problems: readonly string[]
   /** Differences in the index and the usages. `rebuildIndex` repairs both. */
   readonly indexProblems: readonly string[]
-  /** Leftovers: the number of connections by namespace, for namespaces that were removed with their fixture. */
-  readonly leftovers: ReadonlyMap<string, number>
-  /** The same for namespaces that are missing although no fixture was removed: a sign of a lost record. */
-  readonly lost: ReadonlyMap<string, number>
   readonly records: number
   readonly indexEntries: number
   readonly connections: number
@@ -82,7 +78,6 @@ export async function verifyStore(scan: Scan, { sealingKey, onProgress }: Verify
   return {
     problems,
     indexProblems,
-    ...records.withoutNamespace(),
     records: records.count,
     indexEntries: actual.count,
     connections: records.connections,
@@ -140,7 +135,6 @@ class RecordCheck {
   connections = 0
   readonly #sealingKey: Buffer
   readonly #namespaces = new Set<string>()
-  readonly #leftNamespaces = new Set<string>()
   readonly #deleting = new Set<string>()
   readonly #keyIds = new Set<string>()
   readonly #organizations = new Set<string>()
@@ -177,9 +171,6 @@ class RecordCheck {
           key,
         )
         this.#namespaces.add(parsed.namespace)
-        return
-      case 'leftNamespace':
-        this.#leftNamespaces.add(parsed.namespace)
         return
       case 'deletingNamespace':
         this.#deleting.add(parsed.namespace)
@@ -245,18 +236,12 @@ class RecordCheck {
       if (!this.#organizations.has(organizationId))
         this.#report(Buffer.from(record, 'latin1'), `its organization ${organizationId} is missing`)
     }
-    return this.problems
-  }
-
-  /** Connections of namespaces that do not exist, split by the mark of a removed namespace. */
-  withoutNamespace(): Pick<Findings, 'leftovers' | 'lost'> {
-    // Those of a namespace that is being deleted are removed by the server, or by the next one that starts.
-    const isThere = (namespace: string) => this.#namespaces.has(namespace) || this.#deleting.has(namespace)
-    const orphans = [...this.connectionsOf].filter(([namespace]) => !isThere(namespace))
-    return {
-      leftovers: new Map(orphans.filter(([namespace]) => this.#leftNamespaces.has(namespace))),
-      lost: new Map(orphans.filter(([namespace]) => !this.#leftNamespaces.has(namespace))),
+    for (const namespace of this.connectionsOf.keys()) {
+      // The server that deletes a namespace, or the next one that starts, removes its connections.
+      if (!this.#namespaces.has(namespace) && !this.#deleting.has(namespace))
+        this.problems.push(`connections of ${namespace}: there is no such namespace`)
     }
+    return this.problems
   }
 
   #addConnection(key: Key, value: Uint8Array, { namespace, connectionId }: ParsedKey & { kind: 'connection' }): void {

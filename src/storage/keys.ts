@@ -90,13 +90,6 @@ export const organizationApiKeyKey = (organizationId: string, keyId: string): Ke
 export const organizationApiKeys = (organizationId: string): Key => key('K', organizationId, '')
 /** Where the fixture of a record stands: `file: path`. Records that no fixture brought have none. */
 export const placeKey = (record: Key): Key => Buffer.concat([key('P'), record])
-/**
- * Marks a namespace that was removed with its fixture and left connections behind (`leftovers.ts`). `postern verify`
- * reports such connections as leftovers, all others without a namespace as lost.
- */
-export const leftKey = (namespace: string): Key => key('l', namespace)
-/** Prefix of all these marks. */
-export const left = key('l')
 export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
 /** Prefix of all servers. */
 export const servers = key('s')
@@ -255,7 +248,6 @@ export type ParsedKey =
   | { readonly kind: 'organization'; readonly organizationId: string }
   | { readonly kind: 'member'; readonly organizationId: string; readonly userId: string }
   | { readonly kind: 'namespace'; readonly namespace: string }
-  | { readonly kind: 'leftNamespace'; readonly namespace: string }
   | { readonly kind: 'apiKey'; readonly keyId: string }
   | { readonly kind: 'apiKeyDigest'; readonly digest: string }
   | { readonly kind: 'server'; readonly qualifiedName: string }
@@ -287,7 +279,6 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   o: (organizationId) => ({ kind: 'organization', organizationId }),
   m: (organizationId, userId) => ({ kind: 'member', organizationId, userId }),
   n: (namespace) => ({ kind: 'namespace', namespace }),
-  l: (namespace) => ({ kind: 'leftNamespace', namespace }),
   k: (keyId) => ({ kind: 'apiKey', keyId }),
   h: (digest) => ({ kind: 'apiKeyDigest', digest }),
   s: (qualifiedName) => ({ kind: 'server', qualifiedName }),

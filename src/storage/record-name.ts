@@ -16,8 +16,6 @@ export function recordName(key: Key): string {
       return `member ${parsed.organizationId}/${parsed.userId}`
     case 'namespace':
       return `namespace ${parsed.namespace}`
-    case 'leftNamespace':
-      return `mark of the removed namespace ${parsed.namespace}`
     case 'apiKey':
       return `API key ${parsed.keyId}`
     case 'apiKeyDigest':

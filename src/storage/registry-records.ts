@@ -6,13 +6,12 @@
 import { listingChangesKept } from '../limits.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import type { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
-import { listingOf, noExtras, type ServerDetail, type ServerListing } from '../model/server.ts'
+import type { ServerDetail, ServerListing } from '../model/server.ts'
 import { reading } from '../schema/json.ts'
 import { asBuffer } from './bytes.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
-  apiKeys,
   foldedKey,
   listingChangesKey,
   listingGroupOf,
@@ -20,18 +19,15 @@ import {
   listingKey,
   listingsVersionKey,
   memberKey,
-  members,
   membershipKey,
   mockKey,
   namespaceKey,
-  namespaces,
   organizationApiKeyKey,
   organizationKey,
   ownedKey,
   parseKey,
   revocationKey,
   serverKey,
-  servers,
 } from './keys.ts'
 import type { Entry, Key } from './store.ts'
 import { newVersion } from './versions.ts'
@@ -163,34 +159,6 @@ export function withIndex(entry: Entry): Entry[] {
 }
 
 const nothing = new Uint8Array(0)
-
-/** Kinds of records for which older stores have no index entries or listings. */
-export const indexedKinds: readonly Key[] = [apiKeys, members, namespaces, servers]
-
-/**
- * The entries that an older store lacks for one of these records: its index entries, the listing of a server, the time
- * of a namespace. `started`: when the store was first used, as the nearest to that time.
- */
-export function entriesMissingOf(entry: Entry, started: Uint8Array | undefined): Entry[] {
-  try {
-    return missingOf(entry, started)
-  } catch {
-    // Not a valid record: `verify` reports it, and the upgrade goes on.
-    return []
-  }
-}
-
-function missingOf(entry: Entry, started: Uint8Array | undefined): Entry[] {
-  const createdAt = started === undefined ? {} : { createdAt: textOf(started) }
-  switch (parseKey(entry.key)?.kind) {
-    case 'server':
-      return [listingEntry(listingOf(readServer(entry.value), { ...noExtras, ...createdAt }))]
-    case 'namespace':
-      return withIndex(namespaceEntry({ ...readNamespace(entry.value), ...createdAt }))
-    default:
-      return withIndex(entry).slice(1)
-  }
-}
 
 /** `position`: six digits, so that answers keep the order of the fixtures. */
 export function mockEntry(position: string, mock: RecordedAnswer): Entry {

@@ -3,9 +3,8 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { leftKey, namespaceKey } from '../../src/storage/keys.ts'
+import { namespaceKey } from '../../src/storage/keys.ts'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
-import { indexKeysOf } from '../../src/storage/registry-records.ts'
 import { run, type Server, sendTo, startServer, type Workplace, workplace } from '../support/executable.ts'
 
 const key = 'a-key-of-at-least-32-characters-0'
@@ -78,29 +77,7 @@ test('a fixture takes it back, with what was made in it', async () => {
   expect(await verify(place)).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('what an older program left behind is told, and removed with --remove-leftovers', async () => {
-  using place = workplace()
-  await serving(place, ['ada', 'eva'], make)
-  const store = openLmdbStore(join(place.data, 'store'))
-  const record = { key: namespaceKey('eva'), value: (await store.get(namespaceKey('eva'))) as Uint8Array }
-  await store.commit({
-    deletes: [record.key, ...indexKeysOf(record)],
-    puts: [{ key: leftKey('eva'), value: new Uint8Array(0) }],
-  })
-  await store.close()
-  const left = await verify(place)
-  expect(left).toMatchObject({ code: 0, stdout: expect.stringMatching(/all correct\n$/) })
-  expect(left.stderr).toMatch(/^3 connections of the namespace eva, which no longer exists\n.* --remove-leftovers`\n$/)
-  const file = join(place.folder, 'export.jsonl')
-  expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain('connections of eva are in it')
-  const removed = await verify(place, '--remove-leftovers')
-  expect(removed).toMatchObject({ code: 0, stderr: '' })
-  expect(removed.stdout).toEndWith('removed 3 connections of the namespace eva, which no longer exists\n')
-  expect((await verify(place, '--remove-leftovers')).stdout).toEndWith('there are no leftovers\n')
-  expect(await verify(place)).toMatchObject({ code: 0, stderr: '' })
-})
-
-test('a namespace that was lost, and did not go with its fixture, is no leftover', async () => {
+test('connections of a namespace that was lost are a problem', async () => {
   using place = workplace()
   await serving(place, ['ada', 'eva'], make)
   const store = openLmdbStore(join(place.data, 'store'))
@@ -110,7 +87,9 @@ test('a namespace that was lost, and did not go with its fixture, is no leftover
   expect(lost).toMatchObject({ code: 1, stdout: '' })
   expect(lost.stderr).toContain('connections of eva: there is no such namespace\n')
   expect(lost.stderr).toContain('owner of namespace eva: belongs to no record\n')
-  expect(lost.stderr).toMatch(/--remove-leftovers.*restore a backup\n$/)
+  expect(lost.stderr).toMatch(/\nrestore a backup\n$/)
+  const file = join(place.folder, 'export.jsonl')
+  expect((await run(place, ['export', file, '--data', place.data])).stderr).toContain('connections of eva are in it')
 })
 
 test('where many records go with their fixtures, the log names some', async () => {

@@ -7,8 +7,6 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { isPostgresInstalled } from './postgres.ts'
 
-/** The last commit whose stores were of an older version. */
-export const olderCommit = '6a1c69d'
 export const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1'
 const root = resolve(import.meta.dir, '../..')
 /** Of Wycheproof: not part of the repository. */
@@ -25,7 +23,6 @@ const needs = {
   'root that may mount': () => isRoot() && succeeds('unshare', '-m', ...mount),
   'root that may isolate': () => isRoot() && succeeds('unshare', '-mp', '-f', '--mount-proc', ...mount),
   'root that may leave the network': () => isRoot() && succeeds('unshare', '-n', 'ip', 'link', 'set', 'lo', 'up'),
-  'the history of the source': () => succeeds('git', '-C', root, 'cat-file', '-e', `${olderCommit}^{commit}`),
   'the vectors of Wycheproof': () => existsSync(vectors),
   glibc: () => process.platform === 'linux' && !existsSync('/etc/alpine-release'),
   libfaketime: () => existsSync(faketime),

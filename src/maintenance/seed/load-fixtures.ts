@@ -25,7 +25,6 @@ import {
   prefixRange,
   registryVersionKey,
 } from '../../storage/keys.ts'
-import { leftBehind } from '../../storage/leftovers.ts'
 import { recordName } from '../../storage/record-name.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/registry-records.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
@@ -120,13 +119,7 @@ async function tryLoad(
   }
   const dropped = changes.flatMap((change) => change.dropped)
   // What remains of the old manifest came from fixtures that no longer exist: remove it, or leave it to who needs it.
-  const left = await leftBehind(
-    store,
-    before.names,
-    fixtures.namespaces.map(({ namespace }) => namespace),
-  )
-  const staying = await keepNeeded(store, before.names, left.counts)
-  deletes.push(...left.staleMarks)
+  const staying = await keepNeeded(store, before.names)
   const gone = await goneWithFixtures(store, before.names, usages)
   deletes.push(...gone.keys)
   for (const qualifiedName of gone.listings) listings.add(qualifiedName)

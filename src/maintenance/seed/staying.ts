@@ -6,6 +6,7 @@
 import { namespacesPerRead } from '../../limits.ts'
 import { everyKey } from '../../storage/every-entry.ts'
 import {
+  connectionsOf,
   latin1Key,
   membersOf,
   namespaceKey,
@@ -21,14 +22,10 @@ import { indexKeysOf } from '../../storage/registry-records.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
 /**
- * Takes the records that stay, with their index entries, out of `going` (keys as `latin1Key` text). `kept`: the number
- * of connections that each namespace keeps of those that no fixture brought. Returns their names for the log.
+ * Takes the records that stay, with their index entries, out of `going` (keys as `latin1Key` text). Returns their names
+ * for the log.
  */
-export async function keepNeeded(
-  store: Store,
-  going: Set<string>,
-  kept: ReadonlyMap<string, number>,
-): Promise<string[]> {
+export async function keepNeeded(store: Store, going: Set<string>): Promise<string[]> {
   const keys = [...going].map((name) => Buffer.from(name, 'latin1'))
   const stayingNames: string[] = []
   const stay = async (key: Key, name: string) => {
@@ -50,7 +47,7 @@ export async function keepNeeded(
     const hasServers =
       ((await store.get(own)) !== undefined && !going.has(latin1Key(own))) ||
       (await hasOther(serversIn(namespace), latin1Key))
-    if (hasServers || (kept.get(namespace) ?? 0) > 0) await stay(key, `namespace ${namespace}`)
+    if (hasServers || (await hasOther(connectionsOf(namespace), latin1Key))) await stay(key, `namespace ${namespace}`)
   }
   // After the namespaces: one that stays needs its organization.
   for (const key of keys) {

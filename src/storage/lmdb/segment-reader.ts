@@ -4,6 +4,7 @@ import { wrapBytesMax } from '../../limits.ts'
 import { comma, concatenatedIn } from '../concatenated.ts'
 import type { ConcatenatedValues, Key, Range } from '../store.ts'
 import { noKey, verifyChecksum } from './checksum.ts'
+import { segmentsName } from './layout.ts'
 import { type Bytes, keyEncoder, type Root } from './root.ts'
 import { Segment } from './segments.ts'
 
@@ -33,7 +34,7 @@ export function openSegmentReader(root: Root): SegmentReader {
   }
   // The key of a segment is never used: do not copy it.
   const unread = { ...keyEncoder, readKey: () => nothing }
-  const segments: Bytes = root.openDB({ name: 'runs', encoder, keyEncoder: unread } as never)
+  const segments: Bytes = root.openDB({ name: segmentsName, encoder, keyEncoder: unread } as never)
   Object.assign(segments, { decoderCopies: true })
   /** The buffer of `concatValues`, with `wrapBytesMax` free bytes before and after the values. */
   let page = Buffer.allocUnsafe(128 * 1024)

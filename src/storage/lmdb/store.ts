@@ -5,7 +5,6 @@
 
 import { mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { CommandError } from '../../errors.ts'
 import { wrapBytesMax } from '../../limits.ts'
 import { copyBytes } from '../bytes.ts'
 import { concatenatedIn } from '../concatenated.ts'
@@ -24,7 +23,7 @@ import {
 import { applyWrite, type WriteTarget } from './apply.ts'
 import { openCommitCount } from './commit-count.ts'
 import { checkFile } from './file-check.ts'
-import { openRecords, type Upgrading } from './migrations.ts'
+import { openRecords } from './layout.ts'
 import { openSharedLock, type SharedLock, withSharedLock } from './opening-lock.ts'
 import { createRecords } from './records.ts'
 import { abort, type Bytes, openRoot, type Root } from './root.ts'
@@ -32,15 +31,10 @@ import { openSegmentReader, type SegmentReader } from './segment-reader.ts'
 import { type PackedKinds, packedKinds } from './segments.ts'
 
 /**
- * Opens the store in a folder and creates it if it is missing. Throws StoreError `fatal` with a line for the operator,
- * and the CommandError that `upgrading` throws. `free` returns the free bytes on the folder's disk.
+ * Opens the store in a folder and creates it if it is missing. Throws StoreError `fatal` with a line for the operator.
+ * `free` returns the free bytes on the folder's disk.
  */
-export function openLmdbStore(
-  folder: string,
-  kinds: PackedKinds = packedKinds,
-  upgrading?: Upgrading,
-  free = freeBytes,
-): Store {
+export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, free = freeBytes): Store {
   const file = join(folder, 'data.mdb')
   checkFile(file)
   let root: Root
@@ -53,11 +47,10 @@ export function openLmdbStore(
     mkdirSync(folder, { recursive: true })
     commitCount = openCommitCount(folder)
     root = openRoot(folder)
-    ;({ data, segments } = withSharedLock(folder, () => openRecords(root, upgrading)))
+    ;({ data, segments } = withSharedLock(folder, () => openRecords(root)))
     openingLock = openSharedLock(folder)
     packed = openSegmentReader(root)
   } catch (error) {
-    if (error instanceof CommandError) throw error
     const detail = error instanceof Error ? error.message : String(error)
     throw new StoreError('fatal', `cannot open the store in ${folder}: ${detail}`, { cause: error })
   }

@@ -1,14 +1,10 @@
 /** At a start: waits for a primary, and makes the schema or compares it with the one of this program. */
 
-import { postgresEntriesPerStatement, storeReadMs } from '../../limits.ts'
-import { asBuffer } from '../bytes.ts'
-import { prefixRange, startedKey } from '../keys.ts'
-import { entriesMissingOf, indexedKinds } from '../registry-records.ts'
-import { type Entry, StoreError } from '../store.ts'
+import { storeReadMs } from '../../limits.ts'
+import { StoreError } from '../store.ts'
 import type { Client, Run, StatementError } from './client.ts'
 import { choosePrimary, type Look, type StoreLog } from './primary.ts'
 import { schema, schemaVersion } from './schema.ts'
-import { insertEntries } from './write.ts'
 
 /** What a host is: a `Look`, as one row. */
 export const lookStatement = `
@@ -70,26 +66,7 @@ export async function prepareSchema(
 
 /** Makes the schema, or brings an older one up to ours. */
 async function migrate(run: Run): Promise<void> {
-  const [lock, ...rest] = schema
-  await run(lock as string)
-  const [there] = await run<{ is: boolean }>("SELECT to_regclass('postern_instance') IS NOT NULL AS is")
-  const [found] = there?.is === true ? await run<Found>('SELECT version, oldest FROM postern_instance') : []
-  for (const statement of rest) await run(statement)
-  if (found?.version === 1) await indexRegistry(run)
-}
-
-/** From version 1: the registry had no indexes, and servers no listings. */
-async function indexRegistry(run: Run): Promise<void> {
-  const select = 'SELECT key, value FROM postern_records WHERE key >= $1 AND key < $2'
-  const [started] = await run<Entry>('SELECT key, value FROM postern_records WHERE key = $1', [asBuffer(startedKey)])
-  for (const kind of indexedKinds) {
-    const { gte, lt } = prefixRange(kind)
-    const rows = await run<Entry>(select, [asBuffer(gte), asBuffer(lt)])
-    const entries = rows.flatMap((row) => entriesMissingOf(row, started?.value))
-    for (let at = 0; at < entries.length; at += postgresEntriesPerStatement) {
-      await insertEntries(run, entries.slice(at, at + postgresEntriesPerStatement))
-    }
-  }
+  for (const statement of schema) await run(statement)
 }
 
 /** Undefined: there is none. */

@@ -11,8 +11,8 @@
  */
 
 /** The schema that this program makes, and the oldest program that may use it. */
-export const schemaVersion = 2
-export const oldestProgram = 2
+export const schemaVersion = 1
+export const oldestProgram = 1
 
 /** What our functions say where they refuse; five characters, in a class that PostgreSQL leaves to its users. */
 export const refusals = {

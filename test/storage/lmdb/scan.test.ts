@@ -64,7 +64,7 @@ test('a damaged segment is told by its last key, and the rest is shown', async (
     { key: namespaceKey('acme'), value: Buffer.from('{}') },
   ])
   const root = openRoot(place.folder)
-  const segments = openBytes(root, 'runs')
+  const segments = openBytes(root, 'segments')
   const [segment] = [...segments.getRange({})]
   if (segment === undefined) throw new Error('there is no segment')
   const bytes = Buffer.from(segment.value)
@@ -111,7 +111,7 @@ describe('a segment', () => {
     using place = workplace()
     await filled(place.folder, [])
     const root = openRoot(place.folder)
-    const segments = openBytes(root, 'runs')
+    const segments = openBytes(root, 'segments')
     for (const [under, names] of Object.entries(runs)) {
       const entries = names.map((name) => ({ key: Buffer.from(name), value: Buffer.from(name) }))
       segments.putSync(Buffer.from(under), Buffer.from(appendChecksum(noKey, encodeSegment(entries))))
