@@ -7,9 +7,9 @@ import { type Caller, createAuthenticator } from './auth/authenticate.ts'
 import { countedByOwner, createAuthorizer } from './auth/authorize.ts'
 import { createBrowserSessions } from './auth/browser-sessions.ts'
 import { createDenials } from './auth/denials.ts'
+import { createDirectory } from './auth/directory.ts'
 import { createExpiringRecords } from './auth/expiring-records.ts'
 import { createRefusedLog, type RefusalReason } from './auth/refused-log.ts'
-import { createRegistry } from './auth/registry.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
@@ -35,13 +35,13 @@ import { createSessions } from './features/gateway/sessions.ts'
 import { toolNames } from './features/gateway/tool-requests.ts'
 import { toolHandlers } from './features/gateway/tools.ts'
 import { createMocks } from './features/mocks/mocks.ts'
+import { apiKeyHandlers } from './features/organizations/api-keys.ts'
+import { meHandlers } from './features/organizations/me.ts'
+import { memberHandlers } from './features/organizations/members.ts'
+import { namespaceHandlers } from './features/organizations/namespaces.ts'
+import { newNamespaceHandlers } from './features/organizations/new-namespace.ts'
+import { organizationHandlers } from './features/organizations/organizations.ts'
 import { referenceHandlers } from './features/reference/handlers.ts'
-import { apiKeyHandlers } from './features/registry/api-keys.ts'
-import { meHandlers } from './features/registry/me.ts'
-import { memberHandlers } from './features/registry/members.ts'
-import { namespaceHandlers } from './features/registry/namespaces.ts'
-import { newNamespaceHandlers } from './features/registry/new-namespace.ts'
-import { organizationHandlers } from './features/registry/organizations.ts'
 import { createCatalogue } from './features/servers/catalogue.ts'
 import { serverHandlers } from './features/servers/handlers.ts'
 import { serverListHandlers } from './features/servers/list.ts'
@@ -159,9 +159,9 @@ export function createApp(deps: AppDeps): App {
   const middleware = createMiddleware({ guard: deps.guard, log, observe: observer?.answered, monotonic })
   const denials = createDenials(audit, middleware.requestId)
   const noteRefused = createRefusedLog(log, monotonic)
-  const registry = createRegistry(store)
+  const directory = createDirectory(store)
   const authenticator = createAuthenticator({
-    registry,
+    directory,
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
     issuer,
@@ -177,7 +177,7 @@ export function createApp(deps: AppDeps): App {
   const browserSessions = createBrowserSessions({
     store,
     records,
-    registry,
+    directory,
     signInKey: secrets.signInKey,
     baseUrl: issuer,
   })
@@ -253,7 +253,7 @@ export function createApp(deps: AppDeps): App {
   const atMost = (most: number, seconds: number) =>
     createRateLimit({ perSecond: most / seconds, burst: most, now: monotonic })
   const writes = createHolderRateLimit({ perSecond: rates.writes, now: monotonic })
-  const ofRegistry = {
+  const ofDirectory = {
     authorizer,
     denials,
     writes,
@@ -293,15 +293,15 @@ export function createApp(deps: AppDeps): App {
         baseUrl: base,
         onPage: fastLane?.rememberDetails ?? noop,
       }),
-      ...serverWriteHandlers({ ...ofRegistry, upstream }),
-      ...releaseHandlers({ ...ofRegistry, upstream }),
+      ...serverWriteHandlers({ ...ofDirectory, upstream }),
+      ...releaseHandlers({ ...ofDirectory, upstream }),
       ...serverHandlers({ authorizer, denials, onDetails: fastLane?.rememberDetails ?? noop }),
-      ...meHandlers(ofRegistry),
-      ...namespaceHandlers({ ...ofRegistry, catalogue }),
-      ...newNamespaceHandlers(ofRegistry),
-      ...memberHandlers(ofRegistry),
-      ...organizationHandlers(ofRegistry),
-      ...apiKeyHandlers(ofRegistry),
+      ...meHandlers(ofDirectory),
+      ...namespaceHandlers({ ...ofDirectory, catalogue }),
+      ...newNamespaceHandlers(ofDirectory),
+      ...memberHandlers(ofDirectory),
+      ...organizationHandlers(ofDirectory),
+      ...apiKeyHandlers(ofDirectory),
       ...tokenHandlers({
         authenticator: { ...authenticator, authenticate: authorizer.authenticate },
         minter,
@@ -312,7 +312,7 @@ export function createApp(deps: AppDeps): App {
       }),
       ...signInHandlers({ ...ofSignIn, authenticator, signIns: atMost(sessionsPerMinuteMax, 60), baseUrl: issuer }),
       ...cliLoginHandlers({
-        registry,
+        directory,
         sessions: browserSessions,
         records,
         store,
@@ -329,7 +329,7 @@ export function createApp(deps: AppDeps): App {
       }),
       ...setupHandlers({
         ...ofSignIn,
-        registry,
+        directory,
         credentials,
         setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
         newClients: atMost(newClientsPerHourMax, 3600),
@@ -343,7 +343,7 @@ export function createApp(deps: AppDeps): App {
         sessions: browserSessions,
         records,
         store,
-        registry,
+        directory,
         upstream,
         authenticator,
         signInKey: secrets.signInKey,

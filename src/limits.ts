@@ -24,10 +24,10 @@ export const keyRetirementSeconds = tokenLifetimeMaxSeconds + 60
 /** Ours: a revocation must survive a clock that runs fast for a while. Past it, once the token has expired: it is deleted. */
 export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
-// Registry
+// Directory and catalogue
 
-/** Ours: times that a write is decided because others change the registry, or its record, in between. Past it: 503. */
-export const registryAttemptsMax = 20
+/** Ours: times that a write is decided because others change the directory, or its record, in between. Past it: 503. */
+export const writeAttemptsMax = 20
 /** Ours: names of namespaces read from the store at once. Past it: in several reads. */
 export const namespacesPerRead = 1000
 /** Contract (door 3.1): namespaces on a page. Past it: 400. */
@@ -40,7 +40,7 @@ export const madeNamespaceCharsMax = 39
 export const namespacesPerUserDefault = 3
 /** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
 export const namespacesPerOrganizationMax = 1000
-/** Ours: names of namespaces that are kept with one version of the registry, for callers who reach them; about 100 bytes each. Past it: those asked for least recently are read again. */
+/** Ours: names of namespaces that are kept with one version of the directory, for callers who reach them; about 100 bytes each. Past it: those asked for least recently are read again. */
 export const keptNamesMax = 200_000
 /** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
 export const organizationApiKeysMax = 100
@@ -98,9 +98,9 @@ export const searchBeginningCharsMin = 3
 export const introspectionTimeoutMs = 5000
 /** Contract (door 2.6): bytes of all responses of a server that is asked what it has. Past it: a warning, or 502. */
 export const introspectionBytesMax = MB
-/** Ours: servers on a page of `/v0.1/servers`; the public registry has as many. Past it: 400. */
+/** Ours: servers on a page of `/v0.1/servers`; the public MCP Registry has as many. Past it: 400. */
 export const registryPageMax = 100
-/** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public registry. Past it: they are on the next page. */
+/** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public MCP Registry. Past it: they are on the next page. */
 export const registryPageDefault = 30
 /** Ours: bytes of the details that a page of `/v0.1/servers` is read from, beyond the last server. Past it: the rest is on the next page. */
 export const registryPageBytesMax = 4 * MB
@@ -545,7 +545,7 @@ export const auditTailBytes = 64 * kB
 
 // Caches. Past each of these bounds something is looked up again, and nothing else happens.
 
-/** Ours: tokens and API keys resolved to callers, cached until the registry changes. Past it: looked up again. */
+/** Ours: tokens and API keys resolved to callers, cached until the directory changes. Past it: looked up again. */
 export const callersCachedMax = 10_000
 /** Ours: memory of these callers; a parsed policy takes about ten times its token, at most 50 kB. Past it: looked up again. */
 export const callersCachedBytesMax = 64 * MB
@@ -571,8 +571,8 @@ export const pageCacheBytesMax = 16 * MB
 export const cursorsKeptMax = 5000
 /** Ours: versions of namespaces, some hundred bytes each. Past it: read again. */
 export const versionsKeptMax = 4000
-/** Ours: decoded records of the registry (servers, namespaces, memberships, keys). Past it: read again. */
-export const registryCacheBytesMax = 16 * MB
+/** Ours: decoded records of the directory (servers, namespaces, memberships, keys). Past it: read again. */
+export const directoryCacheBytesMax = 16 * MB
 
 // Mocks
 

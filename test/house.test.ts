@@ -36,7 +36,7 @@ const floors: readonly (readonly string[])[] = [
     'features/authorization',
     'features/tokens',
     'features/connections',
-    'features/registry',
+    'features/organizations',
     'features/servers',
     'features/gateway',
     'features/reference',

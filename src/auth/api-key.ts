@@ -2,11 +2,11 @@
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../limits.ts'
-import type { ApiKey } from '../model/registry.ts'
+import type { ApiKey } from '../model/organization.ts'
 import { decideAgain } from '../storage/decide-again.ts'
+import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
-import { apiKeyKey, apiKeys, registryVersionKey } from '../storage/keys.ts'
-import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/registry-records.ts'
+import { apiKeyKey, apiKeys, directoryVersionKey } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -39,7 +39,10 @@ export interface NewApiKey {
   readonly now: Date
 }
 
-/** A new key with what the store keeps of it, beside the registry's version. The result is the only place where it is available in the clear. */
+/**
+ * A new key with what the store keeps of it, beside the directory's version. The result is the only place where it is
+ * available in the clear.
+ */
 export function makeApiKey(
   pepper: Buffer,
   wanted: NewApiKey,
@@ -64,7 +67,7 @@ export async function createApiKey(
   wanted: NewApiKey,
 ): Promise<{ readonly key: string; readonly record: ApiKey }> {
   const { key, record, puts } = makeApiKey(pepper, wanted)
-  await store.commit({ puts: [...puts, newVersion(registryVersionKey)] })
+  await store.commit({ puts: [...puts, newVersion(directoryVersionKey)] })
   return { key, record }
 }
 
@@ -94,7 +97,7 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
     const committed = await store.commit({
       checks: [{ key: apiKeyKey(keyId), value: stored }],
       deletes,
-      puts: [...puts, newVersion(registryVersionKey)],
+      puts: [...puts, newVersion(directoryVersionKey)],
       fromReserve: true,
     })
     return committed.ok ? true : 'again'

@@ -1,7 +1,7 @@
 /**
  * Authenticates a credential as a caller. Roles, memberships and the key's status are looked up in the current version
- * of the registry at every use. So a demoted admin's organization token, and every token of a revoked key, stop working
- * at once (contract 2).
+ * of the directory at every use. So a demoted admin's organization token, and every token of a revoked key, stop
+ * working at once (contract 2).
  */
 
 import { LRUCache } from 'lru-cache'
@@ -10,13 +10,13 @@ import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
 import { callersCachedMax, credentialsKnownBytesMax } from '../limits.ts'
 import { organizationUserId } from '../model/names.ts'
-import type { ApiKey, Namespace } from '../model/registry.ts'
+import type { ApiKey, Namespace } from '../model/organization.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
 import type { LogFields } from '../ops/log.ts'
 import { type Block, readConstraint } from '../policy/block.ts'
 import { apiKeyDigest } from './api-key.ts'
+import type { Directory, DirectorySnapshot } from './directory.ts'
 import type { OnRefused, RefusalReason } from './refused-log.ts'
-import type { Registry, RegistrySnapshot } from './registry.ts'
 import { type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
 import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
 
@@ -64,11 +64,11 @@ export interface Authenticator {
 
 export interface Authenticated {
   readonly caller: Caller
-  readonly registry: RegistrySnapshot
+  readonly directory: DirectorySnapshot
 }
 
 export interface AuthenticatorOptions {
-  readonly registry: Registry
+  readonly directory: Directory
   readonly pepper: Buffer
   /** Opens the signing keys. */
   readonly sealingKey: Buffer
@@ -91,7 +91,7 @@ export interface FailureLimit {
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   /**
-   * Credentials that were accepted or minted here, under any version of the registry. They are verified at every use
+   * Credentials that were accepted or minted here, under any version of the directory. They are verified at every use
    * like all others, but failures of their key do not block them.
    */
   const accepted = new LRUCache<string, true>({
@@ -111,16 +111,16 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   }
 
   return {
-    keys: async () => keysOf(await options.registry.current(), options.sealingKey),
+    keys: async () => keysOf(await options.directory.current(), options.sealingKey),
     minted: (token) => void accepted.set(token, true),
     async liveKey(keyId) {
-      const key = await (await options.registry.current()).apiKey(keyId)
+      const key = await (await options.directory.current()).apiKey(keyId)
       return isLive(key) ? key : undefined
     },
     async claimsOf(token) {
       const claimed = unverifiedClaims(token)
       if (claimed === undefined) return undefined
-      const keys = await keysOf(await options.registry.current(), options.sealingKey)
+      const keys = await keysOf(await options.directory.current(), options.sealingKey)
       const { issuer } = options
       // As of the time of its issue: whether it has expired does not matter.
       const verified = verifyToken(token, { keys, issuer, path: undefined, nowSeconds: claimed.iat })
@@ -128,8 +128,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     },
     async authenticateKey(typed, request) {
       const address = options.addressOf(request)
-      const registry = await options.registry.current()
-      const key = await registry.apiKeyByDigest(apiKeyDigest(options.pepper, typed))
+      const directory = await options.directory.current()
+      const key = await directory.apiKeyByDigest(apiKeyDigest(options.pepper, typed))
       if (isLive(key)) return key
       const wait = options.failures.take(address)
       const reason = key === undefined ? 'unknown' : 'revoked'
@@ -140,19 +140,19 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     async authenticate(request, isRepeated = false) {
       const address = options.addressOf(request)
       const credential = credentialIn(request.headers.get('authorization') ?? '', address)
-      const registry = await options.registry.current()
+      const directory = await options.directory.current()
       const isKnown = accepted.has(credential)
       const nowSeconds = Math.floor(options.now() / 1000)
       const caller = await callerOf(
         credential,
         { address, path: pathOf(request.url), isKnown },
         nowSeconds,
-        registry,
+        directory,
         options,
       )
       if (!('refused' in caller)) {
         accepted.set(credential, true)
-        return { caller, registry }
+        return { caller, directory }
       }
       accepted.delete(credential)
       const { refused, bucket = address, details } = caller
@@ -168,14 +168,14 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 export async function canReachNamespace(
   caller: Caller,
   namespace: Namespace,
-  registry: RegistrySnapshot,
+  directory: DirectorySnapshot,
 ): Promise<boolean> {
   if (caller.organizationId !== undefined) {
     return 'organizationId' in namespace && namespace.organizationId === caller.organizationId
   }
   if (caller.operator) return true
   if ('userId' in namespace) return namespace.userId === caller.userId
-  return (await registry.role(namespace.organizationId, caller.userId)) !== undefined
+  return (await directory.role(namespace.organizationId, caller.userId)) !== undefined
 }
 
 /**
@@ -185,23 +185,23 @@ export async function canReachNamespace(
 export async function isOrganizationAdmin(
   { userId, operator }: Pick<Caller, 'userId' | 'operator'>,
   organizationId: string,
-  registry: RegistrySnapshot,
+  directory: DirectorySnapshot,
 ): Promise<boolean> {
-  if (operator || userId === organizationUserId(organizationId)) return registry.hasOrganization(organizationId)
-  const role = await registry.role(organizationId, userId)
+  if (operator || userId === organizationUserId(organizationId)) return directory.hasOrganization(organizationId)
+  const role = await directory.role(organizationId, userId)
   return role === 'owner' || role === 'admin'
 }
 
 /** Key rings by snapshot, so that each is opened once. */
-const keyRings = new WeakMap<RegistrySnapshot, KeyRing>()
+const keyRings = new WeakMap<DirectorySnapshot, KeyRing>()
 
-async function keysOf(registry: RegistrySnapshot, sealingKey: Buffer): Promise<KeyRing> {
-  const kept = keyRings.get(registry)
+async function keysOf(directory: DirectorySnapshot, sealingKey: Buffer): Promise<KeyRing> {
+  const kept = keyRings.get(directory)
   if (kept !== undefined) return kept
-  const sealed = await registry.signingKeys()
+  const sealed = await directory.signingKeys()
   if (sealed === undefined) throw new Error('the store has no signing keys')
   const keys = keyRing(readSigningKeys(sealed, sealingKey))
-  keyRings.set(registry, keys)
+  keyRings.set(directory, keys)
   return keys
 }
 
@@ -231,24 +231,24 @@ async function callerOf(
   credential: string,
   sent: Sent,
   nowSeconds: number,
-  registry: RegistrySnapshot,
+  directory: DirectorySnapshot,
   options: AuthenticatorOptions,
 ): Promise<Caller | Refused> {
   const byToken = credential.includes('.')
-    ? await tokenCaller(credential, sent, nowSeconds, registry, options)
+    ? await tokenCaller(credential, sent, nowSeconds, directory, options)
     : undefined
   if (byToken !== undefined && !('refused' in byToken)) return byToken
   // A key that a user chose may contain dots too.
-  const byKey = await keyCaller(credential, registry, options)
+  const byKey = await keyCaller(credential, directory, options)
   return 'refused' in byKey && byKey.refused === 'unknown' ? (byToken ?? byKey) : byKey
 }
 
 async function keyCaller(
   credential: string,
-  registry: RegistrySnapshot,
+  directory: DirectorySnapshot,
   { pepper }: AuthenticatorOptions,
 ): Promise<Caller | Refused> {
-  const key = await registry.apiKeyByDigest(apiKeyDigest(pepper, credential))
+  const key = await directory.apiKeyByDigest(apiKeyDigest(pepper, credential))
   if (key === undefined) return { refused: 'unknown' }
   if (key.revokedAt !== null) return { refused: 'revoked', details: { userId: key.userId, keyId: key.keyId } }
   return callerOfKey(key)
@@ -272,22 +272,22 @@ async function tokenCaller(
   credential: string,
   { address, path, isKnown }: Sent,
   nowSeconds: number,
-  registry: RegistrySnapshot,
+  directory: DirectorySnapshot,
   { issuer, sealingKey, failures }: AuthenticatorOptions,
 ): Promise<Caller | Refused> {
   const claimed = unverifiedClaims(credential)
-  const key = claimed && (await registry.apiKey(claimed.key))
+  const key = claimed && (await directory.apiKey(claimed.key))
   if (key === undefined) return { refused: 'unknown' }
   const bucket = `${address} ${key.keyId}`
   if (!isKnown && failures.wait(bucket) > 0) return { refused: 'limit', bucket }
-  const verified = verifyToken(credential, { keys: await keysOf(registry, sealingKey), issuer, path, nowSeconds })
+  const verified = verifyToken(credential, { keys: await keysOf(directory, sealingKey), issuer, path, nowSeconds })
   if ('refused' in verified) return { ...whyNot(credential, verified.refused, issuer), bucket }
   const { claims } = verified
   const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
   // Revoking a token revokes its children.
-  for (const jti of [...(claims.par ?? []), claims.jti]) if (await registry.isRevoked(jti)) return refused('revoked')
+  for (const jti of [...(claims.par ?? []), claims.jti]) if (await directory.isRevoked(jti)) return refused('revoked')
   if (!isLive(key) || key.userId !== claims.sub) return refused('revoked')
-  if (claims.org !== undefined && !(await isOrganizationAdmin(key, claims.org, registry))) return refused('membership')
+  if (claims.org !== undefined && !(await isOrganizationAdmin(key, claims.org, directory))) return refused('membership')
   const blocks: Block[] = []
   for (const constraint of claims.policy) {
     const read = readConstraint(constraint)

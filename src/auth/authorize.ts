@@ -4,19 +4,19 @@ import { forbidden, notFound, PlatformError } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
 import { namesInPath } from '../http/path.ts'
 import { isConnectionId, isSlug } from '../model/names.ts'
-import type { Namespace } from '../model/registry.ts'
+import type { Namespace } from '../model/organization.ts'
 import { type Access, type Decision, decide, decideOnConnection, decideOnList } from '../policy/decide.ts'
 import { findConnection, type StoredConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
 import { type Authenticator, type Caller, canReachNamespace } from './authenticate.ts'
 import type { Denials } from './denials.ts'
+import type { DirectorySnapshot } from './directory.ts'
 import { leadsNamespace } from './reach.ts'
-import type { RegistrySnapshot } from './registry.ts'
 
 /** An authenticated request. */
 export interface RequestContext {
   readonly caller: Caller
-  readonly registry: RegistrySnapshot
+  readonly directory: DirectorySnapshot
   readonly request: Request
 }
 
@@ -98,16 +98,16 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
   return {
     requireAccess,
     async requireLed(context, name, wanted, missing) {
-      const { caller, registry, request } = context
+      const { caller, directory, request } = context
       if (name === undefined || !isSlug(name)) throw notFound(missing)
       const access: Access = { ...wanted, namespace: name, metadata: 'none' }
       const decision = decide(caller.blocks, access)
       if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
       if (!decision.allowed && !decision.visible) throw notFound(missing)
-      const namespace = await registry.namespace(name)
-      if (namespace === undefined || !(await canReachNamespace(caller, namespace, registry))) throw notFound(missing)
+      const namespace = await directory.namespace(name)
+      if (namespace === undefined || !(await canReachNamespace(caller, namespace, directory))) throw notFound(missing)
       if (!decision.allowed) throw forbidden(decision)
-      if (wanted.operation === 'read' || (await leadsNamespace(caller, namespace, registry))) return namespace
+      if (wanted.operation === 'read' || (await leadsNamespace(caller, namespace, directory))) return namespace
       denials.recordWriteRefusal(request, caller, name, 'not_led')
       throw new PlatformError('forbidden', notLed)
     },
@@ -120,8 +120,8 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       enforce(decision, context, { ...wanted, namespace: '', metadata: 'none' })
     },
     async authenticate(request, isRepeated) {
-      const { caller, registry } = await authenticator.authenticate(request, isRepeated)
-      return { caller, registry, request }
+      const { caller, directory } = await authenticator.authenticate(request, isRepeated)
+      return { caller, directory, request }
     },
     async requireNamespace(context, name, operation) {
       const namespace = await reachableNamespace(context, name)
@@ -159,10 +159,10 @@ export function countedByOwner(authorizer: Authorizer): Authorizer {
 const notLed = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
 
 /** Throws 404 unless the namespace exists and the caller's user or organization reaches it. */
-async function reachableNamespace({ caller, registry }: RequestContext, name: string | undefined): Promise<string> {
+async function reachableNamespace({ caller, directory }: RequestContext, name: string | undefined): Promise<string> {
   if (name === undefined || !isSlug(name)) throw notFound()
-  const namespace = await registry.namespace(name)
-  if (namespace === undefined || !(await canReachNamespace(caller, namespace, registry))) throw notFound()
+  const namespace = await directory.namespace(name)
+  if (namespace === undefined || !(await canReachNamespace(caller, namespace, directory))) throw notFound()
   return name
 }
 

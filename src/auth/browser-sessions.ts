@@ -9,12 +9,12 @@ import { allowanceOf } from '../fairness/allowance.ts'
 import { browserSessionSeconds } from '../limits.ts'
 import type { Store } from '../storage/store.ts'
 import { type Caller, callerOfKey, isLive } from './authenticate.ts'
+import type { Directory, DirectorySnapshot } from './directory.ts'
 import type { ExpiringRecords } from './expiring-records.ts'
-import type { Registry, RegistrySnapshot } from './registry.ts'
 
 export interface BrowserSession {
   readonly caller: Caller
-  readonly registry: RegistrySnapshot
+  readonly directory: DirectorySnapshot
   /** The hidden field that every form of this session must carry. `form`: what the form does, and to what. */
   formToken(form: string): string
 }
@@ -31,7 +31,7 @@ export interface BrowserSessions {
 export interface BrowserSessionOptions {
   readonly store: Store
   readonly records: ExpiringRecords
-  readonly registry: Registry
+  readonly directory: Directory
   readonly signInKey: Buffer
   /** Cookies of an https base URL get the `__Host-` prefix, which no other host or path can set. */
   readonly baseUrl: string
@@ -42,7 +42,7 @@ interface SessionRecord {
 }
 
 export function createBrowserSessions(options: BrowserSessionOptions): BrowserSessions {
-  const { store, records, registry, signInKey } = options
+  const { store, records, directory, signInKey } = options
   const isSecure = options.baseUrl.startsWith('https:')
   const cookieName = isSecure ? '__Host-postern' : 'postern'
   const cookie = (value: string, maxAge: number) =>
@@ -53,14 +53,14 @@ export function createBrowserSessions(options: BrowserSessionOptions): BrowserSe
       const secret = cookieOf(request, cookieName)
       const found = secret === undefined ? undefined : await records.find<SessionRecord>('session', secret)
       if (secret === undefined || found === undefined) return undefined
-      const snapshot = await registry.current()
+      const snapshot = await directory.current()
       const key = await snapshot.apiKey(found.value.keyId)
       if (!isLive(key)) return undefined
       const caller = callerOfKey(key)
       await allowanceOf(request).belongsTo(caller)
       return {
         caller,
-        registry: snapshot,
+        directory: snapshot,
         formToken: (form) => formTokenOf(signInKey, secret, form),
       }
     },

@@ -2,33 +2,33 @@
 
 import { LRUCache } from 'lru-cache'
 import { keptNamesMax, namespacesPerRead } from '../limits.ts'
-import type { Namespace } from '../model/registry.ts'
+import type { Namespace } from '../model/organization.ts'
 import { everyKey } from '../storage/every-entry.ts'
 import { idOfKey, membershipsOf, namespaces, ownedBy } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { type Caller, isOrganizationAdmin } from './authenticate.ts'
-import type { RegistrySnapshot } from './registry.ts'
+import type { DirectorySnapshot } from './directory.ts'
 
 /** Whether a caller that reaches the namespace also leads it: then it may change the namespace and its servers. */
 export async function leadsNamespace(
   caller: Caller,
   namespace: Namespace,
-  registry: RegistrySnapshot,
+  directory: DirectorySnapshot,
 ): Promise<boolean> {
   // A token for an organization, and an organization's key, act as its admin.
   if (caller.operator || caller.organizationId !== undefined || 'userId' in namespace) return true
-  return isOrganizationAdmin(caller, namespace.organizationId, registry)
+  return isOrganizationAdmin(caller, namespace.organizationId, directory)
 }
 
-/** Whom names are asked for: the caller of a request, and the registry as the request has it. */
+/** Whom names are asked for: the caller of a request, and the directory as the request has it. */
 export interface Asking {
   readonly caller: Caller
-  readonly registry: RegistrySnapshot
+  readonly directory: DirectorySnapshot
 }
 
 /**
  * The names of all namespaces that the caller reaches, in order. An operator reaches all there are. They are read once
- * for a version of the registry.
+ * for a version of the directory.
  */
 export async function reachedNamespaces(store: Pick<Store, 'keys'>, asking: Asking): Promise<ReadonlySet<string>> {
   const { operator, userId, organizationId } = asking.caller
@@ -80,18 +80,18 @@ export async function reachOf(store: Pick<Store, 'keys'>, asking: Asking): Promi
   return (namespace) => reached.has(namespace)
 }
 
-/** By question. Names that are not of this version of the registry are of a newer one. */
-const namesOfVersion = new WeakMap<RegistrySnapshot, LRUCache<string, ReadonlySet<string>>>()
+/** By question. Names that are not of this version of the directory are of a newer one. */
+const namesOfVersion = new WeakMap<DirectorySnapshot, LRUCache<string, ReadonlySet<string>>>()
 
 async function namesKept(
-  { registry }: Asking,
+  { directory }: Asking,
   what: string,
   read: () => Promise<readonly string[]>,
 ): Promise<ReadonlySet<string>> {
   const kept =
-    namesOfVersion.get(registry) ??
+    namesOfVersion.get(directory) ??
     new LRUCache({ maxSize: keptNamesMax, sizeCalculation: (names: ReadonlySet<string>) => names.size })
-  namesOfVersion.set(registry, kept)
+  namesOfVersion.set(directory, kept)
   const before = kept.get(what)
   if (before !== undefined) return before
   const names = new Set(await read())

@@ -4,8 +4,8 @@
  */
 
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../limits.ts'
-import { prefixRange, registryVersionKey, revocations } from '../storage/keys.ts'
-import { readRevocation, revocationEntry } from '../storage/registry-records.ts'
+import { readRevocation, revocationEntry } from '../storage/directory-records.ts'
+import { directoryVersionKey, prefixRange, revocations } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -20,7 +20,7 @@ export async function revokeToken(
 ): Promise<void> {
   const until = exp ?? nowSeconds + tokenLifetimeMaxSeconds
   await store.commit({
-    puts: [revocationEntry(jti, until), newVersion(registryVersionKey)],
+    puts: [revocationEntry(jti, until), newVersion(directoryVersionKey)],
     deletes: await forgettable(store, nowSeconds),
     fromReserve: true,
   })

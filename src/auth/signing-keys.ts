@@ -13,7 +13,7 @@ import { jwksMaxAgeSeconds, keyRetirementSeconds } from '../limits.ts'
 import { validatorOf } from '../schema/check.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { decideAgain } from '../storage/decide-again.ts'
-import { registryVersionKey, signingKeysKey } from '../storage/keys.ts'
+import { directoryVersionKey, signingKeysKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 import { openSealed, seal } from './secrets.ts'
@@ -195,7 +195,7 @@ export async function changeSigningKeys(
     const value = seal(sealingKey, JSON.stringify(after))
     const committed = await store.commit({
       checks: [{ key: signingKeysKey, value: stored ?? null }],
-      puts: [{ key: signingKeysKey, value }, newVersion(registryVersionKey)],
+      puts: [{ key: signingKeysKey, value }, newVersion(directoryVersionKey)],
       fromReserve: true,
     })
     return committed.ok ? after : 'again'

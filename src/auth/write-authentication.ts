@@ -1,10 +1,10 @@
-/** Authenticates requests that write, at a rate for each API key, and once more where they change the registry. */
+/** Authenticates requests that write, at a rate for each API key, and once more where they change the directory. */
 
 import { rateLimited } from '../errors.ts'
 import { allowanceOf, type WriteKind } from '../fairness/allowance.ts'
 import type { HolderRateLimit } from '../fairness/rate-limit.ts'
 import type { Audit } from '../ops/audit-log.ts'
-import { changeRegistry, type RegistryChange } from '../storage/registry-write.ts'
+import { changeDirectory, type DirectoryChange } from '../storage/directory-write.ts'
 import type { Store } from '../storage/store.ts'
 import type { Authorizer, RequestContext } from './authorize.ts'
 import type { Denials } from './denials.ts'
@@ -39,19 +39,19 @@ export function writeAuthentication({
 }
 
 /**
- * Changes the registry for the caller of a request, as `changeRegistry` does, when the writes before it are done. The
+ * Changes the directory for the caller of a request, as `changeDirectory` does, when the writes before it are done. The
  * caller is authenticated again whenever the change is decided, and `decide` must authorize it: what allowed the change
- * may have ended meanwhile. Throws 401, 429 if too many writes of the owner wait, and what `changeRegistry` throws.
+ * may have ended meanwhile. Throws 401, 429 if too many writes of the owner wait, and what `changeDirectory` throws.
  */
 export type AuthorizedChange = <T>(
   request: Request,
-  decide: (context: RequestContext) => Promise<RegistryChange<T>>,
+  decide: (context: RequestContext) => Promise<DirectoryChange<T>>,
   kind?: WriteKind,
 ) => Promise<T>
 
 export function authorizedChange(authorizer: Pick<Authorizer, 'authenticate'>, store: Store): AuthorizedChange {
   return (request, decide, kind) => {
-    const change = () => changeRegistry(store, async () => decide(await authorizer.authenticate(request, true)))
-    return allowanceOf(request).write('registry', change, kind)
+    const change = () => changeDirectory(store, async () => decide(await authorizer.authenticate(request, true)))
+    return allowanceOf(request).write('directory', change, kind)
   }
 }

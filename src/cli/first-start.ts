@@ -5,7 +5,7 @@ import { CommandError } from '../errors.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import type { Log } from '../ops/log.ts'
 import { asBuffer } from '../storage/bytes.ts'
-import { apiKeyDigestKey, baseUrlKey, registryVersionKey, startedKey } from '../storage/keys.ts'
+import { apiKeyDigestKey, baseUrlKey, directoryVersionKey, startedKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -40,7 +40,7 @@ export async function firstStart(
   // One commit, so that of several starts at once, or after one that was killed, one alone makes a key.
   const committed = await store.commit({
     checks: [{ key: startedKey, value: null }],
-    puts: [...puts, newVersion(registryVersionKey), { key: startedKey, value: Buffer.from(now.toISOString()) }],
+    puts: [...puts, newVersion(directoryVersionKey), { key: startedKey, value: Buffer.from(now.toISOString()) }],
   })
   return committed.ok && operatorKey === undefined ? key : undefined
 }

@@ -14,7 +14,7 @@ import {
   type Place,
 } from '../maintenance/data-folder.ts'
 import { isOrganizationUser, UserId } from '../model/names.ts'
-import { ApiKey } from '../model/registry.ts'
+import { ApiKey } from '../model/organization.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'

@@ -8,7 +8,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isLive } from '../auth/authenticate.ts'
-import { createRegistry } from '../auth/registry.ts'
+import { createDirectory } from '../auth/directory.ts'
 import { clockRefusal, unverifiedClaims, verifyToken } from '../auth/service-token.ts'
 import { type KeyRing, readKeyRing } from '../auth/signing-keys.ts'
 import { CommandError, constraintOf } from '../errors.ts'
@@ -129,10 +129,10 @@ async function lookUp(
   if ((place.store ?? '') === '' && !existsSync(join(place.data, 'store'))) return undefined
   const { store, secrets } = await openExistingDataFolder(place, stderr)
   try {
-    const registry = await createRegistry(store).current()
+    const directory = await createDirectory(store).current()
     const revoked: string[] = []
-    for (const id of [...par, jti]) if (await registry.isRevoked(id)) revoked.push(id)
-    if (!isLive(await registry.apiKey(key))) revoked.push(key)
+    for (const id of [...par, jti]) if (await directory.isRevoked(id)) revoked.push(id)
+    if (!isLive(await directory.apiKey(key))) revoked.push(key)
     const baseUrl = await store.get(baseUrlKey)
     return {
       keys: await readKeyRing(store, secrets.sealingKey),

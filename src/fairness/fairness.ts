@@ -1,6 +1,6 @@
 /**
- * Everything that requests share, divided among owners (`owner.ts`): memory, the processor, places in queues, requests to
- * other servers. One object for the whole process; a request takes from it through its allowance (`allowance.ts`).
+ * Everything that requests share, divided among owners (`owner.ts`): memory, the processor, places in queues, requests
+ * to other servers. One object for the whole process; a request takes from it through its allowance (`allowance.ts`).
  */
 
 import { outgoingRequestsMax, pendingBytesMax, pendingLookupsMax, readsAtOnceMax } from '../limits.ts'
@@ -15,7 +15,7 @@ export interface Fairness {
   readonly turns: Turns
   /** Places for requests that read as many records as somebody has stored. */
   readonly reads: Queue
-  /** Writes that wait for one another: of the registry, or of one record. */
+  /** Writes that wait for one another: of the directory, or of one record. */
   readonly writes: Queues
   /** Requests to other servers in progress. */
   readonly requests: Shares

@@ -1,6 +1,7 @@
 /**
- * Admissions: decisions by caller and URL. A `Caller` object belongs to one version of the registry, so an admission is
- * valid as long as that object is in use. A value that depends on more than the registry must carry its own version.
+ * Admissions: decisions by caller and URL. A `Caller` object belongs to one version of the directory, so an admission
+ * is valid as long as that object is in use. A value that depends on more than the directory must carry its own
+ * version.
  */
 
 import { LRUCache } from 'lru-cache'

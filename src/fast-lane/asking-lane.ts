@@ -4,7 +4,7 @@
  * answered before is asked nothing here.
  */
 
-import { connectionsVersionKey, registryVersionKey } from '../storage/keys.ts'
+import { connectionsVersionKey, directoryVersionKey } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { versionText } from '../storage/versions.ts'
 import { createRemembered, type FastLane } from './fast-lane.ts'
@@ -27,8 +27,8 @@ export function createAskingLane(store: Pick<Store, 'getMany'>, now: () => numbe
 
       async function answer(): Promise<Response | undefined> {
         const keys = list === undefined ? [] : [connectionsVersionKey(list.scope.namespace)]
-        const [registryVersion, version] = (await store.getMany([registryVersionKey, ...keys])).map(versionText)
-        if (callers.find(request, registryVersion ?? '')?.caller !== likely?.caller) return undefined
+        const [directoryVersion, version] = (await store.getMany([directoryVersionKey, ...keys])).map(versionText)
+        if (callers.find(request, directoryVersion ?? '')?.caller !== likely?.caller) return undefined
         if (list !== undefined) return pages.respond(list, version ?? '', request, requestId)
         return json === undefined ? undefined : detailsResponse(json, requestId)
       }
@@ -42,7 +42,7 @@ export function createAskingLane(store: Pick<Store, 'getMany'>, now: () => numbe
       ...ordinary,
       async authenticate(request, isRepeated) {
         const context = await ordinary.authenticate(request, isRepeated)
-        callers.keepOnly(context.registry.version)
+        callers.keepOnly(context.directory.version)
         callers.remember(context)
         return context
       },

@@ -1,28 +1,28 @@
 /**
- * Authenticated callers by `Authorization` header, valid for the registry version under which they were authenticated.
+ * Authenticated callers by `Authorization` header, valid for the directory version under which they were authenticated.
  */
 
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../auth/authenticate.ts'
 import type { RequestContext } from '../auth/authorize.ts'
-import type { RegistrySnapshot } from '../auth/registry.ts'
+import type { DirectorySnapshot } from '../auth/directory.ts'
 import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
 import { pathOf } from '../http/path.ts'
 import { callersCachedBytesMax, callersCachedMax } from '../limits.ts'
 
 export interface Callers {
   /** The known caller of a request. Undefined if the request must be authenticated in full, as expired tokens must. */
-  find(request: Request, registryVersion: string): KnownCaller | undefined
+  find(request: Request, directoryVersion: string): KnownCaller | undefined
   remember(context: RequestContext): void
   /** Forgets all callers, unless this is the version under which they are known. */
-  keepOnly(registryVersion: string): void
-  /** The caller that `find` would return if the registry has not changed. Decides nothing. */
+  keepOnly(directoryVersion: string): void
+  /** The caller that `find` would return if the directory has not changed. Decides nothing. */
   likely(request: Request): KnownCaller | undefined
 }
 
 export interface KnownCaller {
   readonly caller: Caller
-  readonly registry: RegistrySnapshot
+  readonly directory: DirectorySnapshot
 }
 
 /** Only this spelling is cached: with extra spaces, one credential could fill the cache with many entries. */
@@ -38,7 +38,7 @@ export function createCallers(now: () => number): Callers {
   })
   let version = ''
 
-  /** Drops the callers of another version: each holds its registry snapshot, with all records read under it. */
+  /** Drops the callers of another version: each holds its directory snapshot, with all records read under it. */
   function keepOnly(current: string): void {
     if (current !== version) kept.clear()
     version = current
@@ -46,8 +46,8 @@ export function createCallers(now: () => number): Callers {
 
   return {
     keepOnly,
-    find(request, registryVersion) {
-      keepOnly(registryVersion)
+    find(request, directoryVersion) {
+      keepOnly(directoryVersion)
       const known = kept.get(request.headers.get('authorization') ?? '')
       if (known === undefined || version === '') return undefined
       const { token } = known.caller
@@ -57,10 +57,10 @@ export function createCallers(now: () => number): Callers {
       return isValid ? known : undefined
     },
     likely: (request) => kept.peek(request.headers.get('authorization') ?? ''),
-    remember({ request, caller, registry }) {
+    remember({ request, caller, directory }) {
       const header = request.headers.get('authorization') ?? ''
-      if (registry.version === version && version !== '' && plainHeader.test(header))
-        kept.set(header, { caller, registry })
+      if (directory.version === version && version !== '' && plainHeader.test(header))
+        kept.set(header, { caller, directory })
     },
   }
 }

@@ -9,7 +9,7 @@ import type { ConnectionLists, Page, PreparedList } from '../features/connection
 import { privateJson } from '../http/respond.ts'
 import { connectionsKeptBytesMax, detailsKeptBytesMax, responseInOnePieceBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
-import { connectionsVersionKey, registryVersionKey } from '../storage/keys.ts'
+import { connectionsVersionKey, directoryVersionKey } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { type Admissions, createAdmissions } from './admissions.ts'
 import { type Callers, createCallers } from './callers.ts'
@@ -80,14 +80,14 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
     sizeOf: ({ connection: { stored } }) => 4 * (stored.bytes.length + (stored.privateBytes?.length ?? 0)) + 500,
   })
 
-  const registryVersion = () => versions.current('', () => registryVersionKey)
+  const directoryVersion = () => versions.current('', () => directoryVersionKey)
   const connectionsVersion = (namespace: string) => versions.current(namespace, connectionsVersionKey)
 
   return {
     pageCache: pages.statistics,
     respond(request, requestId) {
       if (request.method !== 'GET') return undefined
-      const known = callers.find(request, registryVersion())
+      const known = callers.find(request, directoryVersion())
       if (known === undefined) return undefined
       const { caller } = known
       const list = admittedLists.find(caller, request.url)
@@ -103,7 +103,7 @@ export function createFastLane({ local, lists, now }: FastLaneOptions): FastLane
     authorizer: (ordinary) => ({
       ...ordinary,
       async authenticate(request, isRepeated) {
-        const known = callers.find(request, registryVersion())
+        const known = callers.find(request, directoryVersion())
         if (known !== undefined) return { ...known, request }
         const context = await ordinary.authenticate(request, isRepeated)
         callers.remember(context)

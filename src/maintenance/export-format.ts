@@ -7,12 +7,11 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Connection } from '../model/connection.ts'
 import { OrganizationId, QualifiedName, Slug, UserId } from '../model/names.ts'
+import { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
-import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail, ServerListing } from '../model/server.ts'
 import { validatorOf } from '../schema/check.ts'
 import { type ConnectionPrivate, connectionEntry } from '../storage/connections.ts'
-import { connectionPrivateKey } from '../storage/keys.ts'
 import {
   apiKeyEntries,
   listingEntry,
@@ -23,7 +22,8 @@ import {
   revocationEntry,
   serverEntry,
   withIndex,
-} from '../storage/registry-records.ts'
+} from '../storage/directory-records.ts'
+import { connectionPrivateKey } from '../storage/keys.ts'
 import type { Entry } from '../storage/store.ts'
 
 /** The schema of a line: `kind` and the kind's own fields, nothing else. */

@@ -73,7 +73,7 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
       case 'deletingNamespace':
       case 'place':
       case 'connectionsVersion':
-      case 'registryVersion':
+      case 'directoryVersion':
       case 'usage':
       case 'signingKeys':
       case 'expiring':

@@ -1,16 +1,26 @@
 /**
- * Imports servers that are described by `server.json`: one document, a list of them, or pages of a registry that speaks
- * the official MCP Registry's API (`{servers: [{server, _meta}]}`), the public one for example. Each keeps its name in
- * `/v0.1/servers`. Its qualifiedName is the same, or is in one namespace for all.
+ * Imports servers that are described by `server.json`: one document, a list of them, or pages of a directory that
+ * speaks the official MCP Directory's API (`{servers: [{server, _meta}]}`), the public one for example. Each keeps its
+ * name in `/v0.1/servers`. Its qualifiedName is the same, or is in one namespace for all.
  */
 
 import { serverJsonBytesMax } from '../limits.ts'
 import { urlProblem } from '../model/connection.ts'
 import { isSlug, namespaceOf } from '../model/names.ts'
-import type { Namespace } from '../model/registry.ts'
+import type { Namespace } from '../model/organization.ts'
 import { extrasOf, isSamePlace, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../model/server.ts'
 import { officialMeta, ServerJson } from '../model/server-json.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
+import {
+  listingEntry,
+  namespaceEntry,
+  newListingVersions,
+  readListing,
+  readServer,
+  serverEntry,
+  withIndex,
+} from '../storage/directory-records.ts'
+import { changeDirectory } from '../storage/directory-write.ts'
 import {
   deletingKey,
   foldedLike,
@@ -21,16 +31,6 @@ import {
   prefixRange,
   serverKey,
 } from '../storage/keys.ts'
-import {
-  listingEntry,
-  namespaceEntry,
-  newListingVersions,
-  readListing,
-  readServer,
-  serverEntry,
-  withIndex,
-} from '../storage/registry-records.ts'
-import { changeRegistry } from '../storage/registry-write.ts'
 import type { Entry, Store } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 
@@ -53,7 +53,7 @@ export interface ServersImported {
   readonly leftOut: readonly string[]
 }
 
-/** A version of a server, as a registry lists it. */
+/** A version of a server, as a directory lists it. */
 interface Given {
   readonly server: unknown
   readonly isLatest: boolean
@@ -82,7 +82,7 @@ export async function importServers(
     // Of several versions the latest; where none is said to be, the last one given.
     else if (isLatest || !chosen.has(name)) chosen.set(name, { json: server as ServerJson, publishedAt })
   }
-  return changeRegistry(store, async () => {
+  return changeDirectory(store, async () => {
     const puts: Entry[] = []
     const usages = createUsages()
     const names: string[] = []

@@ -15,17 +15,6 @@ import { readJsonBytes } from '../schema/json.ts'
 import { nothingAhead } from '../storage/ahead.ts'
 import { bytesOf, findConnection, indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import {
-  apiKeyKey,
-  connectionPrivateKey,
-  connectionsVersionKey,
-  deletingKey,
-  listingKey,
-  namespaceKey,
-  organizationKey,
-  registryVersionKey,
-  revocationKey,
-} from '../storage/keys.ts'
-import {
   indexKeysOf,
   listingEntry,
   newListingVersions,
@@ -33,7 +22,18 @@ import {
   readListing,
   readRevocation,
   serverEntry,
-} from '../storage/registry-records.ts'
+} from '../storage/directory-records.ts'
+import {
+  apiKeyKey,
+  connectionPrivateKey,
+  connectionsVersionKey,
+  deletingKey,
+  directoryVersionKey,
+  listingKey,
+  namespaceKey,
+  organizationKey,
+  revocationKey,
+} from '../storage/keys.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -116,7 +116,7 @@ class ImportPlan {
 
   /** The first reading. Throws CommandError for the first bad line. */
   async read(onProgress: (stage: string, done: number) => void): Promise<void> {
-    await this.#readVersion(registryVersionKey)
+    await this.#readVersion(directoryVersionKey)
     for (const { line, head } of linesOf(this.#file)) {
       if (head !== undefined) {
         this.#isOurs = head === this.#secret
@@ -285,7 +285,7 @@ class ImportPlan {
     for (const namespace of this.#namespaces) yield newConnectionsVersion(namespace)
     yield* this.#listings.values()
     yield* newListingVersions([...this.#listings.keys(), ...this.#listed])
-    yield newVersion(registryVersionKey)
+    yield newVersion(directoryVersionKey)
   }
 }
 

@@ -6,16 +6,23 @@
 
 import { readSigningKeys } from '../auth/signing-keys.ts'
 import { Connection } from '../model/connection.ts'
+import { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
 import { RecordedAnswer } from '../model/recorded-answer.ts'
-import { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import { ServerDetail, ServerListing } from '../model/server.ts'
 import { problemText, type Validator, validatorOf } from '../schema/check.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
-import { indexKind, isRegistryIndex, latin1Key, type ParsedKey, parseKey, registryVersionKey } from '../storage/keys.ts'
+import { indexKeysOf } from '../storage/directory-records.ts'
+import {
+  directoryVersionKey,
+  indexKind,
+  isDirectoryIndex,
+  latin1Key,
+  type ParsedKey,
+  parseKey,
+} from '../storage/keys.ts'
 import type { Scan } from '../storage/lmdb/scan.ts'
 import { recordName } from '../storage/record-name.ts'
-import { indexKeysOf } from '../storage/registry-records.ts'
 import type { Entry, Key } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -54,7 +61,7 @@ export async function verifyStore(scan: Scan, { sealingKey, onProgress }: Verify
   await scan({
     entry(entry) {
       const parsed = parseKey(entry.key)
-      if (parsed?.kind === 'indexEntry' || isRegistryIndex(entry.key)) {
+      if (parsed?.kind === 'indexEntry' || isDirectoryIndex(entry.key)) {
         actual.add(entry.key)
         onProgress('index entries', actual.count)
       } else {
@@ -100,16 +107,16 @@ export async function rebuildIndex(
   { namespaces, usages }: Findings,
 ): Promise<void> {
   const entries: Entry[] = []
-  const ofRegistry: Entry[] = []
+  const ofDirectory: Entry[] = []
   await scan({
     entry(entry) {
-      for (const one of indexEntriesOf(entry)) (isRegistryIndex(one.key) ? ofRegistry : entries).push(one)
+      for (const one of indexEntriesOf(entry)) (isDirectoryIndex(one.key) ? ofDirectory : entries).push(one)
     },
     damaged() {},
   })
   entries.sort((a, b) => Buffer.compare(a.key, b.key))
-  const versions = [newVersion(registryVersionKey), ...namespaces.map(newConnectionsVersion)]
-  await replaceIndex(entries, [...ofRegistry, ...versions, ...usages])
+  const versions = [newVersion(directoryVersionKey), ...namespaces.map(newConnectionsVersion)]
+  await replaceIndex(entries, [...ofDirectory, ...versions, ...usages])
 }
 
 const roleShape = validatorOf(Role)
@@ -151,7 +158,7 @@ class RecordCheck {
   add(entry: Entry, parsed: RecordKey | undefined): void {
     this.count += 1
     this.usages.add(entry)
-    for (const { key } of registryIndexOf(entry)) this.expectedIndex.add(key)
+    for (const { key } of directoryIndexOf(entry)) this.expectedIndex.add(key)
     const { key, value } = entry
     switch (parsed?.kind) {
       case undefined:
@@ -213,7 +220,7 @@ class RecordCheck {
       case 'upstreamClient':
       case 'oauthClient':
       case 'connectionsVersion':
-      case 'registryVersion':
+      case 'directoryVersion':
       case 'endedNamespace':
       case 'listingGroupVersion':
       case 'listingsVersion':
@@ -322,11 +329,11 @@ async function indexDifferences(scan: Scan): Promise<string[]> {
   const missing = new Set<string>()
   const extra: string[] = []
   const found = new Set<string>()
-  // Connections (`c`) come before their index entries (`x`). Those of the registry may come before their records.
+  // Connections (`c`) come before their index entries (`x`). Those of the directory may come before their records.
   await scan({
     entry(entry) {
       const key = latin1Key(entry.key)
-      if (isRegistryIndex(entry.key)) found.add(key)
+      if (isDirectoryIndex(entry.key)) found.add(key)
       else if (entry.key[0] !== indexKind[0]) for (const { key } of indexEntriesOf(entry)) missing.add(latin1Key(key))
       else if (!missing.delete(key)) extra.push(key)
     },
@@ -343,16 +350,16 @@ async function indexDifferences(scan: Scan): Promise<string[]> {
 /** Keys of everything but index entries. */
 type RecordKey = Exclude<ParsedKey, { kind: 'indexEntry' | 'membership' | 'owned' | 'folded' | 'organizationApiKey' }>
 
-/** The index entries of a readable connection or record of the registry; none for any other entry. */
+/** The index entries of a readable connection or record of the directory; none for any other entry. */
 function indexEntriesOf(entry: Entry): Entry[] {
   const parsed = parseKey(entry.key)
-  if (parsed?.kind !== 'connection') return registryIndexOf(entry)
+  if (parsed?.kind !== 'connection') return directoryIndexOf(entry)
   const record = jsonOf(entry.value)
   return connectionShape.isValid(record) ? [...indexEntries(parsed.namespace, record)] : []
 }
 
-/** The entries of the registry's indexes for a readable record. */
-function registryIndexOf(entry: Entry): Entry[] {
+/** The entries of the directory's indexes for a readable record. */
+function directoryIndexOf(entry: Entry): Entry[] {
   const shape = { namespace: namespaceShape, apiKey: apiKeyShape }[parseKey(entry.key)?.kind as 'namespace']
   if (shape !== undefined && !shape.isValid(jsonOf(entry.value))) return []
   return indexKeysOf(entry).map((key) => ({ key, value: new Uint8Array(0) }))

@@ -12,7 +12,7 @@ import {
 import type { Problem } from '../schema/check.ts'
 import { Url, urlProblem } from './connection.ts'
 import { QualifiedName, Slug } from './names.ts'
-import { Pagination } from './registry.ts'
+import { Pagination } from './organization.ts'
 import { ServerJson } from './server-json.ts'
 
 const closed = { additionalProperties: false } as const

@@ -1,4 +1,4 @@
-/** Compiled schemas, kept by their content: a schema is parsed anew with each version of the registry. */
+/** Compiled schemas, kept by their content: a schema is parsed anew with each version of the directory. */
 
 import { LRUCache } from 'lru-cache'
 import { keptSchemasSizeMax, schemaCompileCost } from '../limits.ts'

@@ -4,15 +4,15 @@
  * the store, busy for ever.
  */
 
-import { registryAttemptsMax } from '../limits.ts'
+import { writeAttemptsMax } from '../limits.ts'
 import { StoreError } from './store.ts'
 
 /**
  * Resolves with the first result of `decide` that is not 'again'. Throws what it throws, and StoreError `unavailable`
- * after `registryAttemptsMax` times. `what`: the record, for that error.
+ * after `writeAttemptsMax` times. `what`: the record, for that error.
  */
 export async function decideAgain<T>(what: string, decide: () => Promise<T | 'again'>): Promise<T> {
-  for (let attempt = 0; attempt < registryAttemptsMax; attempt += 1) {
+  for (let attempt = 0; attempt < writeAttemptsMax; attempt += 1) {
     const result = await decide()
     if (result !== 'again') return result
   }

@@ -33,10 +33,10 @@ export function prefixRange(prefix: Key): Omit<Range, 'limit'> {
 }
 
 /**
- * Version of the registry (organizations, members, namespaces, API keys, servers, signing keys, revocations). Every
+ * Version of the directory (organizations, members, namespaces, API keys, servers, signing keys, revocations). Every
  * write to one of them replaces it.
  */
-export const registryVersionKey = key('G')
+export const directoryVersionKey = key('G')
 /** Time of the first start, which creates the operator key. A later start finds it and creates none. */
 export const startedKey = key('B')
 /** Base URL of the last server that ran on this store: the issuer (`iss`) of its tokens. */
@@ -65,10 +65,10 @@ export const ownedBy = (owner: Owner): Key => key('q', ...ownerParts(owner), '')
 export const foldedKey = (namespace: string): Key => key('N', namespace.toLowerCase(), namespace)
 /** Prefix of the namespaces that are written like this in small letters, and have capital ones. */
 export const foldedLike = (namespace: string): Key => key('N', namespace.toLowerCase(), '')
-/** Prefixes of the registry's indexes (`indexKeysOf` in registry-records.ts). */
-export const registryIndexKinds = ['N', 'K', 'q', 'v'].map((kind) => key(kind))
+/** Prefixes of the directory's indexes (`indexKeysOf` in directory-records.ts). */
+export const directoryIndexKinds = ['N', 'K', 'q', 'v'].map((kind) => key(kind))
 /** Whether a key is an entry of one of these indexes. */
-export const isRegistryIndex = ([kind]: Key): boolean => registryIndexKinds.some(([one]) => one === kind)
+export const isDirectoryIndex = ([kind]: Key): boolean => directoryIndexKinds.some(([one]) => one === kind)
 /** The range of the namespaces of one owner. */
 export const namespacesOwnedBy = (owner: Owner): Omit<Range, 'limit'> => prefixRange(ownedBy(owner))
 /** Who owns a namespace. */
@@ -271,7 +271,7 @@ export type ParsedKey =
   | { readonly kind: 'grant'; readonly grantId: string }
   | { readonly kind: 'upstreamClient'; readonly digest: string }
   | { readonly kind: 'oauthClient'; readonly clientId: string }
-  | { readonly kind: 'signingKeys' | 'registryVersion' | 'listingsVersion' | 'started' | 'baseUrl' }
+  | { readonly kind: 'signingKeys' | 'directoryVersion' | 'listingsVersion' | 'started' | 'baseUrl' }
   | { readonly kind: 'fixturesDigest' | 'fixturesManifest' | 'ahead' }
 
 /** Parsers by kind letter. A key whose letter is missing here is reported by `postern verify` as an unknown kind. */
@@ -312,7 +312,7 @@ const kinds: Readonly<Record<string, (first: string, second: string, key: Key) =
   j: (clientId) => ({ kind: 'oauthClient', clientId }),
   i: (clientId) => ({ kind: 'oauthClient', clientId }),
   y: () => ({ kind: 'signingKeys' }),
-  G: () => ({ kind: 'registryVersion' }),
+  G: () => ({ kind: 'directoryVersion' }),
   B: () => ({ kind: 'started' }),
   U: () => ({ kind: 'baseUrl' }),
   F: () => ({ kind: 'fixturesDigest' }),

@@ -65,8 +65,8 @@ export function recordName(key: Key): string {
       return `registered client ${parsed.clientId}`
     case 'signingKeys':
       return 'signing keys'
-    case 'registryVersion':
-      return 'version of the registry'
+    case 'directoryVersion':
+      return 'version of the directory'
     case 'started':
       return 'time of the first start'
     case 'baseUrl':

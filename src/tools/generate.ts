@@ -112,7 +112,7 @@ const threatHeadings: Readonly<Record<string, string>> = {
   T: 'Tokens',
   L: 'Lists and records',
   R: 'Rules on MCP requests',
-  C: 'Registry and record of calls',
+  C: 'Directory and record of calls',
   D: 'Availability',
   F: 'Files and terminals',
   S: 'Sign-in',

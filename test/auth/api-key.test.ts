@@ -8,10 +8,10 @@ import {
   revokeApiKey,
 } from '../../src/auth/api-key.ts'
 import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../../src/limits.ts'
-import type { ApiKey } from '../../src/model/registry.ts'
+import type { ApiKey } from '../../src/model/organization.ts'
+import { apiKeyEntry, readApiKey } from '../../src/storage/directory-records.ts'
 import { apiKeyDigestKey, apiKeyKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
-import { apiKeyEntry, readApiKey } from '../../src/storage/registry-records.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { createTestPlatform, seed } from '../support/platform.ts'
 

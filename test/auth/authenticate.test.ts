@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createApiKey, listApiKeys, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
-import { memberKey, prefixRange, registryVersionKey, revocations } from '../../src/storage/keys.ts'
+import { directoryVersionKey, memberKey, prefixRange, revocations } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, seed, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -20,7 +20,7 @@ const change = (key: Uint8Array, value: string | undefined) =>
     deletes: value === undefined ? [key] : [],
     puts: [
       ...(value === undefined ? [] : [{ key, value: Buffer.from(value) }]),
-      { key: registryVersionKey, value: seed(String(Math.random())) },
+      { key: directoryVersionKey, value: seed(String(Math.random())) },
     ],
   })
 

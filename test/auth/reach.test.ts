@@ -1,4 +1,4 @@
-/** Which namespaces a caller reaches: read once for a version of the registry, and never older than it. */
+/** Which namespaces a caller reaches: read once for a version of the directory, and never older than it. */
 
 import { beforeEach, expect, test } from 'bun:test'
 import { firstNames } from '../../src/auth/reach.ts'
@@ -28,7 +28,7 @@ beforeEach(async () => {
   reads = 0
 })
 
-test('names are read once, by whatever asks for them, until the registry changes', async () => {
+test('names are read once, by whatever asks for them, until the directory changes', async () => {
   const paths = ['GET /me', 'GET /namespaces', 'GET /servers?remote=true', 'GET /v0.1/servers?limit=1']
   for (let round = 0; round < 2; round += 1) for (const path of paths) expect((await ada(path)).status).toBe(200)
   expect(reads).toBe(1)

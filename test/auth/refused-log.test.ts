@@ -8,7 +8,7 @@ import { signToken, unverifiedClaims } from '../../src/auth/service-token.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'
 import { burstSeconds, refusalLogIntervalMs } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
-import { memberKey, registryVersionKey } from '../../src/storage/keys.ts'
+import { directoryVersionKey, memberKey } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'
 import { createTestPlatform, issuer, signingKeyRecord, startOfTime, type TestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -95,7 +95,7 @@ test('a token whose user leads its organization no more, and one of a foreign si
   await platform.store.commit({
     puts: [
       { key: memberKey('org_northwind', 'grace'), value: Buffer.from('member') },
-      { key: registryVersionKey, value: Buffer.from('another') },
+      { key: directoryVersionKey, value: Buffer.from('another') },
     ],
   })
   expect(await logged(`Bearer ${token}`)).toEqual(

@@ -3,9 +3,9 @@
 import { expect, test } from 'bun:test'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { revocationRetentionSeconds, tokenLifetimeMaxSeconds } from '../../src/limits.ts'
-import { registryVersionKey, revocationKey } from '../../src/storage/keys.ts'
+import { readRevocation, revocationEntry } from '../../src/storage/directory-records.ts'
+import { directoryVersionKey, revocationKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
-import { readRevocation, revocationEntry } from '../../src/storage/registry-records.ts'
 import type { Store } from '../../src/storage/store.ts'
 
 const nowSeconds = 1_800_000_000
@@ -31,7 +31,7 @@ test('a revocation is kept for a week after its token, and then deleted with the
   expect(kept.map((value) => value !== undefined)).toEqual([false, true, true])
 })
 
-test('a revocation may use the room that is kept for it, and changes the registry', async () => {
+test('a revocation may use the room that is kept for it, and changes the directory', async () => {
   const memory = openMemoryStore()
   const isFromReserve: unknown[] = []
   const store: Store = {
@@ -42,9 +42,9 @@ test('a revocation may use the room that is kept for it, and changes the registr
     },
   }
   await revokeToken(store, 'one', { exp: nowSeconds, nowSeconds })
-  const version = await memory.get(registryVersionKey)
+  const version = await memory.get(directoryVersionKey)
   await revokeToken(store, 'two', { exp: nowSeconds, nowSeconds })
   expect(isFromReserve).toEqual([true, true])
   expect(version).toBeDefined()
-  expect(await memory.get(registryVersionKey)).not.toEqual(version)
+  expect(await memory.get(directoryVersionKey)).not.toEqual(version)
 })

@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAuthenticator } from '../../src/auth/authenticate.ts'
-import { createRegistry } from '../../src/auth/registry.ts'
+import { createDirectory } from '../../src/auth/directory.ts'
 import { signToken, verifyToken } from '../../src/auth/service-token.ts'
 import { createCursors } from '../../src/features/connections/cursor.ts'
 import { createConnectionLists } from '../../src/features/connections/list.ts'
@@ -20,6 +20,7 @@ import type { Block } from '../../src/policy/block.ts'
 import { mintToken } from '../api/cases.ts'
 import { startServer, type Workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
+import { catalogue } from './catalogue.ts'
 import { benchKey, connection, server, writeFixtures } from './data.ts'
 import { gateway } from './gateway.ts'
 import { manyNamespaces } from './many-namespaces.ts'
@@ -37,7 +38,6 @@ import {
 } from './measure.ts'
 import { minting } from './minting.ts'
 import { startJsonServer, startPrism } from './peers.ts'
-import { registry } from './registry.ts'
 import { replicas } from './replicas.ts'
 import { signIn } from './sign-in.ts'
 
@@ -66,7 +66,7 @@ try {
   await inProcess()
   await gateway(report, rounds)
   await signIn(report, rounds)
-  await registry(report, rounds)
+  await catalogue(report, rounds)
   await manyNamespaces(report, rounds)
   await replicas(report, rounds)
 } finally {
@@ -248,9 +248,9 @@ async function overHttp(): Promise<void> {
 async function inProcess(): Promise<void> {
   const data = await openDataFolder(place.data)
   const { store, secrets } = data
-  const registry = createRegistry(store)
+  const directory = createDirectory(store)
   const authenticator = createAuthenticator({
-    registry,
+    directory,
     pepper: secrets.apiKeyPepper,
     sealingKey: secrets.sealingKey,
     issuer: 'http://localhost',

@@ -46,10 +46,10 @@ test('what takes access away comes before all that waits', async () => {
   const log: string[] = []
   const begin = Promise.withResolvers<void>()
   const note = (name: string) => async () => void log.push(name)
-  const first = queues.run('registry', of('mallory'), () => begin.promise)
-  const writes = Array.from({ length: 20 }, () => queues.run('registry', of('mallory'), note('write')))
-  const own = queues.run('registry', of('ada'), note('own'))
-  const removal = queues.run('registry', of('ada'), note('removal'), true)
+  const first = queues.run('directory', of('mallory'), () => begin.promise)
+  const writes = Array.from({ length: 20 }, () => queues.run('directory', of('mallory'), note('write')))
+  const own = queues.run('directory', of('ada'), note('own'))
+  const removal = queues.run('directory', of('ada'), note('removal'), true)
   const elsewhere = await queues.run('another', of('ada'), async () => 'at once')
   begin.resolve()
   await Promise.all([first, ...writes, own, removal])
@@ -72,7 +72,7 @@ test('what waits for one key, and for all keys of an owner, has a bound', async 
 
 test('a task that fails leaves its place', async () => {
   const queues = createQueues()
-  const failing = queues.run('registry', of('ada'), () => Promise.reject(new Error('no')))
+  const failing = queues.run('directory', of('ada'), () => Promise.reject(new Error('no')))
   await expect(failing).rejects.toThrow('no')
-  expect(await queues.run('registry', of('ada'), async () => 1)).toBe(1)
+  expect(await queues.run('directory', of('ada'), async () => 1)).toBe(1)
 })

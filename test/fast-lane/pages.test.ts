@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import type { Caller } from '../../src/auth/authenticate.ts'
 import type { RequestContext } from '../../src/auth/authorize.ts'
-import type { RegistrySnapshot } from '../../src/auth/registry.ts'
+import type { DirectorySnapshot } from '../../src/auth/directory.ts'
 import { createAdmissions } from '../../src/fast-lane/admissions.ts'
 import { createCallers } from '../../src/fast-lane/callers.ts'
 import { createPages } from '../../src/fast-lane/pages.ts'
@@ -110,7 +110,7 @@ test('a caller is known in the version that it was authenticated under, by one s
     callers.remember({
       request: request(authorization),
       caller: { token: exp === undefined ? undefined : { iat: 0, exp } },
-      registry: { version } as RegistrySnapshot,
+      directory: { version } as DirectorySnapshot,
     } as unknown as RequestContext)
 
   expect(known('Bearer a', '1')).toBe(false)

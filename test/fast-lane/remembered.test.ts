@@ -6,17 +6,17 @@ import { createAdmissions } from '../../src/fast-lane/admissions.ts'
 import { createCallers } from '../../src/fast-lane/callers.ts'
 import { createLocalVersions } from '../../src/fast-lane/versions.ts'
 import { admissionUrlCharsMax } from '../../src/limits.ts'
-import { registryVersionKey } from '../../src/storage/keys.ts'
+import { directoryVersionKey } from '../../src/storage/keys.ts'
 
 const requestOf = (authorization: string) => new Request('http://a/', { headers: { authorization } })
 const callerOf = (userId: string, token?: { iat: number; exp: number }) => ({ userId, token }) as unknown as Caller
-const registryOf = (version: string) => ({ version }) as never
+const directoryOf = (version: string) => ({ version }) as never
 
-test('a caller is known by its very header, under the version of the registry that it came with', () => {
+test('a caller is known by its very header, under the version of the directory that it came with', () => {
   const callers = createCallers(() => 0)
   const [ada, request] = [callerOf('ada'), requestOf('Bearer ada')]
   const remember = (version: string, header = 'Bearer ada') =>
-    callers.remember({ caller: ada, registry: registryOf(version), request: requestOf(header) })
+    callers.remember({ caller: ada, directory: directoryOf(version), request: requestOf(header) })
   // Nobody has asked under a version yet.
   remember('1')
   expect(callers.find(request, '1')).toBeUndefined()
@@ -41,7 +41,7 @@ test('a token is known until the second in which it is over', () => {
   const callers = createCallers(() => now)
   const [caller, request] = [callerOf('ada', { iat: 0, exp: 10 }), requestOf('Bearer token')]
   callers.find(request, '1')
-  callers.remember({ caller, registry: registryOf('1'), request })
+  callers.remember({ caller, directory: directoryOf('1'), request })
   now = 9999
   expect(callers.find(request, '1')?.caller).toBe(caller)
   now = 10_000
@@ -82,7 +82,7 @@ test('a version is read once until something is written, and each time where wri
     },
     commitCount: () => commits,
   })
-  const current = () => versions.current('', () => registryVersionKey)
+  const current = () => versions.current('', () => directoryVersionKey)
   expect([current(), current(), reads]).toEqual(['one', 'one', 1])
   version = 'two'
   expect([current(), reads]).toEqual(['one', 1])

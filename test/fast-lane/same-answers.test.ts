@@ -1,10 +1,12 @@
-/** Two platforms on one store, one with the fast lane and one without: whatever happens in between, they answer alike. */
+/**
+ * Two platforms on one store, one with the fast lane and one without: whatever happens in between, they answer alike.
+ */
 
 import { expect, test } from 'bun:test'
 import { apiKeyDigest, revokeApiKey } from '../../src/auth/api-key.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import type { Connection } from '../../src/model/connection.ts'
-import { apiKeyDigestKey, namespaceKey, registryVersionKey, serverKey } from '../../src/storage/keys.ts'
+import { apiKeyDigestKey, directoryVersionKey, namespaceKey, serverKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { mintToken } from '../api/cases.ts'
@@ -68,13 +70,13 @@ for (const seed of seeds) {
       } else if (kind === 5) {
         const present = chance.chance(0.5)
         const key = serverKey('acme/tools')
-        const version = newVersion(registryVersionKey)
+        const version = newVersion(directoryVersionKey)
         const value = Buffer.from(JSON.stringify({ qualifiedName: 'acme/tools', step: chance.int(1000) }))
         await store.commit(present ? { puts: [{ key, value }, version] } : { deletes: [key], puts: [version] })
       } else if (kind === 6) {
         const owner = chance.chance(0.8) ? { organizationId: 'org' } : { userId: 'eve' }
         const value = Buffer.from(JSON.stringify({ namespace: 'acme', ...owner }))
-        await store.commit({ puts: [{ key: namespaceKey('acme'), value }, newVersion(registryVersionKey)] })
+        await store.commit({ puts: [{ key: namespaceKey('acme'), value }, newVersion(directoryVersionKey)] })
       } else {
         const forward = chance.int(1_500_000)
         fast.now += forward

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createMiddleware } from '../../src/http/middleware.ts'
 import { stackFunctionsShownMax, unavailableLogIntervalMs } from '../../src/limits.ts'
-import { registryVersionKey } from '../../src/storage/keys.ts'
+import { directoryVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'
 import { mintToken } from '../api/cases.ts'
@@ -149,7 +149,7 @@ describe('rate limits', () => {
     expect(await list(sampleKeys.grace, 'office')).toBe(404)
     expect(await list(await mintToken(platform.fetch, sampleKeys.ada), 'office')).toBe(200)
     // Also after a command has written something.
-    await platform.store.commit({ puts: [{ key: registryVersionKey, value: Buffer.from('another') }] })
+    await platform.store.commit({ puts: [{ key: directoryVersionKey, value: Buffer.from('another') }] })
     expect(await list(sampleKeys.ada, 'office')).toBe(200)
     expect(await list('wrong', 'elsewhere')).toBe(401)
     const details = await platform.fetch('/servers/lumen', bearer('wrong', { 'x-test-address': 'office' }))
@@ -199,7 +199,7 @@ describe('who forges tokens from an address', () => {
     const [ada = ''] = tokens
     expect(await list(ada)).toBe(200)
     for (let i = 0; i < 100; i += 1) expect([401, 429]).toContain(await list(forge(ada, { jti: `tok_${i}` })))
-    await store.commit({ puts: [{ key: registryVersionKey, value: Buffer.from('another') }] })
+    await store.commit({ puts: [{ key: directoryVersionKey, value: Buffer.from('another') }] })
     expect(await list(ada)).toBe(200)
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { importFile } from '../../src/maintenance/import.ts'
 import { newConnectionsVersion } from '../../src/storage/connections.ts'
 import { removeAllDeleted } from '../../src/storage/deleted-namespaces.ts'
-import { deletingKey, registryVersionKey } from '../../src/storage/keys.ts'
+import { deletingKey, directoryVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 import { pickConnection } from '../features/connections/world.ts'
@@ -12,7 +12,7 @@ import { random } from '../support/random.ts'
 import { workplace } from '../support/workplace.ts'
 
 const versions = {
-  registry: () => newVersion(registryVersionKey),
+  directory: () => newVersion(directoryVersionKey),
   'connections of the namespace': () => newConnectionsVersion('acme'),
 }
 for (const [what, version] of Object.entries(versions)) {

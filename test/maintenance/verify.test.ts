@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { makeApiKey } from '../../src/auth/api-key.ts'
+import { memberEntry, namespaceEntry, organizationEntry, withIndex } from '../../src/storage/directory-records.ts'
 import { organizationKey } from '../../src/storage/keys.ts'
-import { memberEntry, namespaceEntry, organizationEntry, withIndex } from '../../src/storage/registry-records.ts'
 import { createTestPlatform, problemsOf, startOfTime } from '../support/platform.ts'
 
 const organizationId = 'acme'

@@ -81,7 +81,14 @@ function resultsIn(file: string) {
 }
 
 function cachedByTheFastLane(): string[] {
-  const rooms = ['auth', 'http', 'features/connections', 'features/gateway', 'features/registry', 'features/tokens']
+  const rooms = [
+    'auth',
+    'http',
+    'features/connections',
+    'features/gateway',
+    'features/organizations',
+    'features/tokens',
+  ]
   const files = rooms.flatMap((room) => [...new Bun.Glob(`test/${room}/**/*.test.ts`).scanSync(root)])
   return files.filter((file) => readFileSync(join(root, file), 'utf8').includes('createTestPlatform')).sort()
 }

@@ -1,4 +1,7 @@
-/** A platform for tests: the whole application on a store in memory, a clock that stands still, keys that are always the same. */
+/**
+ * A platform for tests: the whole application on a store in memory, a clock that stands still, keys that are always the
+ * same.
+ */
 
 import { createHash } from 'node:crypto'
 import { type AppDeps, createApp, type Rates } from '../../src/app.ts'
@@ -188,8 +191,8 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
 }
 
 /**
- * The store, which refuses a commit that spans two namespaces, or a namespace and the registry (stores contract, 1.4):
- * so namespaces can be kept apart one day. One thing may stand with the registry: the usage of the namespace whose
+ * The store, which refuses a commit that spans two namespaces, or a namespace and the directory (stores contract, 1.4):
+ * so namespaces can be kept apart one day. One thing may stand with the directory: the usage of the namespace whose
  * servers are written, which counts them with connections. Loads are not made for requests.
  */
 function withinOnePart(store: Store): Store {
@@ -200,7 +203,7 @@ function withinOnePart(store: Store): Store {
       const keys = [...[...(write.checks ?? []), ...puts].map(({ key }) => key), ...deletes]
       const parts = new Set(keys.map(partOf).filter((part) => part !== undefined))
       const usages = new Set((write.counts ?? []).map(({ key }) => partOf(key)))
-      if (usages.size > 1 || !parts.has('the registry')) for (const part of usages) parts.add(part as string)
+      if (usages.size > 1 || !parts.has('the directory')) for (const part of usages) parts.add(part as string)
       if (parts.size > 1) throw new Error(`a commit spans ${[...parts].join(' and ')}`)
       return store.commit({ ...write, puts, deletes })
     },
@@ -211,7 +214,7 @@ function withinOnePart(store: Store): Store {
 function partOf(key: Uint8Array): string | undefined {
   const text = Buffer.from(key).toString()
   if (/^[cpxguE]/.test(text)) return `the namespace ${text.slice(1).split('\0')[0]}`
-  return /^[GomnkhsarytbSqvNKDP]/.test(text) ? 'the registry' : undefined
+  return /^[GomnkhsarytbSqvNKDP]/.test(text) ? 'the directory' : undefined
 }
 
 /** All that is kept or written anywhere: keys and values of the store, the log and the audit log. */

@@ -1,7 +1,7 @@
 /**
- * One owner does its worst, with as many requests at once as nine kinds of clients would send, of shapes of chance: with
- * several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and the
- * record of calls tells what was executed.
+ * One owner does its worst, with as many requests at once as nine kinds of clients would send, of shapes of chance:
+ * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
+ * the record of calls tells what was executed.
  */
 
 import { readFileSync } from 'node:fs'
@@ -97,7 +97,8 @@ export const oneOwner: Trial = {
         await Bun.sleep(0)
         const removed = await ask('PUT', '/organizations/acme/members/bob', { role: 'member' }, alice)
         const revoked = await ask('DELETE', '/organizations/acme/members/bob', undefined, alice)
-        if (name === 'writes of the registry') late = Math.max(late, answered.filter((status) => status === 201).length)
+        if (name === 'writes of the directory')
+          late = Math.max(late, answered.filter((status) => status === 201).length)
         expect(removed.status === 200 && revoked.status === 200, () => `${name}: ${removed.text} ${revoked.text}`)
         await Promise.all(begun)
         expect(!answered.includes(500), () => `round ${round}, ${name}: ${answered}`)
@@ -160,7 +161,7 @@ const worsts: Readonly<Record<string, Worst>> = {
       return (await ask('POST', '/connect/mallory/schemas/mcp', call, chance.pick(keys))).status
     })
   },
-  'pages of the registry': ({ ask, keys, chance }) =>
+  'pages of the directory': ({ ask, keys, chance }) =>
     times(atOnce, async () => {
       const path = chance.pick([
         '/v0.1/servers?limit=100',
@@ -170,7 +171,7 @@ const worsts: Readonly<Record<string, Worst>> = {
       ])
       return (await ask('GET', path, undefined, chance.pick(keys))).status
     }),
-  'writes of the registry': ({ ask, keys, chance }) =>
+  'writes of the directory': ({ ask, keys, chance }) =>
     times(atOnce, async () => {
       const isWhole = chance.chance(0.5)
       const path = `/servers/mallory/big${chance.int(8)}`

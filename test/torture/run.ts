@@ -13,6 +13,7 @@ import { type Written, writeResults } from '../results/junit.ts'
 import { anyReplica } from './any-replica.ts'
 import { attenuation } from './attenuation.ts'
 import { damage } from './damage.ts'
+import { directoryKill } from './directory-kill.ts'
 import { failover } from './failover.ts'
 import { forgedTokens } from './forged-tokens.ts'
 import { fuzz } from './fuzz.ts'
@@ -25,7 +26,6 @@ import { oneOwner } from './one-owner.ts'
 import { opened } from './opened.ts'
 import { oracle } from './oracle.ts'
 import { powerCuts } from './power-cuts.ts'
-import { registryKill } from './registry-kill.ts'
 import { reopened } from './reopened.ts'
 import { signInKill } from './sign-in-kill.ts'
 import { signInRecords } from './sign-in-records.ts'
@@ -41,7 +41,7 @@ const trials: readonly Trial[] = [
   heldConnections,
   failover,
   kill,
-  registryKill,
+  directoryKill,
   signInKill,
   anyReplica,
   powerCuts,

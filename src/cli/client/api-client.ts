@@ -3,7 +3,7 @@
 import { CommandError, type ErrorCode } from '../../errors.ts'
 import { clientAnswerBytesMax, clientAnswerMs } from '../../limits.ts'
 import type { ConnectionPage } from '../../model/connection.ts'
-import type { Me, Pagination } from '../../model/registry.ts'
+import type { Me, Pagination } from '../../model/organization.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Environment, readHosts } from './hosts.ts'
 

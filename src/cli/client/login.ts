@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { CommandError } from '../../errors.ts'
-import type { Me } from '../../model/registry.ts'
+import type { Me } from '../../model/organization.ts'
 import type { Terminal } from '../terminal.ts'
 import { type ClientFlags, cleanUrl, openClient } from './api-client.ts'
 import { type Environment, readHosts, writeHosts } from './hosts.ts'

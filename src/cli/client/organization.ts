@@ -1,6 +1,6 @@
 /** `postern org`: organizations, their members and API keys. */
 
-import type { ApiKeyList, ApiKeyMade, Me, OrganizationDetail } from '../../model/registry.ts'
+import type { ApiKeyList, ApiKeyMade, Me, OrganizationDetail } from '../../model/organization.ts'
 import { type CommandContext, openClient, pathSegment } from './api-client.ts'
 import { confirmDeletion } from './confirm-deletion.ts'
 import { printSentence, printTable } from './output.ts'

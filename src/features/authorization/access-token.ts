@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { type Authenticator, type Caller, callerOfKey, canReachNamespace } from '../../auth/authenticate.ts'
-import type { Registry } from '../../auth/registry.ts'
+import type { Directory } from '../../auth/directory.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
@@ -16,7 +16,7 @@ import { policyOf } from './policy.ts'
 
 export interface AccessDeps {
   readonly store: Store
-  readonly registry: Registry
+  readonly directory: Directory
   readonly authenticator: Pick<Authenticator, 'minted' | 'liveKey' | 'claimsOf'>
   readonly signInKey: Buffer
   readonly endpoints: Endpoints
@@ -29,7 +29,7 @@ export interface AccessDeps {
 
 /** The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or no longer reaches the namespace. */
 export async function callerOf(
-  { registry, authenticator, store }: AccessDeps,
+  { directory, authenticator, store }: AccessDeps,
   {
     keyId,
     namespace,
@@ -37,7 +37,7 @@ export async function callerOf(
     connectionMade,
   }: Pick<Grant, 'keyId' | 'namespace' | 'connectionId' | 'connectionMade'>,
 ): Promise<Caller> {
-  const snapshot = await registry.current()
+  const snapshot = await directory.current()
   const key = await authenticator.liveKey(keyId)
   const found = await snapshot.namespace(namespace)
   const caller = key === undefined ? undefined : callerOfKey(key)

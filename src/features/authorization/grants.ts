@@ -6,9 +6,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { accessTokenSeconds, grantsPerRead, usedClientSeconds } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
+import { revocationEntry } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
-import { grantKey, grants, oauthClients, registryVersionKey } from '../../storage/keys.ts'
-import { revocationEntry } from '../../storage/registry-records.ts'
+import { directoryVersionKey, grantKey, grants, oauthClients } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
 
@@ -73,7 +73,7 @@ export async function endGrant(store: Store, grantId: string, nowSeconds: number
   await store.commit({
     deletes: [key],
     // No access token of it lives longer.
-    puts: [revocationEntry(grantId, nowSeconds + accessTokenSeconds), newVersion(registryVersionKey)],
+    puts: [revocationEntry(grantId, nowSeconds + accessTokenSeconds), newVersion(directoryVersionKey)],
     fromReserve: true,
   })
   return true

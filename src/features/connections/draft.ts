@@ -1,5 +1,5 @@
 /**
- * Checks a create or replace request beyond its JSON Schema, and assembles the resulting record. Reads the registry;
+ * Checks a create or replace request beyond its JSON Schema, and assembles the resulting record. Reads the directory;
  * writes nothing.
  */
 
@@ -29,7 +29,7 @@ import type { ServerDetail } from '../../model/server.ts'
 import { decide } from '../../policy/decide.ts'
 import { bodyProblemText, validatorOf } from '../../schema/check.ts'
 import { type ConnectionPrivate, connectionBytes, type StoredConnection } from '../../storage/connections.ts'
-import { readingServer } from '../../storage/registry-records.ts'
+import { readingServer } from '../../storage/directory-records.ts'
 import { openGivenClient, type StoredClient, sealGivenClient } from '../upstream-sign-in/given-client.ts'
 import { readConfig } from '../upstream-sign-in/input.ts'
 import { withoutTokens } from '../upstream-sign-in/tokens.ts'
@@ -39,7 +39,7 @@ const writeShape = validatorOf(ConnectionWrite)
 /** Facts of the connection itself that policies can test; metadata must not imitate them. */
 const reservedKeys = ['connectionId', 'namespace']
 
-/** Checks everything that needs no registry. Throws `invalid_request`. */
+/** Checks everything that needs no directory. Throws `invalid_request`. */
 export function readWrite(body: unknown): ConnectionWrite {
   if (body === undefined) throw invalidRequest('the request body is missing; send at least "mcpUrl" or "server"')
   if (!writeShape.isValid(body)) {
@@ -69,10 +69,10 @@ export function readWrite(body: unknown): ConnectionWrite {
  * The registered server of this name. Throws `invalid_request` if it does not exist or the caller's token does not
  * allow its namespace, with the same message for both.
  */
-export async function readServer({ caller, registry, request }: RequestContext, name: string): Promise<ServerDetail> {
+export async function readServer({ caller, directory, request }: RequestContext, name: string): Promise<ServerDetail> {
   const namespace = namespaceOf(name)
   const isAllowed = caller.blocks.every(({ namespaces }) => namespaces === undefined || namespaces.includes(namespace))
-  const json = isAllowed ? await registry.serverJson(name) : undefined
+  const json = isAllowed ? await directory.serverJson(name) : undefined
   if (json === undefined) throw invalidRequest(`server: there is no server ${JSON.stringify(name)}`)
   return allowanceOf(request).run(readingServer(json)) // 429
 }

@@ -127,7 +127,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
       // With other headers, or another query in the URL, the server may respond differently.
       const isMoved = write.mcpUrl !== undefined && write.mcpUrl !== before.connection.mcpUrl
       const needsProbe = write.headers !== undefined || write.oauth !== undefined || isMoved
-      const fields = needsProbe ? (await configOf(context.request, context.registry, before)).fields : []
+      const fields = needsProbe ? (await configOf(context.request, context.directory, before)).fields : []
       const draft = draftChange(write, before, { ref, headersKey, signInKey, fields })
       const { status, serverInfo } = before.connection
       const unchanged: Connection = { ...draft.connection, status, ...(serverInfo && { serverInfo }) }

@@ -225,13 +225,13 @@ async function answerFromMock(
   message: Message,
   headers: Headers,
 ): Promise<Response> {
-  const { request, registry } = call.context
+  const { request, directory } = call.context
   const { connection, privatePart } = call.connection.stored
   const { id } = message
   const answer = await deps.mocks.answer({
     server: privatePart.server ?? '',
     scenario: connection.mock?.scenario ?? '',
-    registry,
+    directory,
     message,
     headers,
     request,

@@ -1,7 +1,7 @@
 /**
  * Rechecks the authorization of open streams. Every `streamCheckIntervalMs` each stream is authorized again, and ended
  * if its token has expired, or its token, key, membership or connection was revoked or removed, by whichever
- * process. A check takes about a microsecond unless the registry has changed.
+ * process. A check takes about a microsecond unless the directory has changed.
  */
 
 import { streamCheckIntervalMs, streamsCheckedPerTurn } from '../../limits.ts'
@@ -31,7 +31,7 @@ export function createOpenStreams(every: Every = everyMoment): OpenStreams {
   let stop: (() => void) | undefined
 
   /**
-   * In batches: after a registry write each check is a full look-up, and thousands at once would block the event loop.
+   * In batches: after a directory write each check is a full look-up, and thousands at once would block the event loop.
    */
   function lookOn(): void {
     for (const each of round.splice(0, streamsCheckedPerTurn)) each()

@@ -1,6 +1,6 @@
 /** A message to a mocked server, and the server's own name and version. */
 
-import type { RegistrySnapshot } from '../../auth/registry.ts'
+import type { DirectorySnapshot } from '../../auth/directory.ts'
 import type { ServerDetail } from '../../model/server.ts'
 
 export interface MockCall {
@@ -8,7 +8,7 @@ export interface MockCall {
   readonly server: string
   /** The connection's scenario; '' for none. */
   readonly scenario: string
-  readonly registry: RegistrySnapshot
+  readonly directory: DirectorySnapshot
   readonly message: {
     readonly body: Readonly<Record<string, unknown>>
     readonly method: string | undefined

@@ -5,7 +5,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { RegistrySnapshot } from '../../auth/registry.ts'
+import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { withKnownBody } from '../../http/known-body.ts'
 import { noStoreJson } from '../../http/respond.ts'
@@ -14,7 +14,7 @@ import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { reading } from '../../schema/json.ts'
-import { readingServer } from '../../storage/registry-records.ts'
+import { readingServer } from '../../storage/directory-records.ts'
 import { type MockCall, serverIdentity } from './call.ts'
 import type { Arguments, MockAnswer, Tool } from './choose-answer.ts'
 
@@ -71,29 +71,29 @@ export function createMocks({ wait }: MocksOptions): Mocks {
   })
   let serial = 0
 
-  /** Servers are read once for each snapshot of the registry, and collected with it. */
-  const serversBySnapshot = new WeakMap<RegistrySnapshot, LRUCache<string, MockServer>>()
+  /** Servers are read once for each snapshot of the directory, and collected with it. */
+  const serversBySnapshot = new WeakMap<DirectorySnapshot, LRUCache<string, MockServer>>()
 
-  function serversOf(registry: RegistrySnapshot): LRUCache<string, MockServer> {
-    const kept = serversBySnapshot.get(registry)
+  function serversOf(directory: DirectorySnapshot): LRUCache<string, MockServer> {
+    const kept = serversBySnapshot.get(directory)
     const servers =
       kept ??
       new LRUCache<string, MockServer>({
         maxSize: mockServersKeptBytesMax,
         sizeCalculation: ({ bytes }) => bytes + 1000,
       })
-    if (kept === undefined) serversBySnapshot.set(registry, servers)
+    if (kept === undefined) serversBySnapshot.set(directory, servers)
     return servers
   }
 
-  async function read({ registry, request, server: name }: MockCall): Promise<MockServer | undefined> {
-    const bytes = await registry.serverJson(name)
+  async function read({ directory, request, server: name }: MockCall): Promise<MockServer | undefined> {
+    const bytes = await directory.serverJson(name)
     if (bytes === undefined) return undefined
     const detail = await allowanceOf(request).run(readingServer(bytes)) // 429
     const tools = new Map((detail.tools ?? []).map((tool) => [tool.name, tool]))
     serial += 1
-    const server = { serial, bytes: bytes.length, detail, tools, recorded: await registry.recordedAnswers(name) }
-    serversOf(registry).set(name, server)
+    const server = { serial, bytes: bytes.length, detail, tools, recorded: await directory.recordedAnswers(name) }
+    serversOf(directory).set(name, server)
     return server
   }
 
@@ -126,8 +126,8 @@ export function createMocks({ wait }: MocksOptions): Mocks {
 
   return {
     async answer(call) {
-      const { registry, scenario, message, request } = call
-      const server = serversOf(registry).get(call.server) ?? (await read(call))
+      const { directory, scenario, message, request } = call
+      const server = serversOf(directory).get(call.server) ?? (await read(call))
       if (server === undefined) return undefined
       const asked = isKnownRevision(call) ? toolCallOf(call, server) : undefined
       if (asked !== undefined) {

@@ -8,7 +8,7 @@ import { CreateTokenRequest, CreateTokenResponse, TokenError } from '../../model
 import { type Operation, type OperationId, operations } from '../../operations.ts'
 import { version } from '../../version.ts'
 import { badRequest, denied, path, query, type Words } from './operation-words.ts'
-import { registrySchemas, registryWords } from './registry-words.ts'
+import { organizationSchemas, organizationWords } from './organization-words.ts'
 import { serverSchemas, serverWords } from './server-words.ts'
 
 const setupWords = 'Where a person signs in to the connection’s server, or enters what the connection requires.'
@@ -71,7 +71,7 @@ const schemas: Readonly<Record<string, TSchema>> = {
   ToolArguments,
   ToolResult,
   ...serverSchemas,
-  ...registrySchemas,
+  ...organizationSchemas,
   Error: ErrorBody,
   ServerError,
   Health,
@@ -257,7 +257,7 @@ const words: Readonly<Record<DocumentedId, Words>> = {
     errors: { ...toolErrors, 413: 'The arguments are too large' },
   },
   ...serverWords,
-  ...registryWords,
+  ...organizationWords,
   health: {
     summary: 'Is the server alive?',
     description: 'Needs no credential.',

@@ -11,6 +11,7 @@ import { listingsPerRead, searchedCharsMax, searchedCharsPerTurn } from '../../l
 import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import { type ServerListing, searchedNames } from '../../model/server.ts'
 import type { WordIndex } from '../../search/word-index.ts'
+import { listingsChangedSince, readListing, readNamespace } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import {
   idOfKey,
@@ -23,7 +24,6 @@ import {
   listingsVersionKey,
   namespaceKey,
 } from '../../storage/keys.ts'
-import { listingsChangedSince, readListing, readNamespace } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createSearchedWords } from './searched-words.ts'

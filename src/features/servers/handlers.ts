@@ -21,7 +21,7 @@ export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): 
   return {
     async getServer(request) {
       const context = await authorizer.authenticate(request) // 401, 429
-      const { caller, registry } = context
+      const { caller, directory } = context
       const qualifiedName = readQualifiedName(request.url)
       if (qualifiedName === undefined) throw notFound()
       const namespace = namespaceOf(qualifiedName)
@@ -30,7 +30,7 @@ export function serverHandlers({ authorizer, denials, onDetails }: ServerDeps): 
       if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
       if (!decision.allowed && !decision.visible) throw notFound()
       // Registered servers are visible to every caller whose policy does not hide them, so 404 precedes 403.
-      const json = await registry.serverJson(qualifiedName)
+      const json = await directory.serverJson(qualifiedName)
       if (json === undefined) throw notFound()
       if (!decision.allowed) throw forbidden(decision) // 403
       refuseQuery(request.url) // 400

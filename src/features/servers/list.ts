@@ -17,7 +17,7 @@ import {
   serversPageDefault,
   serversPageMax,
 } from '../../limits.ts'
-import { createdAtOf } from '../../model/registry.ts'
+import { createdAtOf } from '../../model/organization.ts'
 import type { ServerItem } from '../../model/server.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
 import { wordsOf } from '../../search/words.ts'
@@ -124,13 +124,13 @@ async function ownersOf(
 
 async function itemOf(
   baseUrl: string,
-  { registry }: RequestContext,
+  { directory }: RequestContext,
   { server: { listing, namespace, id }, score }: Match,
   reaches: (namespace: string) => boolean,
 ): Promise<ServerItem> {
   const { qualifiedName, displayName, description, iconUrl, verified, remote, isDeployed, homepage } = listing
   const slash = qualifiedName.indexOf('/')
-  const owner = reaches(namespace) ? await registry.namespace(namespace) : undefined
+  const owner = reaches(namespace) ? await directory.namespace(namespace) : undefined
   return {
     id,
     qualifiedName,

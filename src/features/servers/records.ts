@@ -10,15 +10,15 @@ import { findingsCharacterCost, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { reading } from '../../schema/json.ts'
-import { refuseFixture } from '../../storage/fixture-places.ts'
-import { listingChangesKey, listingKey, serverKey } from '../../storage/keys.ts'
 import {
   listingEntry,
   newListingVersions,
   readListing,
   readServer,
   serverEntry,
-} from '../../storage/registry-records.ts'
+} from '../../storage/directory-records.ts'
+import { refuseFixture } from '../../storage/fixture-places.ts'
+import { listingChangesKey, listingKey, serverKey } from '../../storage/keys.ts'
 import type { Key } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
 import type { ServerWriteDeps } from './deps.ts'

@@ -1,6 +1,6 @@
 /** Registered servers as the official MCP Registry describes servers. */
 
-import { createdAtOf } from '../../model/registry.ts'
+import { createdAtOf } from '../../model/organization.ts'
 import type { ServerDetail } from '../../model/server.ts'
 import { officialMeta, type RegistryEntry, type ServerJson } from '../../model/server-json.ts'
 import type { KeptListing } from './catalogue.ts'

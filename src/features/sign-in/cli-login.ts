@@ -7,7 +7,7 @@
 
 import { type Authenticated, callerOfKey, isLive } from '../../auth/authenticate.ts'
 import { type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { Registry } from '../../auth/registry.ts'
+import type { Directory } from '../../auth/directory.ts'
 import { conflict, invalidRequest, unauthorized } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
@@ -23,7 +23,7 @@ import { type CliLoginsOptions, createCliLogins } from './cli-logins.ts'
 import { impossiblePage } from './handlers.ts'
 
 export interface CliLoginDeps extends CliLoginsOptions {
-  readonly registry: Registry
+  readonly directory: Directory
   readonly sessions: BrowserSessions
   /** A token for 24 hours. `requireAllowed` throws if its user's key has ended meanwhile. */
   readonly mintForDay: (of: Authenticated, requireAllowed: () => Promise<unknown>) => Promise<string>
@@ -107,10 +107,10 @@ export function cliLoginHandlers(deps: CliLoginDeps): CliLoginHandlers {
 
   /** The user of a key that still works. Throws `unauthorized`. */
   async function callerOf(keyId: string): Promise<Authenticated> {
-    const registry = await deps.registry.current()
-    const key = await registry.apiKey(keyId)
+    const directory = await deps.directory.current()
+    const key = await directory.apiKey(keyId)
     if (!isLive(key)) throw unauthorized()
-    return { caller: callerOfKey(key), registry }
+    return { caller: callerOfKey(key), directory }
   }
 }
 

@@ -41,10 +41,10 @@ export function tokenHandlers({
         refuseQuery(request.url) // 400
         const body = await readJsonBody(request) // 400
         // The client may have sent the body slowly; a credential that was revoked in the meantime must not mint.
-        const { caller, registry } = await authenticator.authenticate(request) // 401, 429
+        const { caller, directory } = await authenticator.authenticate(request) // 401, 429
         // Signing may wait; if the credential is revoked in the meantime, the token is discarded.
         const isStillValid = () => authenticator.authenticate(request) // 401, 429
-        const answer = await minter.mint(body, { caller, registry }, isStillValid) // 400, 403, 503
+        const answer = await minter.mint(body, { caller, directory }, isStillValid) // 400, 403, 503
         return jsonResponse(JSON.stringify(answer), { 'cache-control': 'no-store' })
       } catch (thrown) {
         const { code } = asPlatformError(thrown)

@@ -1,11 +1,11 @@
 /**
  * Determines the claims of a new token (specification 4.1; contract 3). A child token inherits its parent's policy and
- * never outlives it. No clock, and no I/O except registry look-ups and `sign`.
+ * never outlives it. No clock, and no I/O except directory look-ups and `sign`.
  */
 
 import { randomBytes } from 'node:crypto'
 import { type Caller, isOrganizationAdmin } from '../../auth/authenticate.ts'
-import type { RegistrySnapshot } from '../../auth/registry.ts'
+import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../limits.ts'
 import { CreateTokenRequest, type ServiceTokenClaims } from '../../model/token.ts'
@@ -16,7 +16,7 @@ const requestShape = validatorOf(CreateTokenRequest)
 
 export interface MintOptions {
   readonly caller: Caller
-  readonly registry: RegistrySnapshot
+  readonly directory: DirectorySnapshot
   /** `iss` and `aud` of the token. */
   readonly issuer: string
   /** Unix seconds. */
@@ -29,7 +29,7 @@ export interface MintOptions {
  * `body` is undefined for an empty request body. `expiresAt` is ISO 8601. Throws `invalid_request`, `policy_too_large`,
  * `forbidden`, and what `sign` throws.
  */
-export async function mint(body: unknown, { caller, registry, issuer, nowSeconds, sign }: MintOptions) {
+export async function mint(body: unknown, { caller, directory, issuer, nowSeconds, sign }: MintOptions) {
   const { policy = [], organizationId } = readCreateTokenRequest(body)
   const parent = caller.token
   const whole = [...(parent?.policy ?? []), ...policy]
@@ -39,7 +39,7 @@ export async function mint(body: unknown, { caller, registry, issuer, nowSeconds
   if (atLeast > tokenCharsMax) throw tooLarge(atLeast)
   const blocks = readBlocks(policy, caller.blocks)
   const org = organizationId ?? caller.organizationId
-  if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, registry))) {
+  if (organizationId !== undefined && !(await mayScopeTo(organizationId, caller, directory))) {
     throw new PlatformError('forbidden', 'organizationId: the caller is not an owner or admin of such an organization')
   }
   const ttls = blocks.flatMap(({ ttlSeconds }) => (ttlSeconds === undefined ? [] : [ttlSeconds]))
@@ -69,9 +69,9 @@ function tooLarge(chars: number): PlatformError {
 }
 
 /** False for an organization that the caller does not lead and for one that does not exist, alike. */
-async function mayScopeTo(organizationId: string, caller: Caller, registry: RegistrySnapshot): Promise<boolean> {
+async function mayScopeTo(organizationId: string, caller: Caller, directory: DirectorySnapshot): Promise<boolean> {
   if (caller.organizationId !== undefined && caller.organizationId !== organizationId) return false
-  return isOrganizationAdmin(caller, organizationId, registry)
+  return isOrganizationAdmin(caller, organizationId, directory)
 }
 
 /** An empty body, `{}` and `null` mean "no policy"; the official client sends `null` (contract 3). */

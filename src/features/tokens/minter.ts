@@ -28,7 +28,7 @@ export interface MinterOptions {
 
 export function createMinter({ authenticator, signers, audit, issuer, now, observer }: MinterOptions): Minter {
   return {
-    async mint(body, { caller, registry }, requireAllowed) {
+    async mint(body, { caller, directory }, requireAllowed) {
       audit.requireRoom() // 503
       const nowSeconds = Math.floor(now() / 1000)
       const { active } = await authenticator.keys()
@@ -36,7 +36,7 @@ export function createMinter({ authenticator, signers, audit, issuer, now, obser
         const text = signingInput(claims, active)
         return `${text}.${await signers.sign(text, active, caller)}`
       }
-      const { claims, token, expiresAt } = await mint(body, { caller, registry, issuer, nowSeconds, sign })
+      const { claims, token, expiresAt } = await mint(body, { caller, directory, issuer, nowSeconds, sign })
       await requireAllowed()
       // Before the response, so that every token that exists outside is in the audit log.
       await audit.record('token.minted', mintedFields(claims, active.kid))

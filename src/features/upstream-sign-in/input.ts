@@ -4,7 +4,7 @@
  */
 
 import { sealInput, targetOf } from '../../auth/connection-input.ts'
-import type { RegistrySnapshot } from '../../auth/registry.ts'
+import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { hasAuthorization, openHeaders } from '../../auth/sealed-headers.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { conflict, PlatformError } from '../../errors.ts'
@@ -27,7 +27,7 @@ import type { ServerDetail } from '../../model/server.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
-import { readingServer } from '../../storage/registry-records.ts'
+import { readingServer } from '../../storage/directory-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
@@ -58,14 +58,17 @@ export function readConfig({ connections }: ServerDetail): Config | { readonly p
   return 'problem' in read ? read : { schema, fields: read.fields }
 }
 
-/** The configuration of a connection's server: as registered now, or else as its status tells. Without fields for a mock. */
+/**
+ * The configuration of a connection's server: as registered now, or else as its status tells. Without fields for a
+ * mock.
+ */
 export async function configOf(
   request: Request,
-  registry: Pick<RegistrySnapshot, 'serverJson'>,
+  directory: Pick<DirectorySnapshot, 'serverJson'>,
   { connection, privatePart: { server } }: StoredConnection,
 ): Promise<Config> {
   if (connection.mock?.enabled === true) return noConfig
-  const json = server === undefined ? undefined : await registry.serverJson(server)
+  const json = server === undefined ? undefined : await directory.serverJson(server)
   if (json !== undefined) {
     const read = readConfig(await allowanceOf(request).run(readingServer(json))) // 429
     if (!('problem' in read)) return read

@@ -5,7 +5,7 @@
 
 import type { Authorizer } from '../../auth/authorize.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { Registry } from '../../auth/registry.ts'
+import type { Directory } from '../../auth/directory.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -28,7 +28,7 @@ import { impossiblePage, inputPage, setupPage, signedOutPage } from './setup-pag
 import { openTokens } from './tokens.ts'
 
 export interface SetupDeps extends BeginDeps, InputDeps {
-  readonly registry: Registry
+  readonly directory: Directory
   /** Limits the forms sent per connection. */
   readonly setups: RateLimit
   readonly authorizer: Pick<Authorizer, 'requireConnection'>
@@ -38,7 +38,7 @@ export interface SetupDeps extends BeginDeps, InputDeps {
 }
 
 export function setupHandlers(deps: SetupDeps) {
-  const { store, authorizer, sessions, links, base, registry } = deps
+  const { store, authorizer, sessions, links, base, directory } = deps
   const isPossible = isSecureUrl(base)
 
   /** The visit, or the redirect to sign in first. Throws 404 and 403. */
@@ -72,7 +72,7 @@ export function setupHandlers(deps: SetupDeps) {
     requireFormToken(form.one(formTokenField), visit.formToken) // 403
     const wait = deps.setups.take(`${visit.ref.namespace}/${visit.ref.connectionId}`)
     requireRate(wait, 'This page is being sent too often') // 429
-    const config = await configOf(request, await registry.current(), visit.stored)
+    const config = await configOf(request, await directory.current(), visit.stored)
     const { oauth, tokens } = visit.stored.privatePart
     const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
     if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
@@ -105,7 +105,7 @@ export function setupHandlers(deps: SetupDeps) {
       const visit = await visitOf(request) // 400, 404, 403
       if (visit instanceof Response) return visit // 303
       if (!isPossible) return impossiblePage(visit)
-      const config = await configOf(request, await registry.current(), visit.stored)
+      const config = await configOf(request, await directory.current(), visit.stored)
       if (isInputDue(visit, config, deps.headersKey)) return inputPage({ ...visit, ...config, values: new Map() })
       signInTarget(deps, visit) // 409
       const tokens = openTokens(visit.stored.privatePart, visit.ref, deps.signInKey)

@@ -11,22 +11,22 @@ import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ah
 import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
+import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
 import {
   aheadKey,
   connectionLatin1Key,
   connectionsVersionKey,
+  directoryVersionKey,
   fixturesDigestKey,
-  isRegistryIndex,
+  isDirectoryIndex,
   latin1Key,
   manifest,
   manifestKey,
   namespaceKey,
   parseKey,
   prefixRange,
-  registryVersionKey,
 } from '../../storage/keys.ts'
 import { recordName } from '../../storage/record-name.ts'
-import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/registry-records.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
 import { newVersion } from '../../storage/versions.ts'
@@ -73,7 +73,7 @@ export async function loadFixtures(
 }
 
 /**
- * One attempt. Undefined if a check failed. The checks cover the versions of the registry and of every namespace that
+ * One attempt. Undefined if a check failed. The checks cover the versions of the directory and of every namespace that
  * the fixtures bring connections to; each is read before what it covers.
  */
 async function tryLoad(
@@ -83,7 +83,7 @@ async function tryLoad(
   { pepper, now, log, aheadBytesMin = aheadBytesDefault, onProgress = () => {} }: LoadOptions,
 ): Promise<Loaded | undefined> {
   await removeAhead(store)
-  const checks: Check[] = [await checkOf(store, registryVersionKey)]
+  const checks: Check[] = [await checkOf(store, directoryVersionKey)]
   const before = await readManifest(store)
   const isFromFixture = (name: string) => before.names.has(name)
   const desired = await wantedEntries(store, fixtures, { pepper, now, isFromFixture })
@@ -97,7 +97,7 @@ async function tryLoad(
   }
 
   const usages = createUsages()
-  const { puts, deletes, listings } = await registryChange(store, desired, { bring, usages })
+  const { puts, deletes, listings } = await directoryChange(store, desired, { bring, usages })
   deletes.push(...before.parts)
   const ahead: NamespaceChange[] = []
   const aheadChecks: Check[] = []
@@ -130,7 +130,7 @@ async function tryLoad(
   for (const change of touched) usages.change(change.namespace, change)
   for (const namespace of new Set(touched.map((change) => change.namespace)))
     puts.push(newConnectionsVersion(namespace))
-  puts.push(newVersion(registryVersionKey), { key: fixturesDigestKey, value: Buffer.from(digest) })
+  puts.push(newVersion(directoryVersionKey), { key: fixturesDigestKey, value: Buffer.from(digest) })
   const total = puts.length + [...ahead, ...changes].reduce((sum, { size }) => sum + size, 0)
   const countEntries = counter(total, onProgress)
   const putsOf = (some: readonly NamespaceChange[]) => countEntries(inTurn(some.map(({ puts }) => puts)))
@@ -159,18 +159,18 @@ async function tryLoad(
   return { connections: fixtures.connections.length, servers: fixtures.servers.length, removed }
 }
 
-interface RegistryLoad {
+interface DirectoryLoad {
   /** See `tryLoad`. */
   readonly bring: (key: Key, what: () => string, replaces: boolean) => void
   /** What servers change of usages is added. */
   readonly usages: Usages
 }
 
-/** What changes of the registry. `listings`: the servers whose listings do. */
-async function registryChange(
+/** What changes of the directory. `listings`: the servers whose listings do. */
+async function directoryChange(
   store: Store,
   desired: readonly Wanted[],
-  { bring, usages }: RegistryLoad,
+  { bring, usages }: DirectoryLoad,
 ): Promise<{ readonly puts: Entry[]; readonly deletes: Key[]; readonly listings: Set<string> }> {
   const [puts, deletes, listings]: [Entry[], Key[], Set<string>] = [[], [], new Set()]
   for (const { key, value, what } of desired) {
@@ -191,7 +191,7 @@ async function registryChange(
 }
 
 /**
- * What is removed with its fixture, of the keys in an old manifest. `keys`: of the registry. `connections`: ids by
+ * What is removed with its fixture, of the keys in an old manifest. `keys`: of the directory. `connections`: ids by
  * namespace. What servers held is taken from `usages`.
  */
 async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages: Usages) {
@@ -236,7 +236,7 @@ function shown(names: readonly string[]): string {
 /** What is removed with another record is not counted: the hash of an API key, an index entry, a listing, a place. */
 function isCounted(key: Key): boolean {
   const kind = parseKey(key)?.kind
-  return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isRegistryIndex(key)
+  return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isDirectoryIndex(key)
 }
 
 /** Default of `aheadBytesMin`. Smaller namespaces are loaded in one transaction. */

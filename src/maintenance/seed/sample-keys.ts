@@ -4,8 +4,8 @@ import keys from '../../../fixtures/keys.json' with { type: 'json' }
 import { apiKeyDigest } from '../../auth/api-key.ts'
 import { isLive } from '../../auth/authenticate.ts'
 import { asBuffer } from '../../storage/bytes.ts'
+import { readApiKey } from '../../storage/directory-records.ts'
 import { apiKeyDigestKey, apiKeyKey } from '../../storage/keys.ts'
-import { readApiKey } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 
 const sampleKeys: readonly string[] = keys.apiKeys.map(({ key }) => key)

@@ -6,8 +6,8 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Connection, connectionName, Url } from '../../model/connection.ts'
 import { ConnectionId, QualifiedName, Slug, UserId } from '../../model/names.ts'
+import { ApiKeyName, Namespace, Organization, Role } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
-import { ApiKeyName, Namespace, Organization, Role } from '../../model/registry.ts'
 import { ServerDetail, Tool } from '../../model/server.ts'
 
 const closed = { additionalProperties: false } as const

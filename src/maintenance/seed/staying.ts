@@ -4,6 +4,7 @@
  */
 
 import { namespacesPerRead } from '../../limits.ts'
+import { indexKeysOf } from '../../storage/directory-records.ts'
 import { everyKey } from '../../storage/every-entry.ts'
 import {
   connectionsOf,
@@ -18,7 +19,6 @@ import {
   serverKey,
   serversIn,
 } from '../../storage/keys.ts'
-import { indexKeysOf } from '../../storage/registry-records.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
 /**

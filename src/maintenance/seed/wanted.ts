@@ -1,24 +1,11 @@
-/** The entries that fixtures bring, apart from connections: records of the registry with their index entries. */
+/** The entries that fixtures bring, apart from connections: records of the directory with their index entries. */
 
 import { apiKeyDigest } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
 import { membersPerRead } from '../../limits.ts'
-import type { ApiKey, Namespace, Organization } from '../../model/registry.ts'
+import type { ApiKey, Namespace, Organization } from '../../model/organization.ts'
 import { isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { equalBytes } from '../../storage/bytes.ts'
-import { everyEntry } from '../../storage/every-entry.ts'
-import {
-  apiKeyDigestKey,
-  apiKeyKey,
-  deletingKey,
-  latin1Key,
-  listingKey,
-  membersOf,
-  namespaceKey,
-  placeKey,
-  serverKey,
-} from '../../storage/keys.ts'
-import { recordName } from '../../storage/record-name.ts'
 import {
   apiKeyEntries,
   listingEntry,
@@ -33,7 +20,20 @@ import {
   readServer,
   serverEntry,
   withIndex,
-} from '../../storage/registry-records.ts'
+} from '../../storage/directory-records.ts'
+import { everyEntry } from '../../storage/every-entry.ts'
+import {
+  apiKeyDigestKey,
+  apiKeyKey,
+  deletingKey,
+  latin1Key,
+  listingKey,
+  membersOf,
+  namespaceKey,
+  placeKey,
+  serverKey,
+} from '../../storage/keys.ts'
+import { recordName } from '../../storage/record-name.ts'
 import type { Entry, Store } from '../../storage/store.ts'
 import type { Fixtures } from './read-fixtures.ts'
 

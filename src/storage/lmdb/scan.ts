@@ -5,7 +5,7 @@
 
 import { scannedPerRead } from '../../limits.ts'
 import { isOf, namespacesAhead } from '../ahead.ts'
-import { aheadKey, indexKind, prefixRange, registryIndexKinds } from '../keys.ts'
+import { aheadKey, directoryIndexKinds, indexKind, prefixRange } from '../keys.ts'
 import type { Entry, Key } from '../store.ts'
 import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from './checksum.ts'
 import { openRecords } from './layout.ts'
@@ -131,7 +131,7 @@ export async function replaceIndex(folder: string, entries: readonly Entry[], mo
       for (const segment of splitSegments(entries, () => packedKinds.x)) {
         segments.put((segment.at(-1) as Entry).key, appendChecksum(noKey, encodeSegment(segment)))
       }
-      for (const kind of registryIndexKinds) {
+      for (const kind of directoryIndexKinds) {
         for (const key of [...data.getKeys({ start: kind, end: prefixRange(kind).lt })]) data.remove(key)
       }
       for (const { key, value } of more) data.put(key, appendChecksum(key, value))

@@ -9,7 +9,7 @@ import { wrapBytesMax } from '../../limits.ts'
 import { copyBytes } from '../bytes.ts'
 import { concatenatedIn } from '../concatenated.ts'
 import { freeBytes, requireFreeSpace } from '../free-space.ts'
-import { registryVersionKey } from '../keys.ts'
+import { directoryVersionKey } from '../keys.ts'
 import {
   type Committed,
   type ConcatenatedValues,
@@ -122,7 +122,7 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
     },
     async health() {
       const bytes = bytesOnDisk(file, openedIno)
-      read(() => records.find(registryVersionKey))
+      read(() => records.find(directoryVersionKey))
       requireFreeSpace(folder, 0, undefined, free)
       return { bytes, durability: 'local', clockOffsetMs: 0 }
     },

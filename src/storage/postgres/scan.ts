@@ -3,7 +3,7 @@
 import { postgresEntriesPerStatement, scannedPerRead } from '../../limits.ts'
 import { isOf, namespacesAhead } from '../ahead.ts'
 import { asBuffer } from '../bytes.ts'
-import { aheadKey, connections, indexKind, prefixRange, registryIndexKinds } from '../keys.ts'
+import { aheadKey, connections, directoryIndexKinds, indexKind, prefixRange } from '../keys.ts'
 import type { Scan, ScanVisitor } from '../lmdb/scan.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
 import type { Run } from './client.ts'
@@ -69,7 +69,7 @@ export function readAllWith(run: Run, take: (entries: readonly Entry[]) => void 
 /** What a repair does to a store that nobody writes to meanwhile. */
 interface Repair {
   readonly scan: Scan
-  /** Replaces all index entries. `more` are single entries written with them, those of the registry's indexes too. */
+  /** Replaces all index entries. `more` are single entries written with them, those of the directory's indexes too. */
   replaceIndex(entries: readonly Entry[], more: readonly Entry[]): Promise<void>
 }
 
@@ -83,7 +83,7 @@ export function repairDatabase<T>(database: PostgresStore, work: (repair: Repair
     return work({
       scan: (visitor) => scanWith(run, visitor),
       async replaceIndex(entries, more) {
-        for (const { gte, lt } of [indexKind, ...registryIndexKinds].map(prefixRange)) {
+        for (const { gte, lt } of [indexKind, ...directoryIndexKinds].map(prefixRange)) {
           await run(`DELETE FROM postern_records WHERE key >= ${bytesOf(gte)} AND key < ${bytesOf(lt)}`)
         }
         for (let at = 0; at < entries.length; at += postgresEntriesPerStatement) {

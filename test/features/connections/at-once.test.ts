@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { changeSigningKeys } from '../../../src/auth/signing-keys.ts'
-import { registryAttemptsMax } from '../../../src/limits.ts'
+import { writeAttemptsMax } from '../../../src/limits.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
 import type { Store, Write } from '../../../src/storage/store.ts'
@@ -140,26 +140,26 @@ describe('where others always come first, a write ends after some attempts', () 
   for (const [request, body] of requests) {
     test(request, async () => {
       const { result, commits } = await attemptsOf((platform) => ada(platform)(request, body))
-      expect([result, commits]).toMatchObject([{ status: 503, body: { error: 'unavailable' } }, registryAttemptsMax])
+      expect([result, commits]).toMatchObject([{ status: 503, body: { error: 'unavailable' } }, writeAttemptsMax])
     })
   }
 
   test('a deletion', async () => {
     const { result, commits } = await attemptsOf((platform) => ada(platform)(`DELETE ${path}`))
-    expect([result, commits]).toMatchObject([{ status: 503 }, registryAttemptsMax + 1])
+    expect([result, commits]).toMatchObject([{ status: 503 }, writeAttemptsMax + 1])
   })
 
   test('the revocation of a key', async () => {
     const { result, commits } = await attemptsOf(async (platform) =>
       revokeApiKey(platform.store, await keyIdOf(platform, 'ada'), new Date(platform.now)),
     )
-    expect([result, commits]).toEqual([expect.stringContaining('changes too fast'), registryAttemptsMax])
+    expect([result, commits]).toEqual([expect.stringContaining('changes too fast'), writeAttemptsMax])
   })
 
   test('a change of the signing keys', async () => {
     const { result, commits } = await attemptsOf(({ store }) =>
       changeSigningKeys(store, seed('sealing key'), (records) => [...(records ?? [])]),
     )
-    expect([result, commits]).toEqual([expect.stringContaining('changes too fast'), registryAttemptsMax])
+    expect([result, commits]).toEqual([expect.stringContaining('changes too fast'), writeAttemptsMax])
   })
 })

@@ -5,7 +5,7 @@ import { listApiKeys, revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { createOpenStreams, everyMoment } from '../../../src/features/gateway/open-streams.ts'
 import { streamsCheckedPerTurn } from '../../../src/limits.ts'
-import { memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, memberKey } from '../../../src/storage/keys.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, seed, startOfTime, type TestPlatform } from '../../support/platform.ts'
@@ -87,7 +87,7 @@ describe('a stream ends', () => {
     'when its user is no member any more': () =>
       platform.store.commit({
         deletes: [memberKey('org_northwind', 'linus')],
-        puts: [{ key: registryVersionKey, value: seed('another') }],
+        puts: [{ key: directoryVersionKey, value: seed('another') }],
       }),
     'when its connection is deleted': () =>
       platform.fetch('/connect/northwind/tools', { method: 'DELETE', headers: headers(sampleKeys.ada) }),

@@ -411,7 +411,7 @@ describe('every operation gives every status that the document names', () => {
     waitingId = connections.find(({ status }) => status.state === 'input_required')?.connectionId ?? ''
   })
 
-  /** What the walks of the registry need, as other walks may have left it. Returns the ids of what was made last. */
+  /** What the walks of the directory need, as other walks may have left it. Returns the ids of what was made last. */
   async function prepareRegistry(): Promise<{ readonly release: string; readonly key: string }> {
     const api = apiOf(platforms.usual.fetch, sampleKeys.operator)
     for (const organization of ['made', 'made-to-go']) await api(`PUT /organizations/${organization}`, { owner: 'ada' })

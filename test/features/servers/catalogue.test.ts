@@ -14,9 +14,9 @@ import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { drained } from '../../../src/policy/decide.ts'
 import type { WordIndex } from '../../../src/search/word-index.ts'
+import { listingEntry, namespaceEntry, newListingVersions } from '../../../src/storage/directory-records.ts'
 import { listingChangesKey, listingKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
-import { listingEntry, namespaceEntry, newListingVersions } from '../../../src/storage/registry-records.ts'
 import { random } from '../../support/random.ts'
 
 test('has all servers in the order of their names, after few changes and after many', async () => {

@@ -9,9 +9,9 @@ import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
+import { readServer } from '../../../src/storage/directory-records.ts'
 import { listingKey, serverKey, usageKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
-import { readServer } from '../../../src/storage/registry-records.ts'
 import type { Usage } from '../../../src/storage/usage.ts'
 import { type Api, apiOf } from '../../support/api.ts'
 import {
@@ -137,7 +137,7 @@ test('fixtures are counted, whatever they change, and refused by no quota', asyn
   expect((await usage('northwind')).servers).toBe(0)
 })
 
-test('servers of a registry are counted, and refused by no quota', async () => {
+test('servers of a directory are counted, and refused by no quota', async () => {
   await start({ servers: 1 })
   const documents = ['1', '2'].map((version) => [
     { name: 'io.example/one', description: 'x'.repeat(Number(version)), version },

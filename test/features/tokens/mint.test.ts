@@ -22,7 +22,7 @@ let signed = 0
 const minted = (body: unknown, more: Partial<Caller> = {}, token = 'signed') =>
   mint(body, {
     caller: { ...caller, ...more },
-    registry: leads,
+    directory: leads,
     issuer: 'https://mcp.example.com',
     nowSeconds,
     async sign() {

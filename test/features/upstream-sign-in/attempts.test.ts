@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { createUpstreamCredentials } from '../../../src/features/upstream-sign-in/credentials.ts'
 import type { CredentialsDeps } from '../../../src/features/upstream-sign-in/stored-tokens.ts'
 import { sealTokens, type UpstreamTokens } from '../../../src/features/upstream-sign-in/tokens.ts'
-import { registryAttemptsMax } from '../../../src/limits.ts'
+import { writeAttemptsMax } from '../../../src/limits.ts'
 import { connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { seed } from '../../support/platform.ts'
@@ -58,12 +58,12 @@ async function contended() {
 test('signing out', async () => {
   const { state, credentials } = await contended()
   await expect(credentials.signOut(ref, 'by a person', {})).rejects.toThrow('changes too fast')
-  expect(state.commits).toBe(registryAttemptsMax)
+  expect(state.commits).toBe(writeAttemptsMax)
 })
 
 test('a refresh', async () => {
   const { state, credentials, stored } = await contended()
   const call = { ref, stored, holder: { keyId: 'k', family: 'k' }, request: new Request(mcpUrl) }
   await expect(credentials.of(call)).rejects.toThrow('changes too fast')
-  expect(state.commits).toBe(registryAttemptsMax)
+  expect(state.commits).toBe(writeAttemptsMax)
 })

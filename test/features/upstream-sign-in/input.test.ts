@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { inputFieldsMax } from '../../../src/limits.ts'
-import { privates, registryVersionKey, serverKey } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, privates, serverKey } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { issuer as base, createTestPlatform, type TestPlatform } from '../../support/platform.ts'
@@ -71,7 +71,7 @@ async function register(schema: object): Promise<void> {
   await platform.store.commit({
     puts: [
       { key: serverKey('ada/metered'), value: Buffer.from(JSON.stringify(server)) },
-      { key: registryVersionKey, value: Buffer.from(`input ${versions}`) },
+      { key: directoryVersionKey, value: Buffer.from(`input ${versions}`) },
     ],
   })
 }

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { storeRenewMs } from '../../../src/limits.ts'
-import { registryVersionKey, serverKey } from '../../../src/storage/keys.ts'
+import { directoryVersionKey, serverKey } from '../../../src/storage/keys.ts'
 import type { Host } from '../../../src/storage/postgres/address.ts'
 import { createClient } from '../../../src/storage/postgres/client.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
@@ -86,7 +86,7 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
     const url = await cluster.newDatabase()
     const store = await openPostgresStore({ address: addressOf(url), mayMigrate: true })
     const puts = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => ({ key: serverKey(name), value: Buffer.of(1) }))
-    await store.commit({ puts: [...puts, { key: registryVersionKey, value: Buffer.of(1) }] })
+    await store.commit({ puts: [...puts, { key: directoryVersionKey, value: Buffer.of(1) }] })
     // A server's record can be read when nobody has the lock.
     await cluster.query(
       url,
@@ -100,11 +100,11 @@ describe.skipIf(!isHere('PostgreSQL'))('on a cluster of its own (needs PostgreSQ
       await run('SELECT pg_advisory_xact_lock(1)')
       const large = puts.map(({ key }) => store.get(key).catch((error: Error) => error))
       const waiting = "SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-      while ((await run<{ n: number }>(waiting))[0]?.n === 0) await store.get(registryVersionKey)
+      while ((await run<{ n: number }>(waiting))[0]?.n === 0) await store.get(directoryVersionKey)
       for (let at = 0; at < 20; at += 1) {
         const value = Buffer.of(at)
-        expect(await store.commit({ puts: [{ key: registryVersionKey, value }] })).toEqual({ ok: true })
-        expect(await store.get(registryVersionKey)).toEqual(value)
+        expect(await store.commit({ puts: [{ key: directoryVersionKey, value }] })).toEqual({ ok: true })
+        expect(await store.get(directoryVersionKey)).toEqual(value)
       }
       // Half of the six connections that are neither reserved nor watch.
       expect((await run<{ n: number }>(waiting))[0]?.n).toBeLessThanOrEqual(3)

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { unverifiedClaims } from '../../../src/auth/service-token.ts'
-import { registryVersionKey } from '../../../src/storage/keys.ts'
+import { memberEntry } from '../../../src/storage/directory-records.ts'
+import { directoryVersionKey } from '../../../src/storage/keys.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
-import { memberEntry } from '../../../src/storage/registry-records.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -85,7 +85,7 @@ async function change(
   if (kind === 1) {
     const headers = { authorization: `Bearer ${sampleKeys.linus}` }
     const role = async (to: 'admin' | 'member') => {
-      const puts = [memberEntry('org_northwind', 'linus', to), newVersion(registryVersionKey)]
+      const puts = [memberEntry('org_northwind', 'linus', to), newVersion(directoryVersionKey)]
       await one.store.commit({ puts })
     }
     const mint = () =>

@@ -6,9 +6,9 @@ import {
   apiKeyDigestKey,
   connectionKey,
   connectionPrivateKey,
+  directoryVersionKey,
   listingKey,
   namespaceKey,
-  registryVersionKey,
   revocationKey,
   serverKey,
 } from '../../../src/storage/keys.ts'
@@ -96,8 +96,8 @@ test('only small records share: large ones, and very many, have statements of th
       Array.from({ length: sharedReadKeysMax }, (_, i) => serverKey(`a/${i}`)),
     ),
     ask('connection', [connectionKey('a', 'b'), connectionPrivateKey('a', 'b')]),
-    ask('page', [registryVersionKey, listingKey('a/b')]),
-    ask('version', [registryVersionKey]),
+    ask('page', [directoryVersionKey, listingKey('a/b')]),
+    ask('version', [directoryVersionKey]),
     ask('key', [apiKeyDigestKey('a'), revocationKey('b')]),
   ]
   await settled()

@@ -9,12 +9,12 @@ import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { UserId } from '../../model/names.ts'
-import { type Member, MemberWrite } from '../../model/registry.ts'
+import { type Member, MemberWrite } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { indexKeysOf, memberEntry, withIndex } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { memberKey, organizationKey } from '../../storage/keys.ts'
-import { indexKeysOf, memberEntry, withIndex } from '../../storage/registry-records.ts'
-import type { RegistryDeps } from './deps.ts'
+import type { OrganizationDeps } from './deps.ts'
 import {
   organizationIn,
   requireAnotherOwner,
@@ -28,7 +28,7 @@ import {
 const memberShape = validatorOf(MemberWrite)
 const userShape = validatorOf(UserId)
 
-export function memberHandlers(deps: RegistryDeps): Pick<Handlers, 'putMember' | 'deleteMember'> {
+export function memberHandlers(deps: OrganizationDeps): Pick<Handlers, 'putMember' | 'deleteMember'> {
   const { authorizer, store, audit } = deps
   const authenticateToWrite = writeAuthentication(deps)
   const change = authorizedChange(authorizer, store)

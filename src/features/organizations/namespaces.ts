@@ -9,15 +9,15 @@ import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { createdAtOf, type Namespace, NamespaceChange, type NamespaceDetail } from '../../model/registry.ts'
+import { createdAtOf, type Namespace, NamespaceChange, type NamespaceDetail } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { removeDeleted } from '../../storage/deleted-namespaces.ts'
+import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '../../storage/keys.ts'
-import { indexKeysOf, namespaceEntry, withIndex } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
-import type { RegistryDeps } from './deps.ts'
+import type { OrganizationDeps } from './deps.ts'
 import { matchingNamespaces, type RegisteredServers, readNamespaceQuery } from './namespace-list.ts'
 
 const changeShape = validatorOf(NamespaceChange)
@@ -27,7 +27,7 @@ const toWrite = { resource: 'namespaces', operation: 'write' } as const
 
 type NamespaceHandlers = Pick<Handlers, 'listNamespaces' | 'getNamespace' | 'changeNamespace' | 'deleteNamespace'>
 
-export interface NamespaceDeps extends RegistryDeps {
+export interface NamespaceDeps extends OrganizationDeps {
   readonly catalogue: RegisteredServers
 }
 

@@ -1,16 +1,16 @@
 /**
- * Writes to the registry that depend on more than one record: whether a namespace is free, whether an organization
- * still owns one. Each is decided on what is stored and committed only if the registry has not changed since; otherwise
- * it is decided again. Writes of this process wait for one another before (`fairness/queue.ts`).
+ * Writes to the directory that depend on more than one record: whether a namespace is free, whether an organization
+ * still owns one. Each is decided on what is stored and committed only if the directory has not changed since;
+ * otherwise it is decided again. Writes of this process wait for one another before (`fairness/queue.ts`).
  */
 
 import { decideAgain } from './decide-again.ts'
-import { registryVersionKey } from './keys.ts'
+import { directoryVersionKey } from './keys.ts'
 import type { Store, Write } from './store.ts'
 import { newVersion } from './versions.ts'
 
 /** A write and its result. Without `write`, nothing is written. */
-export interface RegistryChange<T> {
+export interface DirectoryChange<T> {
   readonly write?: Pick<Write, 'puts' | 'deletes' | 'counts' | 'fromReserve'>
   readonly result: T
   /** The result where nothing was written, because a count would exceed its bound. Needed if one has a bound. */
@@ -19,17 +19,17 @@ export interface RegistryChange<T> {
 
 /**
  * Resolves with the result when the write is durable. `decide` may run several times. Throws what it throws, and
- * StoreError `unavailable` if others change the registry all the time.
+ * StoreError `unavailable` if others change the directory all the time.
  */
-export async function changeRegistry<T>(store: Store, decide: () => Promise<RegistryChange<T>>): Promise<T> {
-  return decideAgain('the registry', async () => {
-    const version = (await store.get(registryVersionKey)) ?? null
+export async function changeDirectory<T>(store: Store, decide: () => Promise<DirectoryChange<T>>): Promise<T> {
+  return decideAgain('the directory', async () => {
+    const version = (await store.get(directoryVersionKey)) ?? null
     const { write, result, resultIfFull } = await decide()
     if (write === undefined) return result
     const committed = await store.commit({
       ...write,
-      checks: [{ key: registryVersionKey, value: version }],
-      puts: [...(write.puts ?? []), newVersion(registryVersionKey)],
+      checks: [{ key: directoryVersionKey, value: version }],
+      puts: [...(write.puts ?? []), newVersion(directoryVersionKey)],
     })
     if (committed.ok) return result
     return committed.full.length > 0 ? (resultIfFull as T) : 'again'

@@ -7,17 +7,17 @@ import { refuseQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { meNamespacesMax } from '../../limits.ts'
-import type { Me, Role } from '../../model/registry.ts'
+import type { Me, Role } from '../../model/organization.ts'
 import { type Access, decide, namespaceFilter } from '../../policy/decide.ts'
 import { version } from '../../version.ts'
-import type { RegistryDeps } from './deps.ts'
+import type { OrganizationDeps } from './deps.ts'
 
-export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<Handlers, 'getMe'> {
+export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pick<Handlers, 'getMe'> {
   return {
     async getMe(request) {
       const context = await authorizer.authenticate(request) // 401, 429
       refuseQuery(request.url) // 400
-      const { caller, registry } = context
+      const { caller, directory } = context
       // One more than is shown tells that there are more.
       const work = firstNames(
         await reachedNamespaces(store, context),
@@ -30,7 +30,7 @@ export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<H
         userId: caller.userId,
         operator: caller.operator,
         organizationId: caller.organizationId ?? null,
-        key: { id: caller.keyId, name: (await registry.apiKey(caller.keyId))?.name ?? null },
+        key: { id: caller.keyId, name: (await directory.apiKey(caller.keyId))?.name ?? null },
         token: token === undefined ? null : { jti: token.jti, expiresAt: timeOf(token.exp), policy: token.policy },
         organizations: await organizationsWithRoles(context),
         namespaces: await described(context, reached.slice(0, meNamespacesMax)),
@@ -43,10 +43,10 @@ export function meHandlers({ authorizer, store, baseUrl }: RegistryDeps): Pick<H
   }
 
   /** Of a caller that acts for one organization, that one. */
-  async function organizationsWithRoles({ caller, registry }: RequestContext): Promise<Me['organizations']> {
+  async function organizationsWithRoles({ caller, directory }: RequestContext): Promise<Me['organizations']> {
     const only = caller.organizationId
     const ids = only === undefined ? await organizationsOf(store, caller.userId) : [only]
-    const roles = await Promise.all(ids.map((organizationId) => registry.role(organizationId, caller.userId)))
+    const roles = await Promise.all(ids.map((organizationId) => directory.role(organizationId, caller.userId)))
     // Who acts for an organization without being its member acts as its admin.
     const otherwise: Role = only === undefined ? 'member' : 'admin'
     return ids.map((organizationId, index) => ({ organizationId, role: roles[index] ?? otherwise }))
@@ -57,13 +57,13 @@ function timeOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString()
 }
 
-async function described({ caller, registry }: RequestContext, names: readonly string[]): Promise<Me['namespaces']> {
+async function described({ caller, directory }: RequestContext, names: readonly string[]): Promise<Me['namespaces']> {
   const described: Me['namespaces'] = []
   for (const name of names) {
-    const namespace = await registry.namespace(name)
+    const namespace = await directory.namespace(name)
     // Deleted meanwhile.
     if (namespace === undefined) continue
-    const leads = await leadsNamespace(caller, namespace, registry)
+    const leads = await leadsNamespace(caller, namespace, directory)
     const may = operationsOf(name, leads)
       .filter((access) => decide(caller.blocks, access).allowed)
       .map(({ resource, operation }) => `${resource}:${operation}`)

@@ -1,4 +1,4 @@
-/** A token may never do more to the registry than the one that minted it, and lists show it no more. */
+/** A token may never do more to the directory than the one that minted it, and lists show it no more. */
 
 import { expect, test } from 'bun:test'
 import { mintToken } from '../../api/cases.ts'

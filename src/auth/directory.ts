@@ -1,39 +1,39 @@
 /**
- * The registry: organizations, members, namespaces, API keys, servers, signing keys and revocations. They change rarely
- * and every request needs some, so records are cached for one version: a value in the store that every write to the
- * registry replaces in the same commit. Each request reads the version first, so a revocation, a demotion or a new
- * server takes effect with the next request, whichever process wrote it.
+ * The directory: organizations, members, namespaces, API keys, servers, signing keys and revocations. They change
+ * rarely and every request needs some, so records are cached for one version: a value in the store that every write to
+ * the directory replaces in the same commit. Each request reads the version first, so a revocation, a demotion or a
+ * new server takes effect with the next request, whichever process wrote it.
  */
 
 import { LRUCache } from 'lru-cache'
-import { recordedAnswersMax, registryCacheBytesMax } from '../limits.ts'
+import { directoryCacheBytesMax, recordedAnswersMax } from '../limits.ts'
+import type { ApiKey, Namespace, Role } from '../model/organization.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
-import type { ApiKey, Namespace, Role } from '../model/registry.ts'
+import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../storage/directory-records.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
+  directoryVersionKey,
   memberKey,
   mocksOf,
   namespaceKey,
   organizationKey,
   prefixRange,
-  registryVersionKey,
   revocationKey,
   serverKey,
   signingKeysKey,
 } from '../storage/keys.ts'
-import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../storage/registry-records.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
 
-export interface Registry {
+export interface Directory {
   /** The current snapshot. A request gets it once, and uses it throughout. */
-  current(): Promise<RegistrySnapshot>
+  current(): Promise<DirectorySnapshot>
 }
 
 /** Each look-up resolves with undefined, false or an empty list if there is no such record. */
-export interface RegistrySnapshot {
-  /** '' for a registry that was never written. */
+export interface DirectorySnapshot {
+  /** '' for a directory that was never written. */
   readonly version: string
   apiKeyByDigest(digest: string): Promise<ApiKey | undefined>
   apiKey(keyId: string): Promise<ApiKey | undefined>
@@ -50,11 +50,11 @@ export interface RegistrySnapshot {
   recordedAnswers(qualifiedName: string): Promise<RecordedAnswer[]>
 }
 
-export function createRegistry(store: Pick<Store, 'get' | 'range'>): Registry {
+export function createDirectory(store: Pick<Store, 'get' | 'range'>): Directory {
   let snapshot = createSnapshot(store, '')
   return {
     async current() {
-      const version = await readVersion(store, registryVersionKey)
+      const version = await readVersion(store, directoryVersionKey)
       // A new object, so that requests in progress keep their own snapshot. Version '' is never cached.
       if (version !== snapshot.version || version === '') snapshot = createSnapshot(store, version)
       return snapshot
@@ -63,9 +63,9 @@ export function createRegistry(store: Pick<Store, 'get' | 'range'>): Registry {
 }
 
 /** Caches records for one version. A record is read after the version, so it may be newer, but never older. */
-function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): RegistrySnapshot {
+function createSnapshot(store: Pick<Store, 'get' | 'range'>, version: string): DirectorySnapshot {
   const records = new LRUCache<string, { value: unknown }>({
-    maxSize: registryCacheBytesMax,
+    maxSize: directoryCacheBytesMax,
     sizeCalculation: ({ value }) => (value instanceof Uint8Array ? value.length + 256 : 512),
   })
 

@@ -1,11 +1,11 @@
-/** Writes to the registry at the same time: each is allowed, or not, by what is stored when its turn comes. */
+/** Writes to the directory at the same time: each is allowed, or not, by what is stored when its turn comes. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { strangerAt } from '../../../src/fairness/owner.ts'
 import { removeDeleted } from '../../../src/storage/deleted-namespaces.ts'
-import { deletingKey, memberKey, registryVersionKey } from '../../../src/storage/keys.ts'
-import { indexKeysOf, memberEntry } from '../../../src/storage/registry-records.ts'
+import { indexKeysOf, memberEntry } from '../../../src/storage/directory-records.ts'
+import { deletingKey, directoryVersionKey, memberKey } from '../../../src/storage/keys.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { type Answer, type Api, apiOf } from '../../support/api.ts'
@@ -28,7 +28,7 @@ beforeEach(async () => {
 /** The answer to a request that has to wait for its turn, while another process does something. */
 async function whileWaiting(request: () => Promise<Answer>, act: () => Promise<unknown>): Promise<Answer> {
   const turn = Promise.withResolvers<void>()
-  const first = platform.fairness.writes.run('registry', strangerAt('192.0.2.1'), () => turn.promise)
+  const first = platform.fairness.writes.run('directory', strangerAt('192.0.2.1'), () => turn.promise)
   const answer = request()
   // It reads its body, is allowed, and waits.
   for (let turns = 0; turns < 100; turns += 1) await new Promise((resolve) => setImmediate(resolve))
@@ -62,7 +62,7 @@ describe('a member that is removed while a request of theirs waits', () => {
   const remove = () => {
     const entry = memberEntry('acme', 'grace', 'admin')
     const deletes = [memberKey('acme', 'grace'), ...indexKeysOf(entry)]
-    return platform.store.commit({ deletes, puts: [newVersion(registryVersionKey)] })
+    return platform.store.commit({ deletes, puts: [newVersion(directoryVersionKey)] })
   }
 
   test.each([

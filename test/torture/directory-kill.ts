@@ -1,5 +1,5 @@
 /**
- * The server killed in the middle of writes to the registry: servers, namespaces with a connection, API keys. What was
+ * The server killed in the middle of writes to the directory: servers, namespaces with a connection, API keys. What was
  * acknowledged must be there afterwards, in the records and in every list and index alike.
  */
 
@@ -20,9 +20,9 @@ interface MadeNamespace {
   deletion: 'none' | 'sent' | 'acknowledged'
 }
 
-export const registryKill: Trial = {
-  name: 'registry-kill',
-  promise: 'Nothing written to the registry is lost or half there, when the server is killed (kill -9)',
+export const directoryKill: Trial = {
+  name: 'directory-kill',
+  promise: 'Nothing written to the directory is lost or half there, when the server is killed (kill -9)',
   times: { full: 200, short: 5 },
 
   async run(times, seed) {

@@ -5,7 +5,7 @@ import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts
 import type { Audit } from '../../ops/audit-log.ts'
 import type { Store } from '../../storage/store.ts'
 
-export interface RegistryDeps extends WriteAuthenticationDeps {
+export interface OrganizationDeps extends WriteAuthenticationDeps {
   readonly authorizer: Authorizer
   readonly store: Store
   readonly audit: Audit

@@ -15,8 +15,10 @@ import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { madeNamespaceCharsMax, namespacesPerOrganizationMax } from '../../limits.ts'
 import { newNamespaceName } from '../../model/made-names.ts'
-import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite } from '../../model/registry.ts'
+import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { namespaceEntry, readNamespace, withIndex } from '../../storage/directory-records.ts'
+import type { DirectoryChange } from '../../storage/directory-write.ts'
 import {
   deletingKey,
   foldedLike,
@@ -25,15 +27,13 @@ import {
   type Owner,
   prefixRange,
 } from '../../storage/keys.ts'
-import { namespaceEntry, readNamespace, withIndex } from '../../storage/registry-records.ts'
-import type { RegistryChange } from '../../storage/registry-write.ts'
 import type { Store } from '../../storage/store.ts'
-import type { RegistryDeps } from './deps.ts'
+import type { OrganizationDeps } from './deps.ts'
 
 const writeShape = validatorOf(NamespaceWrite)
 const resource = 'namespaces'
 
-export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'createNamespace' | 'putNamespace'> {
+export function newNamespaceHandlers(deps: OrganizationDeps): Pick<Handlers, 'createNamespace' | 'putNamespace'> {
   const { authorizer, store } = deps
   const authenticateToWrite = writeAuthentication(deps)
   const change = authorizedChange(authorizer, store)
@@ -61,7 +61,7 @@ export function newNamespaceHandlers(deps: RegistryDeps): Pick<Handlers, 'create
       const first = await authenticateToWrite(request) // 401, 429
       const [name = ''] = namesInPath(request.url) // 404
       authorizer.requireAllowed(first, name, { resource, operation: 'write' }, namespaceMissing) // 404, 403
-      const there = await first.registry.namespace(name)
+      const there = await first.directory.namespace(name)
       if (there !== undefined) await requireLedIfReached(first, there) // 403
       refuseQuery(request.url) // 400
       const body = await readOptionalBody(request, writeShape) // 400
@@ -93,14 +93,14 @@ async function freeName(store: Pick<Store, 'getMany'>): Promise<string> {
   }
 }
 
-function creation({ now }: RegistryDeps, name: string, owner: Owner): RegistryChange<Made> {
+function creation({ now }: OrganizationDeps, name: string, owner: Owner): DirectoryChange<Made> {
   const createdAt = new Date(now()).toISOString()
   const puts = withIndex(namespaceEntry({ namespace: name, ...owner, createdAt }))
   return { write: { puts }, result: { name, createdAt, owner } }
 }
 
 async function madeResponse(
-  { audit }: RegistryDeps,
+  { audit }: OrganizationDeps,
   { name, createdAt, owner }: Made,
   context: RequestContext,
 ): Promise<Response> {
@@ -132,7 +132,7 @@ async function requireUnchanged(
   { organizationId, userId }: NamespaceWrite,
 ): Promise<void> {
   const name = namespace.namespace
-  if (!(await canReachNamespace(context.caller, namespace, context.registry))) throw taken(name)
+  if (!(await canReachNamespace(context.caller, namespace, context.directory))) throw taken(name)
   await requireLedIfReached(context, namespace)
   const owner = ownerText(namespace)
   const isOther =
@@ -142,22 +142,22 @@ async function requireUnchanged(
 }
 
 /** Throws 403 for a namespace that the caller reaches and does not lead. */
-async function requireLedIfReached({ caller, registry }: RequestContext, namespace: Namespace): Promise<void> {
-  const isReached = await canReachNamespace(caller, namespace, registry)
-  if (!isReached || (await leadsNamespace(caller, namespace, registry))) return
+async function requireLedIfReached({ caller, directory }: RequestContext, namespace: Namespace): Promise<void> {
+  const isReached = await canReachNamespace(caller, namespace, directory)
+  if (!isReached || (await leadsNamespace(caller, namespace, directory))) return
   throw new PlatformError('forbidden', `The namespace ${namespace.namespace} exists, and you may not change it`)
 }
 
 /** Throws 400 for two owners, and 403 for one that the caller may not name. */
 async function ownerOfNew(
-  { caller, registry }: RequestContext,
+  { caller, directory }: RequestContext,
   { organizationId, userId }: NamespaceWrite,
 ): Promise<Owner> {
   if (organizationId !== undefined && userId !== undefined)
     throw invalidRequest('userId: cannot be combined with organizationId; a namespace has one owner')
   if (organizationId !== undefined) {
     const isOther = caller.organizationId !== undefined && caller.organizationId !== organizationId
-    if (isOther || !(await isOrganizationAdmin(caller, organizationId, registry)))
+    if (isOther || !(await isOrganizationAdmin(caller, organizationId, directory)))
       throw new PlatformError(
         'forbidden',
         'organizationId: there is no such organization, or you are not its owner or admin',

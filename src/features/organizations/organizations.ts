@@ -8,10 +8,8 @@ import { readOptionalBody } from '../../http/body.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { type OrganizationDetail, OrganizationWrite } from '../../model/registry.ts'
+import { type OrganizationDetail, OrganizationWrite } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
-import { refuseFixture } from '../../storage/fixture-places.ts'
-import { memberKey, namespacesOwnedBy, organizationKey } from '../../storage/keys.ts'
 import {
   indexKeysOf,
   memberEntry,
@@ -19,10 +17,12 @@ import {
   readOrganization,
   readRole,
   withIndex,
-} from '../../storage/registry-records.ts'
+} from '../../storage/directory-records.ts'
+import { refuseFixture } from '../../storage/fixture-places.ts'
+import { memberKey, namespacesOwnedBy, organizationKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
-import type { RegistryDeps } from './deps.ts'
+import type { OrganizationDeps } from './deps.ts'
 import {
   organizationIn,
   organizationMissing,
@@ -39,7 +39,7 @@ const changed = 'organization.changed'
 
 type OrganizationHandlers = Pick<Handlers, 'getOrganization' | 'putOrganization' | 'deleteOrganization'>
 
-export function organizationHandlers(deps: RegistryDeps): OrganizationHandlers {
+export function organizationHandlers(deps: OrganizationDeps): OrganizationHandlers {
   const { authorizer, store, audit } = deps
   const authenticateToWrite = writeAuthentication(deps)
   const change = authorizedChange(authorizer, store)

@@ -1,4 +1,4 @@
-/** The OpenAPI words for the operations of the registry: `/me`, namespaces, organizations and their keys. */
+/** The OpenAPI words for the operations of the directory: `/me`, namespaces, organizations and their keys. */
 
 import { namespacesPageMax } from '../../limits.ts'
 import {
@@ -18,12 +18,12 @@ import {
   OrganizationDetail,
   OrganizationWrite,
   Pagination,
-} from '../../model/registry.ts'
+} from '../../model/organization.ts'
 import type { OperationId } from '../../operations.ts'
 import { badRequest, denied, flag, path, query, type Words } from './operation-words.ts'
 
 /** Schemas by their name in the document. */
-export const registrySchemas = {
+export const organizationSchemas = {
   Me,
   Pagination,
   NamespacePage,
@@ -65,12 +65,12 @@ const keyErrors = {
 }
 const ofFixture = 'A fixture defines it: it is changed there'
 
-type RegistryId = Extract<
+type OrganizationOperationId = Extract<
   OperationId,
   'getMe' | `${string}Namespace${string}` | `${string}Organization` | `${string}Member` | `${string}ApiKey${string}`
 >
 
-export const registryWords: Readonly<Record<RegistryId, Words>> = {
+export const organizationWords: Readonly<Record<OrganizationOperationId, Words>> = {
   getMe: {
     summary: 'Who am I?',
     description:

@@ -5,11 +5,11 @@ import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
 import { membersPerRead, organizationMembersMax } from '../../limits.ts'
 import { OrganizationId } from '../../model/names.ts'
-import type { Member, Role } from '../../model/registry.ts'
+import type { Member, Role } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { readRole } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
 import { memberKey, membersOf, organizationKey, prefixRange } from '../../storage/keys.ts'
-import { readRole } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
 
 const idShape = validatorOf(OrganizationId)

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { organizationMembersMax } from '../../../src/limits.ts'
-import { memberEntry, withIndex } from '../../../src/storage/registry-records.ts'
+import { memberEntry, withIndex } from '../../../src/storage/directory-records.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'

@@ -16,17 +16,19 @@ import { doneResponse, noStoreJson, privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { organizationApiKeysMax } from '../../limits.ts'
 import { organizationUserId } from '../../model/names.ts'
-import { type ApiKey, type ApiKeyList, type ApiKeyMade, ApiKeyWrite } from '../../model/registry.ts'
+import { type ApiKey, type ApiKeyList, type ApiKeyMade, ApiKeyWrite } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { readApiKey } from '../../storage/directory-records.ts'
 import { apiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
-import { readApiKey } from '../../storage/registry-records.ts'
 import type { Store } from '../../storage/store.ts'
-import type { RegistryDeps } from './deps.ts'
+import type { OrganizationDeps } from './deps.ts'
 import { requireApiKey } from './roles.ts'
 
 const writeShape = validatorOf(ApiKeyWrite)
 
-export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey' | 'listApiKeys' | 'deleteApiKey'> {
+export function apiKeyHandlers(
+  deps: OrganizationDeps,
+): Pick<Handlers, 'createApiKey' | 'listApiKeys' | 'deleteApiKey'> {
   const { authorizer, store, audit, now } = deps
   const authenticateToWrite = writeAuthentication(deps)
   const change = authorizedChange(authorizer, store)
@@ -85,7 +87,7 @@ export function apiKeyHandlers(deps: RegistryDeps): Pick<Handlers, 'createApiKey
   async function requireAdmin(context: RequestContext): Promise<string> {
     requireApiKey(context)
     const [organizationId = ''] = namesInPath(context.request.url)
-    if (await isOrganizationAdmin(context.caller, organizationId, context.registry)) return organizationId
+    if (await isOrganizationAdmin(context.caller, organizationId, context.directory)) return organizationId
     throw new PlatformError('forbidden', 'Only an owner or admin of the organization manages its API keys')
   }
 }

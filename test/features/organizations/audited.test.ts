@@ -1,4 +1,4 @@
-/** What the audit log has of writes to the registry: each change once, and nothing where nothing changed. */
+/** What the audit log has of writes to the directory: each change once, and nothing where nothing changed. */
 
 import { expect, test } from 'bun:test'
 import { apiOf } from '../../support/api.ts'

@@ -1,13 +1,13 @@
-/** The registry as requests see it: in one version, each record read once. */
+/** The directory as requests see it: in one version, each record read once. */
 
 import { expect, test } from 'bun:test'
-import { createRegistry } from '../../src/auth/registry.ts'
-import { memberKey, namespaceKey, organizationKey, registryVersionKey } from '../../src/storage/keys.ts'
+import { createDirectory } from '../../src/auth/directory.ts'
+import { directoryVersionKey, memberKey, namespaceKey, organizationKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import type { Key, Store } from '../../src/storage/store.ts'
 import { newVersion } from '../../src/storage/versions.ts'
 
-/** A registry, and the keys that it asked the store for since it was last asked itself. */
+/** A directory, and the keys that it asked the store for since it was last asked itself. */
 async function counted() {
   const store = openMemoryStore()
   let asked: string[] = []
@@ -19,10 +19,10 @@ async function counted() {
     },
   }
   const put = (key: Key, text: string) =>
-    store.commit({ puts: [{ key, value: Buffer.from(text) }, newVersion(registryVersionKey)] })
+    store.commit({ puts: [{ key, value: Buffer.from(text) }, newVersion(directoryVersionKey)] })
   await put(memberKey('o', 'ada'), 'member')
   return {
-    registry: createRegistry(counting),
+    directory: createDirectory(counting),
     put,
     reads: (key: Key) => asked.filter((one) => one === Buffer.from(key).toString('latin1')).length,
     forget: () => {
@@ -32,8 +32,8 @@ async function counted() {
 }
 
 test('a record is read once in a version, and again in the next', async () => {
-  const { registry, put, reads } = await counted()
-  const role = async () => (await registry.current()).role('o', 'ada')
+  const { directory, put, reads } = await counted()
+  const role = async () => (await directory.current()).role('o', 'ada')
   expect([await role(), await role(), await role()]).toEqual(['member', 'member', 'member'])
   expect(reads(memberKey('o', 'ada'))).toBe(1)
   await put(memberKey('o', 'ada'), 'owner')
@@ -42,8 +42,8 @@ test('a record is read once in a version, and again in the next', async () => {
 })
 
 test('what is not there is looked for each time: made-up names push nothing out', async () => {
-  const { registry, reads } = await counted()
-  const snapshot = await registry.current()
+  const { directory, reads } = await counted()
+  const snapshot = await directory.current()
   expect([await snapshot.namespace('none'), await snapshot.namespace('none')]).toEqual([undefined, undefined])
   expect(await snapshot.hasOrganization('none')).toBe(false)
   expect(await snapshot.isRevoked('none')).toBe(false)
@@ -51,22 +51,22 @@ test('what is not there is looked for each time: made-up names push nothing out'
 })
 
 test('an earlier request keeps what it has seen', async () => {
-  const { registry, put } = await counted()
-  const before = await registry.current()
-  expect(await registry.current()).toBe(before)
+  const { directory, put } = await counted()
+  const before = await directory.current()
+  expect(await directory.current()).toBe(before)
   expect(await before.role('o', 'ada')).toBe('member')
   await put(memberKey('o', 'ada'), 'owner')
   expect(await before.role('o', 'ada')).toBe('member')
-  expect(await registry.current()).not.toBe(before)
+  expect(await directory.current()).not.toBe(before)
 })
 
-test('of a registry that was never written nothing is kept', async () => {
+test('of a directory that was never written nothing is kept', async () => {
   const store = openMemoryStore()
-  const registry = createRegistry(store)
-  const first = await registry.current()
+  const directory = createDirectory(store)
+  const first = await directory.current()
   expect(first.version).toBe('')
   expect(await first.hasOrganization('o')).toBe(false)
   await store.commit({ puts: [{ key: organizationKey('o'), value: Buffer.from('{}') }] })
-  expect(await registry.current()).not.toBe(first)
-  expect(await (await registry.current()).hasOrganization('o')).toBe(true)
+  expect(await directory.current()).not.toBe(first)
+  expect(await (await directory.current()).hasOrganization('o')).toBe(true)
 })

@@ -3,8 +3,8 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { namespacesPerOrganizationMax } from '../../../src/limits.ts'
 import { removeAllDeleted } from '../../../src/storage/deleted-namespaces.ts'
-import { connectionKey, deletingKey, namespaceKey, registryVersionKey } from '../../../src/storage/keys.ts'
-import { namespaceEntry, withIndex } from '../../../src/storage/registry-records.ts'
+import { namespaceEntry, withIndex } from '../../../src/storage/directory-records.ts'
+import { connectionKey, deletingKey, directoryVersionKey, namespaceKey } from '../../../src/storage/keys.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'
@@ -193,7 +193,7 @@ describe('a namespace', () => {
     const puts = Array.from({ length: namespacesPerOrganizationMax - owned.length - 1 }, (_, i) =>
       withIndex(namespaceEntry({ namespace: `nw-${i}`, organizationId: 'org_northwind' })),
     )
-    await platform.store.commit({ puts: [...puts.flat(), newVersion(registryVersionKey)] })
+    await platform.store.commit({ puts: [...puts.flat(), newVersion(directoryVersionKey)] })
     const put = async (api: Api, name: string) => {
       const { status, body } = await api(`PUT /namespaces/${name}`, { organizationId: 'org_northwind' })
       return [status, body.error]

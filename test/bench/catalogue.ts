@@ -1,4 +1,4 @@
-/** The registry of 10,000 servers of ten tools: a page of it, searches, and what the record of calls costs. */
+/** The catalogue of 10,000 servers of ten tools: a page of it, searches, and what the record of calls costs. */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,8 +6,8 @@ import { createTurns } from '../../src/fairness/turns.ts'
 import { createCatalogue } from '../../src/features/servers/catalogue.ts'
 import { listingOf, noExtras, type ServerDetail } from '../../src/model/server.ts'
 import { wordsOf } from '../../src/search/words.ts'
+import { listingEntry, newListingVersions } from '../../src/storage/directory-records.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
-import { listingEntry, newListingVersions } from '../../src/storage/registry-records.ts'
 import { startServer, unlimited, type Workplace, workplace } from '../support/executable.ts'
 import { random } from '../support/random.ts'
 import { sampleKeys } from '../support/sample.ts'
@@ -44,7 +44,7 @@ function madeServers() {
   }))
 }
 
-function writeRegistry(folder: string): void {
+function writeCatalogue(folder: string): void {
   const servers = madeServers()
   const namespaces = Array.from({ length: namespaceCount }, (_, i) => ({ namespace: `ns${i}`, userId: 'bench' }))
   mkdirSync(folder, { recursive: true })
@@ -57,7 +57,7 @@ function writeRegistry(folder: string): void {
   }
 }
 
-export async function registry(report: Report, rounds: number): Promise<void> {
+export async function catalogue(report: Report, rounds: number): Promise<void> {
   await eventLoop(report)
   await servers(report, rounds)
   await callRecord(report, rounds)
@@ -104,7 +104,7 @@ async function eventLoop(report: Report): Promise<void> {
 async function servers(report: Report, rounds: number): Promise<void> {
   using place = workplace()
   const fixtures = join(place.folder, 'fixtures')
-  writeRegistry(fixtures)
+  writeCatalogue(fixtures)
   await using ours = await startServer(place, ['--fixtures', fixtures])
   const port = Number(new URL(ours.url).port)
   const headers = { Authorization: `Bearer ${benchKey}` }

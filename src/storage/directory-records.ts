@@ -1,11 +1,11 @@
 /**
- * Records of the registry as the store has them: the one place that writes and reads their values. A member's role, the
- * id behind an API key's digest and the end of a revocation are text; everything else is JSON.
+ * Records of the directory as the store has them: the one place that writes and reads their values. A member's role,
+ * the id behind an API key's digest and the end of a revocation are text; everything else is JSON.
  */
 
 import { listingChangesKept } from '../limits.ts'
+import type { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
-import type { ApiKey, Namespace, Organization, Role } from '../model/registry.ts'
 import type { ServerDetail, ServerListing } from '../model/server.ts'
 import { reading } from '../schema/json.ts'
 import { asBuffer } from './bytes.ts'
@@ -130,8 +130,8 @@ export function listingsChangedSince(version: Uint8Array, changes: Uint8Array): 
 }
 
 /**
- * The index entries of a record of the registry: of a member by user, of a namespace by owner, of a live API key by its
- * organization. They are written and deleted with the record.
+ * The index entries of a record of the directory: of a member by user, of a namespace by owner, of a live API key by
+ * its organization. They are written and deleted with the record.
  */
 export function indexKeysOf({ key, value }: Entry): Key[] {
   const parsed = parseKey(key)
