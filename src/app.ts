@@ -16,8 +16,8 @@ import { createSetupLinks } from './auth/setup-links.ts'
 import { PlatformError } from './errors.ts'
 import type { Fairness } from './fairness/fairness.ts'
 import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts'
-import { createAskingLane } from './fast-lane/asking-lane.ts'
 import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
+import { createVersionedLane } from './fast-lane/versioned-lane.ts'
 import {
   type AuthorizationSettings,
   authorizationHandlers,
@@ -368,7 +368,9 @@ export function createApp(deps: AppDeps): App {
 }
 
 function fastLaneOf({ store, now }: AppDeps, lists: ConnectionLists): FastLane {
-  return store.local === undefined ? createAskingLane(store, now) : createFastLane({ local: store.local, lists, now })
+  return store.local === undefined
+    ? createVersionedLane(store, now)
+    : createFastLane({ local: store.local, lists, now })
 }
 
 function noop(): void {}

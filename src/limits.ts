@@ -40,7 +40,7 @@ export const madeNamespaceCharsMax = 39
 export const namespacesPerUserDefault = 3
 /** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
 export const namespacesPerOrganizationMax = 1000
-/** Ours: names of namespaces that are kept with one version of the directory, for callers who reach them; about 100 bytes each. Past it: those asked for least recently are read again. */
+/** Ours: names of namespaces that are kept with one version of the directory, for callers who may access them; about 100 bytes each. Past it: those asked for least recently are read again. */
 export const keptNamesMax = 200_000
 /** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
 export const organizationApiKeysMax = 100
@@ -133,7 +133,7 @@ export const callBurstSeconds = 20
 /** Ours: bytes of a `server.json` that is imported. Past it: it is left out, and the command says so. */
 export const serverJsonBytesMax = 64 * kB
 /** Ours: levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */
-export const greetingDepthMax = 64
+export const initializeDepthMax = 64
 /** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
 export const introspectionItemsMax = 5000
 /** Ours: characters of an error by which a server refuses to say what it has. Past it: cut. */
@@ -332,7 +332,7 @@ export const storeTransactionMs = 30_000
 export const storePoolReserved = 2
 /** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
 export const storeLookMs = 1000
-/** Stores contract 6.2: milliseconds that a primary is believed without a commit that it acknowledged. Past it: 503. */
+/** Stores contract 6.2: milliseconds that a primary is confirmed without a commit that it acknowledged. Past it: 503. */
 export const storeBeliefMs = 5000
 /** Stores contract 6.3: milliseconds that a start waits for the database. Past it: it ends. */
 export const storeStartMs = 30_000
@@ -655,7 +655,7 @@ export const treeDepthMax = 32
 /** Ours: API keys read at once for a list of all. Past it: the next read. */
 export const apiKeysPerRead = 1000
 /** Ours: keys and values in one commit of a large load; with what LMDB and the segments add, they are in memory twice. Past it: the next commit. */
-export const aheadCommitBytesMax = 8 * MB
+export const stagedCommitBytesMax = 8 * MB
 /** Ours: milliseconds that the opening of a store waits for commits, and a commit for openings. Past it: an error, 503. */
 export const storeOpeningWaitMs = 30_000
 /** Ours: milliseconds for which overlapping commits may keep an opening of the store waiting. Past it: new commits wait until it is open. */

@@ -25,11 +25,13 @@ export interface Caller {
   readonly keyId: string
   /** The id of the first token of its family, or of the key if used directly. Distinguishes holders within a key. */
   readonly family: string
-  /** Whether the API key is an operator key, which reaches every namespace; so do its tokens without organization. */
+  /**
+   * Whether the API key is an operator key, which may access every namespace; so do its tokens without organization.
+   */
   readonly operator: boolean
   /**
-   * The organization of a token that was minted for one, or of an organization's key: such a caller reaches only that
-   * organization's namespaces.
+   * The organization of a token that was minted for one, or of an organization's key: such a caller may access only
+   * that organization's namespaces.
    */
   readonly organizationId: string | undefined
   /** The token's policy; empty for an API key and for a token without one. */
@@ -164,8 +166,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   }
 }
 
-/** Whether the caller's user or organization reaches this namespace; its blocks are evaluated separately. */
-export async function canReachNamespace(
+/** Whether the caller's user or organization may access this namespace; its blocks are evaluated separately. */
+export async function canAccessNamespace(
   caller: Caller,
   namespace: Namespace,
   directory: DirectorySnapshot,
@@ -281,7 +283,7 @@ async function tokenCaller(
   const bucket = `${address} ${key.keyId}`
   if (!isKnown && failures.wait(bucket) > 0) return { refused: 'limit', bucket }
   const verified = verifyToken(credential, { keys: await keysOf(directory, sealingKey), issuer, path, nowSeconds })
-  if ('refused' in verified) return { ...whyNot(credential, verified.refused, issuer), bucket }
+  if ('refused' in verified) return { ...denialReason(credential, verified.refused, issuer), bucket }
   const { claims } = verified
   const refused = (because: RefusalReason): Refused => ({ refused: because, details: aboutToken(claims) })
   // Revoking a token revokes its children.
@@ -309,7 +311,7 @@ async function tokenCaller(
 }
 
 /** The reason for a token that does not verify. Its claims are logged only if its signature was valid. */
-function whyNot(token: string, why: TokenRefusal, expected: string): Refused {
+function denialReason(token: string, why: TokenRefusal, expected: string): Refused {
   if (why !== 'issuer' && why !== 'audience' && why !== 'expired' && why !== 'not_yet') {
     return { refused: 'unknown', details: { token: why } }
   }

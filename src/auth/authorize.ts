@@ -8,10 +8,10 @@ import type { Namespace } from '../model/organization.ts'
 import { type Access, type Decision, decide, decideOnConnection, decideOnList } from '../policy/decide.ts'
 import { findConnection, type StoredConnection } from '../storage/connections.ts'
 import type { Store } from '../storage/store.ts'
-import { type Authenticator, type Caller, canReachNamespace } from './authenticate.ts'
+import { type Authenticator, type Caller, canAccessNamespace } from './authenticate.ts'
 import type { Denials } from './denials.ts'
 import type { DirectorySnapshot } from './directory.ts'
-import { leadsNamespace } from './reach.ts'
+import { managesNamespace } from './namespace-access.ts'
 
 /** An authenticated request. */
 export interface RequestContext {
@@ -36,10 +36,10 @@ export interface Authorizer {
   /** The namespace, if the caller may perform the operation on at least some of its connections. Throws 404 and 403. */
   requireNamespace(context: RequestContext, name: string | undefined, operation: Access['operation']): Promise<string>
   /**
-   * The namespace, for an operation on itself or on its servers (door contract, 1.2). Who changes it must lead it.
+   * The namespace, for an operation on itself or on its servers (door contract, 1.2). Who changes it must manage it.
    * Throws 404 with this message, then 403.
    */
-  requireLed(
+  requireManager(
     context: RequestContext,
     name: string | undefined,
     access: ResourceAccess,
@@ -97,7 +97,7 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
 
   return {
     requireAccess,
-    async requireLed(context, name, wanted, missing) {
+    async requireManager(context, name, wanted, missing) {
       const { caller, directory, request } = context
       if (name === undefined || !isSlug(name)) throw notFound(missing)
       const access: Access = { ...wanted, namespace: name, metadata: 'none' }
@@ -105,11 +105,11 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       if (!decision.allowed) denials.recordPolicyDenial(request, caller, access, decision)
       if (!decision.allowed && !decision.visible) throw notFound(missing)
       const namespace = await directory.namespace(name)
-      if (namespace === undefined || !(await canReachNamespace(caller, namespace, directory))) throw notFound(missing)
+      if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound(missing)
       if (!decision.allowed) throw forbidden(decision)
-      if (wanted.operation === 'read' || (await leadsNamespace(caller, namespace, directory))) return namespace
+      if (wanted.operation === 'read' || (await managesNamespace(caller, namespace, directory))) return namespace
       denials.recordWriteRefusal(request, caller, name, 'not_led')
-      throw new PlatformError('forbidden', notLed)
+      throw new PlatformError('forbidden', notManaged)
     },
     requireAllowed(context, namespace, wanted, missing) {
       const access: Access = { ...wanted, namespace, metadata: 'none' }
@@ -124,7 +124,7 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
       return { caller, directory, request }
     },
     async requireNamespace(context, name, operation) {
-      const namespace = await reachableNamespace(context, name)
+      const namespace = await accessibleNamespace(context, name)
       const access: Access = { namespace, resource: 'connections', operation, metadata: 'narrowed' }
       enforce(decide(context.caller.blocks, access), context, access)
       return namespace
@@ -132,7 +132,7 @@ export function createAuthorizer({ authenticator, store, denials }: AuthorizerDe
     async requireConnection(context, operation, named) {
       const [first, connectionId] =
         named === undefined ? namesInPath(context.request.url) : [named.namespace, named.connectionId]
-      const namespace = await reachableNamespace(context, first)
+      const namespace = await accessibleNamespace(context, first)
       if (connectionId === undefined || !isConnectionId(connectionId)) throw notFound()
       const found = await findConnection(store, namespace, connectionId)
       if (found === undefined) throw notFound()
@@ -156,13 +156,13 @@ export function countedByOwner(authorizer: Authorizer): Authorizer {
   }
 }
 
-const notLed = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
+const notManaged = 'Only its user, an owner or admin of its organization, or an operator may change this namespace'
 
-/** Throws 404 unless the namespace exists and the caller's user or organization reaches it. */
-async function reachableNamespace({ caller, directory }: RequestContext, name: string | undefined): Promise<string> {
+/** Throws 404 unless the namespace exists and the caller's user or organization may access it. */
+async function accessibleNamespace({ caller, directory }: RequestContext, name: string | undefined): Promise<string> {
   if (name === undefined || !isSlug(name)) throw notFound()
   const namespace = await directory.namespace(name)
-  if (namespace === undefined || !(await canReachNamespace(caller, namespace, directory))) throw notFound()
+  if (namespace === undefined || !(await canAccessNamespace(caller, namespace, directory))) throw notFound()
   return name
 }
 

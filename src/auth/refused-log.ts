@@ -15,7 +15,7 @@ const words = {
   not_yet: 'the token was issued in the future: one of two clocks is wrong',
   expired: 'the token has expired',
   revoked: 'the key, the token, or a token that it was minted with is revoked or deleted',
-  membership: 'the user of the token no longer leads its organization',
+  membership: 'the user of the token no longer manages its organization',
   policy: 'a constraint of the token cannot be read by this version',
   limit: 'too many credentials from this address were not accepted (--failure-rate)',
 } as const

@@ -25,12 +25,12 @@ export async function check(
   if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
   // `serve` imports this file too and does not need the checker of schemas.
   const { lintMocks } = await import('../features/mocks/lint.ts')
-  const { fixtureDoubts, looksIgnored } = await import('../maintenance/seed/doubts.ts')
+  const { fixtureWarnings, looksIgnored } = await import('../maintenance/seed/warnings.ts')
   const advice = lintMocks(fixtures)
   const wrong = advice.filter(({ isWrong }) => isWrong).map(({ line }) => line)
   const warnings = [
     ...folders.flatMap((folder) => ignoredFiles(folder, looksIgnored)),
-    ...fixtureDoubts(sources).map(fixtureProblemLine),
+    ...fixtureWarnings(sources).map(fixtureProblemLine),
     ...advice.filter(({ isWrong }) => !isWrong).map(({ line }) => line),
   ]
   if (wrong.length > 0 || (strict && warnings.length > 0)) {

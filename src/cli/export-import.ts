@@ -15,9 +15,9 @@ import {
 import { exportLines } from '../maintenance/export.ts'
 import { importFile } from '../maintenance/import.ts'
 import { escapeControlCharacters } from '../ops/escape-control.ts'
-import { isAnythingAhead, removeAhead } from '../storage/ahead.ts'
 import { type Scan, scanStore } from '../storage/lmdb/scan.ts'
 import { scanDatabase } from '../storage/postgres/scan.ts'
+import { isAnythingStaged, removeStaged } from '../storage/staged.ts'
 import { type Store, StoreError } from '../storage/store.ts'
 import { writeWhole } from '../storage/write-whole.ts'
 import { auditCommand } from './audit.ts'
@@ -100,8 +100,8 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
   const { records, leftOut, isNew } = await leavingNothing(data, async () => {
     const { store, database, secrets, isNew } = await openNamedDataFolder(flags, terminal.stderr)
     try {
-      if (database !== undefined) await database.exclusively(() => removeAhead(database))
-      else if (await isAnythingAhead(store)) await removeInterruptedLoad(data, store)
+      if (database !== undefined) await database.exclusively(() => removeStaged(database))
+      else if (await isAnythingStaged(store)) await removeInterruptedLoad(data, store)
       return { ...(await importFile(store, file, secretName(secrets.apiKeyPepper), progress.step)), isNew }
     } finally {
       await store.close()
@@ -125,7 +125,7 @@ export async function importCommand(file: string, flags: NamedFolder, terminal: 
 async function removeInterruptedLoad(data: string, store: Store): Promise<void> {
   try {
     using _lock = lockForServing(data)
-    await removeAhead(store)
+    await removeStaged(store)
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
     throw new CommandError('the server is loading fixtures: import when it has finished', 1, { cause: error })

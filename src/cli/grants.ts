@@ -9,7 +9,7 @@ import { table } from './table.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
- * Prints all grants that have not expired, as a table: for whom, which client, and what it may reach. Tokens are not
+ * Prints all grants that have not expired, as a table: for whom, which client, and what it may access. Tokens are not
  * in it, as the store holds none: a refresh token is computed from its grant and from how often it was replaced.
  */
 export async function listGrantsCommand(place: Place, now: Date, { stdout, stderr }: Terminal): Promise<void> {

@@ -4,11 +4,11 @@ import type { Fixtures } from '../maintenance/seed/read-fixtures.ts'
 
 /**
  * Commands to paste, after the line `first`: a list with a key of the fixtures, and a token with a narrower policy.
- * `otherKey` is used if no fixture key reaches the namespace.
+ * `otherKey` is used if no fixture key may access the namespace.
  */
 export function greeting(first: string, url: string, fixtures: Fixtures, otherKey: string | undefined): string {
   const namespace = fixtures.connections.first?.namespace ?? fixtures.namespaces[0]?.namespace ?? 'NAMESPACE'
-  const key = keyThatReaches(namespace, fixtures) ?? otherKey ?? 'KEY'
+  const key = keyWithAccess(namespace, fixtures) ?? otherKey ?? 'KEY'
   return [
     '',
     `${first} Try:`,
@@ -29,7 +29,7 @@ function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined)
   const mocked = fixtures.connections.firstMocked
   if (mocked === undefined) return []
   const { namespace, connectionId } = mocked
-  const key = keyThatReaches(namespace, fixtures) ?? otherKey
+  const key = keyWithAccess(namespace, fixtures) ?? otherKey
   if (key === undefined) return []
   const mcp = `${url}/connect/${namespace}/${connectionId}`
   const config = {
@@ -49,10 +49,10 @@ function mcpLines(url: string, fixtures: Fixtures, otherKey: string | undefined)
 }
 
 /**
- * A user's key that reaches the namespace, or else an operator key. A user's key is preferred, because it shows the
+ * A user's key that may access the namespace, or else an operator key. A user's key is preferred, because it shows the
  * usual case.
  */
-function keyThatReaches(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {
+function keyWithAccess(name: string, { namespaces, organizations, apiKeys }: Fixtures): string | undefined {
   const namespace = namespaces.find((one) => one.namespace === name)
   if (namespace === undefined) return undefined
   const users =

@@ -108,7 +108,7 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
     // Required: a key without a user could not be told from others in the audit log, nor ended with its owner.
     .requiredOption('--user <id>', 'the user it belongs to')
     .option('--name <name>', 'what it is for')
-    .option('--operator', 'may reach everything and mint for any organization')
+    .option('--operator', 'may access everything and mint for any organization')
     .addOption(makingOption())
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
     .action(async (flags, command: Command) =>

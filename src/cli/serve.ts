@@ -24,17 +24,17 @@ import {
   replicaDrainMs,
   shutdownTimeoutMs,
 } from '../limits.ts'
-import { type DataFolder, lockForServing, openBesideDatabase, openDataFolder } from '../maintenance/data-folder.ts'
+import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
+import { FixtureConflict } from '../maintenance/seed/desired.ts'
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
-import { FixtureConflict } from '../maintenance/seed/wanted.ts'
 import { openAuditLog } from '../ops/audit-log.ts'
 import { openCallLog } from '../ops/call-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
 import { openTracing } from '../ops/tracing.ts'
-import { removeAhead } from '../storage/ahead.ts'
 import { removeAllDeleted } from '../storage/deleted-namespaces.ts'
+import { removeStaged } from '../storage/staged.ts'
 import type { Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
 import { chooseClient } from '../upstream/clients.ts'
@@ -91,7 +91,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const { store, database, secrets } = folder
   const load = fixtureLoader(folder, config, log)
   // Remove what an interrupted load left. No other load is running: we hold the lock, of the folder or of the database.
-  await (database === undefined ? removeAhead(store) : database.exclusively(() => removeAhead(store)))
+  await (database === undefined ? removeStaged(store) : database.exclusively(() => removeStaged(store)))
   // Before fixtures: one may bring a namespace whose deletion was not finished.
   await removeAllDeleted(store)
   if (config.fixtures.length > 0) {
@@ -258,7 +258,7 @@ function openFolder(
   }
   const { place, pool, isStandbyRequired } = database
   const label = `postern ${replica}`
-  return openBesideDatabase(path, place, { mayMake: true, pool, isStandbyRequired, label, log, tell: stderr })
+  return openDatabaseFolder(path, place, { mayMake: true, pool, isStandbyRequired, label, log, tell: stderr })
 }
 
 /** What the metrics listener shows beside what it counts itself. */
@@ -388,8 +388,8 @@ async function sampleGreeting({ url, folder: { store, secrets } }: Running): Pro
   return greeting('The sample company is loaded.', url, readFixtures(sampleSources()).fixtures, undefined)
 }
 
-/** On stdout and not in the log: logs are kept and shipped, and this key reaches everything. */
+/** On stdout and not in the log: logs are kept and shipped, and this key may access everything. */
 function operatorKeyBlock(key: string): string {
   const line = '─'.repeat(72)
-  return `${line}\n  Operator key, shown this once. It reaches everything: keep it safe.\n\n  ${key}\n${line}\n`
+  return `${line}\n  Operator key, shown this once. It may access everything: keep it safe.\n\n  ${key}\n${line}\n`
 }

@@ -2,7 +2,7 @@
  * `postern token explain`: prints a token's blocks in words, and what each says about one described request.
  *
  * It decides with the code that the server decides with (`policy/decide.ts`), so it cannot disagree. What it cannot
- * know is what only a server knows: whether the connection exists, and whether the user still reaches the namespace.
+ * know is what only a server knows: whether the connection exists, and whether the user may still access the namespace.
  */
 
 import { existsSync, readFileSync } from 'node:fs'
@@ -221,7 +221,7 @@ function requestLines(
   if (invalidReason !== undefined) lines.push(`Refused: the token ${invalidReason}, 401.`)
   else if (decision.allowed) {
     lines.push(
-      'Allowed by the token. Whether its key is still good and its user reaches the namespace is not checked here.',
+      'Allowed by the token. Whether its key is still good and its user may access the namespace is not checked here.',
     )
     if (access.metadata === 'narrowed' && blocks.some(({ metadata }) => metadata)) {
       lines.push('A list shows only the connections whose metadata every constraint allows.')

@@ -1,7 +1,8 @@
 /**
  * Repeats earlier decisions synchronously. It decides nothing itself: every cached value is checked against the current
  * version of the data that it depends on, and if that cannot be read synchronously, the ordinary path answers.
- * `createApp({ fastLane: false })` leaves the fast lane out. For a store without local reads there is `asking-lane.ts`.
+ * `createApp({ fastLane: false })` leaves the fast lane out. For a store without local reads there is
+ * `versioned-lane.ts`.
  */
 
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorize.ts'

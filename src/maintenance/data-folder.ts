@@ -92,7 +92,7 @@ export async function openExistingDataFolder(place: Place, tell: Tell): Promise<
   const database = databaseOf(place)
   if (database !== undefined) {
     const options = { mayMake: false, label: commandLabel, waitMs: storeCommandMs, tell }
-    return openBesideDatabase(data, database, options)
+    return openDatabaseFolder(data, database, options)
   }
   requireDataFolder(data)
   return openDataFolder(data)
@@ -114,7 +114,7 @@ export function databaseOf(place: Place): DatabasePlace | undefined {
  * Opens a store in a database. The folder has the audit log, and no store: one that is there would be forgotten, with
  * all that is in it.
  */
-export async function openBesideDatabase(
+export async function openDatabaseFolder(
   path: string,
   place: DatabasePlace,
   options: OpenDatabaseOptions,

@@ -77,7 +77,7 @@ export async function importServers(
     // An older version does not stand for a server whose latest is deleted.
     if (deleted.has(name) || !one.isActive) continue
     const { server, isLatest, publishedAt } = one
-    const reason = whyNot(server)
+    const reason = denialReason(server)
     if (reason !== undefined) leftOut.push(`${name}: ${reason}`)
     // Of several versions the latest; where none is said to be, the last one given.
     else if (isLatest || !chosen.has(name)) chosen.set(name, { json: server as ServerJson, publishedAt })
@@ -117,7 +117,7 @@ export async function importServers(
         const imported = detailOf(qualifiedName, json)
         const isKnown = before !== undefined && isSamePlace(before, imported)
         // What a server has is not in a server.json: it stays as it was learnt.
-        const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingLearnt }
+        const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingIntrospected }
         const said = extrasOfImport(json, publishedAt ?? kept?.createdAt, now)
         const extras = { ...noExtras, ...kept, verified: kept?.verified === true && isKnown, ...said }
         const entries = [serverEntry(detail), listingEntry(listingOf(detail, extras))]
@@ -169,7 +169,7 @@ function nameOf({ server }: Given): string {
   return typeof name === 'string' ? name.slice(0, 200) : 'a server without a name'
 }
 
-function whyNot(server: unknown): string | undefined {
+function denialReason(server: unknown): string | undefined {
   if (!serverShape.isValid(server)) {
     return problemText(serverShape.firstProblem(server))
   }
@@ -196,9 +196,9 @@ function isQualified(name: string): boolean {
   return name.split('/').every(isSlug)
 }
 
-const nothingLearnt = { security: null, tools: null, resources: null, prompts: null }
+const nothingIntrospected = { security: null, tools: null, resources: null, prompts: null }
 
-function detailOf(qualifiedName: string, json: ServerJson): Omit<ServerDetail, keyof typeof nothingLearnt> {
+function detailOf(qualifiedName: string, json: ServerJson): Omit<ServerDetail, keyof typeof nothingIntrospected> {
   const { name, title, description, icons, remotes = [], packages = [] } = json
   const urls = remotes.flatMap(({ type, url }) =>
     type === 'streamable-http' && url !== undefined && isPlainUrl(url) ? [url] : [],

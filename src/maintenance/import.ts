@@ -12,7 +12,6 @@ import { namespaceOf } from '../model/names.ts'
 import { extrasOf, listingOf, noExtras, serverUrlProblem } from '../model/server.ts'
 import { type Problem, problemText } from '../schema/check.ts'
 import { readJsonBytes } from '../schema/json.ts'
-import { nothingAhead } from '../storage/ahead.ts'
 import { bytesOf, findConnection, indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import {
   indexKeysOf,
@@ -34,6 +33,7 @@ import {
   organizationKey,
   revocationKey,
 } from '../storage/keys.ts'
+import { nothingStaged } from '../storage/staged.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -148,7 +148,7 @@ class ImportPlan {
    */
   write(onProgress: (stage: string, done: number) => void): Write {
     return {
-      checks: [nothingAhead, ...this.#versions],
+      checks: [nothingStaged, ...this.#versions],
       counts: this.#usages.counts(),
       deletes: this.#deletes,
       puts: this.#entries(onProgress),

@@ -112,7 +112,7 @@ export const ServerListing = Type.Object(
     tools: Type.Array(Type.String()),
     createdAt: Type.Optional(Type.String()),
     verified: Type.Boolean(),
-    /** Listed only for those who reach its namespace. */
+    /** Listed only for those who may access its namespace. */
     unlisted: Type.Boolean(),
     homepage: nullable(text(urlCharsMax)),
     repositoryUrl: nullable(text(urlCharsMax)),
@@ -149,7 +149,7 @@ export const ServerItem = Type.Object(
     createdAt: Type.String({ format: 'date-time' }),
     homepage: Type.String(),
     bySmithery: Type.Literal(false),
-    /** Null unless the caller reaches the namespace. */
+    /** Null unless the caller may access the namespace. */
     owner: nullable(Type.String()),
     /** Null unless it was found by words. */
     score: nullable(Type.Number()),

@@ -105,13 +105,13 @@ export function connectionChange(
   quota?: Usage,
 ): Write {
   const key = connectionKey(namespace, connectionId)
-  const besideKey = connectionPrivateKey(namespace, connectionId)
+  const privateRecordKey = connectionPrivateKey(namespace, connectionId)
   const gone = before === undefined ? [] : [...indexEntries(namespace, before.connection)].map((entry) => entry.key)
   const records: Entry[] = []
   if (after !== undefined) {
     records.push(connectionEntry(namespace, after.connection))
     if (Object.keys(after.privatePart).length > 0) {
-      records.push({ key: besideKey, value: Buffer.from(JSON.stringify(after.privatePart)) })
+      records.push({ key: privateRecordKey, value: Buffer.from(JSON.stringify(after.privatePart)) })
     }
   }
   const bytes = records.reduce((sum, { value }) => sum + value.length, before === undefined ? 0 : -bytesOf(before))
@@ -119,10 +119,10 @@ export function connectionChange(
   return {
     checks: [
       { key, value: before?.bytes ?? null },
-      { key: besideKey, value: before?.privateBytes ?? null },
+      { key: privateRecordKey, value: before?.privateBytes ?? null },
     ],
     // All old index entries are deleted. Deletes are applied before puts, so the unchanged ones are put back.
-    deletes: [...gone, ...(before === undefined ? [] : [key, besideKey])],
+    deletes: [...gone, ...(before === undefined ? [] : [key, privateRecordKey])],
     counts: [usageCount(namespace, { connections, bytes }, quota)],
     puts: [
       newConnectionsVersion(namespace),

@@ -1,5 +1,5 @@
 /**
- * Namespaces that were deleted over HTTP. Their record goes first, so that nobody reaches them; their connections
+ * Namespaces that were deleted over HTTP. Their record goes first, so that nobody can access them; their connections
  * follow, a few at a time. A mark stays until the last is gone, and a process that starts continues what another left.
  */
 

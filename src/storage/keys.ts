@@ -152,9 +152,9 @@ export const usageKey = (namespace: string): Key => key('u', namespace)
 /** Prefix of all usages. */
 export const usages = key('u')
 /**
- * Namespaces whose connections are being written ahead of the commit that makes them visible, one a line (`ahead.ts`).
+ * Namespaces whose connections are being written ahead of the commit that makes them visible, one a line (`staged.ts`).
  */
-export const aheadKey = key('A')
+export const stagedKey = key('A')
 
 /**
  * A record that expires on its own: a browser session, a login link, a sign-in attempt, an authorization code

@@ -12,7 +12,7 @@ import {
 import { ServerChange, ServerDetail, sameNameProblem } from '../model/server.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJson } from '../schema/json.ts'
-import { type Greeting, greetServer, readServerInfo, shortened, UnlearntError } from './probe.ts'
+import { type Initialization, IntrospectionError, initializeServer, readServerInfo, shortened } from './probe.ts'
 import type { Upstream } from './upstream.ts'
 
 const Definitions = Type.Pick(ServerDetail, ['tools', 'resources', 'prompts'])
@@ -21,11 +21,11 @@ const shape = validatorOf(Type.Partial(Definitions))
 const aboutShape = validatorOf(ServerChange)
 
 export interface Introspection {
-  /** Null for what the server does not have; left out is what could not be learnt. */
-  readonly learnt: Partial<Definitions>
+  /** Null for what the server does not have; left out is what could not be introspected. */
+  readonly introspected: Partial<Definitions>
   /** Its own title and description, where it has some that a person could have written. */
   readonly about: Pick<ServerChange, 'displayName' | 'description'>
-  /** Why something could not be learnt, for people. */
+  /** Why something could not be introspected, for people. */
   readonly problems: readonly string[]
 }
 
@@ -33,29 +33,32 @@ export interface Introspection {
 export async function introspectServer(
   upstream: Upstream,
   url: string,
-  asking: Greeting<unknown>['asking'],
+  asking: Initialization<unknown>['asking'],
 ): Promise<Introspection> {
-  const greeted = await greetServer(upstream, {
+  const initialized = await initializeServer(upstream, {
     url,
     headers: {},
     asking,
-    // The greeting, three lists, and what ends a session.
+    // The initialization, three lists, and what ends a session.
     bounds: {
       timeoutMs: introspectionTimeoutMs,
       requests: 3 * introspectionPagesMax + 5,
       bytes: introspectionBytesMax,
     },
-    learn,
+    ask: readDefinitions,
   })
-  if ('learnt' in greeted) return greeted.learnt
+  if ('result' in initialized) return initialized.result
   return {
-    learnt: {},
+    introspected: {},
     about: {},
-    problems: [greeted.wantsAuthorization ? 'The server requires authorization' : greeted.problem],
+    problems: [initialized.wantsAuthorization ? 'The server requires authorization' : initialized.problem],
   }
 }
 
-/** Each walks all pages, and throws past `introspectionPagesMax`. Without what the registry does not show (spec 2.9 to 2.11). */
+/**
+ * Each walks all pages, and throws past `introspectionPagesMax`. Without what the registry does not show (spec 2.9 to
+ * 2.11).
+ */
 const lists: {
   readonly [K in keyof Definitions]: (client: Client, options: RequestOptions) => Promise<Definitions[K]>
 } = {
@@ -88,23 +91,23 @@ const lists: {
 }
 
 /** A list that the server does not give leaves the others. Throws where it cannot be asked any more. */
-async function learn(client: Client, options: RequestOptions): Promise<Introspection> {
+async function readDefinitions(client: Client, options: RequestOptions): Promise<Introspection> {
   const { ProtocolError } = await import('@modelcontextprotocol/client')
   const has = client.getServerCapabilities() ?? {}
-  const learnt: Partial<Definitions> = {}
+  const introspected: Partial<Definitions> = {}
   const problems: string[] = []
   for (const what of ['tools', 'resources', 'prompts'] as const) {
     try {
       const list = has[what] === undefined ? null : await lists[what](client, options)
-      Object.assign(learnt, checked(what, list))
+      Object.assign(introspected, checked(what, list))
     } catch (error) {
-      if (error instanceof UnlearntError) problems.push(error.message)
+      if (error instanceof IntrospectionError) problems.push(error.message)
       else if (error instanceof ProtocolError)
         problems.push(`The server does not list its ${what}, but answers: ${shortened(error.message)}`)
       else throw error
     }
   }
-  return { learnt, about: aboutOf(client), problems }
+  return { introspected, about: aboutOf(client), problems }
 }
 
 /** The instructions of a server are no description: they are written for models. */
@@ -119,16 +122,19 @@ function couldBeWritten(about: Introspection['about']): boolean {
   return !('problem' in readJson(JSON.stringify(about), { depthMax: jsonDepthMax })) && aboutShape.isValid(about)
 }
 
-/** What a write of a server would refuse (`features/servers/write.ts`) is not learnt either. Throws UnlearntError. */
+/**
+ * What a write of a server would refuse (`features/servers/write.ts`) is left out too. Throws IntrospectionError.
+ */
 function checked(what: keyof Definitions, list: Definitions[keyof Definitions]): Partial<Definitions> {
   if (list !== null && list.length > introspectionItemsMax)
-    throw new UnlearntError(`The server has ${list.length} ${what}; at most ${introspectionItemsMax} are kept`)
+    throw new IntrospectionError(`The server has ${list.length} ${what}; at most ${introspectionItemsMax} are kept`)
   const found = { [what]: list } as Partial<Definitions>
-  if (hasInexactNumber(list)) throw new UnlearntError(`The server's ${what} have a number that cannot be kept exactly`)
+  if (hasInexactNumber(list))
+    throw new IntrospectionError(`The server's ${what} have a number that cannot be kept exactly`)
   const read = readJson(JSON.stringify(found), { depthMax: jsonDepthMax })
   const [problem] = 'problem' in read ? [read.problem] : shape.problems(found, 1)
   const wrong = problem ?? sameNameProblem(found.tools ?? null)
-  if (wrong !== undefined) throw new UnlearntError(`The server's ${what} are wrong: ${problemText(wrong)}`)
+  if (wrong !== undefined) throw new IntrospectionError(`The server's ${what} are wrong: ${problemText(wrong)}`)
   return found
 }
 

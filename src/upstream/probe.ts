@@ -5,7 +5,7 @@
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import {
-  greetingDepthMax,
+  initializeDepthMax,
   introspectionPagesMax,
   probeBytesAtOnce,
   probeRequestsMax,
@@ -44,50 +44,53 @@ export async function probeServer(
   headers: Readonly<Record<string, string>>,
   asking: Asking,
 ): Promise<ProbeResult> {
-  const greeted = await greetServer(upstream, {
+  const initialized = await initializeServer(upstream, {
     url,
     headers,
     asking,
     bounds: { timeoutMs: probeTimeoutMs, requests: probeRequestsMax, bytes: probeResponseBytesMax },
-    async learn(client): Promise<ProbeResult> {
+    async ask(client): Promise<ProbeResult> {
       const serverInfo = readServerInfo(client.getServerVersion())
       return { status: { state: 'connected' }, ...(serverInfo && { serverInfo }) }
     },
   })
-  if ('learnt' in greeted) return greeted.learnt
-  if (greeted.wantsAuthorization) return { status: { state: 'auth_required' } }
-  return { status: { state: 'error', message: greeted.problem } }
+  if ('result' in initialized) return initialized.result
+  if (initialized.wantsAuthorization) return { status: { state: 'auth_required' } }
+  return { status: { state: 'error', message: initialized.problem } }
 }
 
-export interface Greeting<T> {
+export interface Initialization<T> {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly asking: Asking
   /** In all: time, HTTP requests, and bytes of their responses. */
   readonly bounds: { readonly timeoutMs: number; readonly requests: number; readonly bytes: number }
-  /** Asks what is to be known, once the server has been greeted. What it throws is a problem of the server. */
-  readonly learn: (client: Client, options: RequestOptions) => Promise<T>
+  /** Asks what is to be known, once the server has been initialized. What it throws is a problem of the server. */
+  readonly ask: (client: Client, options: RequestOptions) => Promise<T>
 }
 
 /** `isRefusal`: the server responded with an error, so another revision may work. */
-type Greeted<T> =
-  | { readonly learnt: T }
+type Initialized<T> =
+  | { readonly result: T }
   | { readonly problem: string; readonly isRefusal: boolean; readonly wantsAuthorization: boolean }
 
 /**
  * Greets a server in the handshake era, and if it refuses that, in revision 2026-07-28. Rejects only with UpstreamError
  * `refused`. If both fail, the problem is that of the first.
  */
-export async function greetServer<T>(upstream: Upstream, greeting: Greeting<T>): Promise<Greeted<T>> {
-  const { timeoutMs, requests, bytes } = greeting.bounds
+export async function initializeServer<T>(
+  upstream: Upstream,
+  initialization: Initialization<T>,
+): Promise<Initialized<T>> {
+  const { timeoutMs, requests, bytes } = initialization.bounds
   const left = { deadline: AbortSignal.timeout(timeoutMs), requests, bytes }
-  const first = await connectClient(upstream, greeting, left, 'legacy')
-  if ('learnt' in first || !first.isRefusal || first.wantsAuthorization) return first
-  const second = await connectClient(upstream, greeting, left, { pin: statelessRevision })
-  return 'learnt' in second || second.wantsAuthorization ? second : first
+  const first = await connectClient(upstream, initialization, left, 'legacy')
+  if ('result' in first || !first.isRefusal || first.wantsAuthorization) return first
+  const second = await connectClient(upstream, initialization, left, { pin: statelessRevision })
+  return 'result' in second || second.wantsAuthorization ? second : first
 }
 
-/** What is left of a greeting's bounds. */
+/** What is left of a initialization's bounds. */
 interface Left {
   readonly deadline: AbortSignal
   requests: number
@@ -97,15 +100,15 @@ interface Left {
 /** One attempt, by the official client package. */
 async function connectClient<T>(
   upstream: Upstream,
-  { url, headers, asking: { holder, via }, bounds, learn }: Greeting<T>,
+  { url, headers, asking: { holder, via }, bounds, ask }: Initialization<T>,
   left: Left,
   mode: 'legacy' | { readonly pin: string },
-): Promise<Greeted<T>> {
+): Promise<Initialized<T>> {
   const { Client, ProtocolError, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
   let refused: UpstreamError | undefined
   let wantsAuthorization = false
   let isRefusal = false
-  let isGreeted = false
+  let isInitialized = false
   let problem: string | undefined
   const enough = new AbortController()
   const signal = AbortSignal.any([left.deadline, enough.signal])
@@ -114,7 +117,7 @@ async function connectClient<T>(
     fetch: async (input, init) => {
       left.requests -= 1
       if (left.requests < 0) {
-        problem = 'The server does not speak MCP: it asks too much for a greeting'
+        problem = 'The server does not speak MCP: it asks too much while it is initialized'
         enough.abort()
         throw new Error(problem)
       }
@@ -156,17 +159,17 @@ async function connectClient<T>(
   try {
     const options = { timeout: bounds.timeoutMs, signal }
     await client.connect(transport, options)
-    isGreeted = true
-    return { learnt: await learn(client, options) }
+    isInitialized = true
+    return { result: await ask(client, options) }
   } catch (error) {
     if (refused !== undefined) throw refused
     const isError = error instanceof ProtocolError
-    if (error instanceof UnlearntError) problem = error.message
-    else if (isError && isGreeted) problem = `The server answered with an error: ${shortened(error.message)}`
+    if (error instanceof IntrospectionError) problem = error.message
+    else if (isError && isInitialized) problem = `The server answered with an error: ${shortened(error.message)}`
     else if (left.deadline.aborted) problem ??= 'The server did not answer in time'
-    problem ??= isGreeted ? "The server's lists cannot be read" : 'The server does not speak MCP'
-    // One that was greeted speaks this revision.
-    return { problem, isRefusal: !isGreeted && (isRefusal || isError), wantsAuthorization }
+    problem ??= isInitialized ? "The server's lists cannot be read" : 'The server does not speak MCP'
+    // One that was initialized speaks this revision.
+    return { problem, isRefusal: !isInitialized && (isRefusal || isError), wantsAuthorization }
   } finally {
     // Ends the session that the probe opened, in the background.
     void transport
@@ -184,7 +187,7 @@ export function shortened(text: string): string {
 }
 
 /** What a server answered is not what was asked for. The message is for people. */
-export class UnlearntError extends Error {}
+export class IntrospectionError extends Error {}
 
 /**
  * Fails the body when `left` is used up, or when it has more parts than JSON may have here, which the package would
@@ -193,13 +196,13 @@ export class UnlearntError extends Error {}
  */
 function limitFetch(response: Response, left: { bytes: number }, onTooMuch: (reason?: string) => void): Response {
   if (response.body === null) return response
-  const parts = createPartsCounter({ depthMax: greetingDepthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax })
+  const parts = createPartsCounter({ depthMax: initializeDepthMax, keysMax: rpcKeysMax, valuesMax: rpcValuesMax })
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       async transform(chunk, controller) {
         left.bytes -= chunk.length
         if (left.bytes < 0) {
-          controller.error(new Error('the answer to a greeting is too large'))
+          controller.error(new Error('the answer to a initialization is too large'))
           onTooMuch()
           return
         }
@@ -208,7 +211,7 @@ function limitFetch(response: Response, left: { bytes: number }, onTooMuch: (rea
           const piece = chunk.subarray(at, at + probeBytesAtOnce)
           const tooMany = parts.add(piece)
           if (tooMany !== undefined) {
-            controller.error(new Error('the answer to a greeting has too many parts'))
+            controller.error(new Error('the answer to a initialization has too many parts'))
             onTooMuch(`What the server sent ${tooMany}`)
             return
           }

@@ -10,12 +10,12 @@ import { createFairness, type Fairness } from '../fairness/fairness.ts'
 import type { Holder } from '../fairness/owner.ts'
 import { upstreamBodyTimeoutMs, upstreamPoolsMax, upstreamResponseBytesMax } from '../limits.ts'
 import { AddressError, type Addresses, type ResolvedAddress } from './addresses.ts'
+import { type Ahead, createByteBuffer, readAhead } from './byte-buffer.ts'
 import { CertificateError } from './certificate-error.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { type Clock, createClock } from './deadline-clock.ts'
 import type { Abort, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
 import { openByParser } from './parser-client.ts'
-import { type Ahead, createPile, readAhead } from './pile.ts'
 
 /**
  * `refused`: the address must not be connected to. `down`: no usable response. `late`: a timeout. `gone`: the client
@@ -231,7 +231,7 @@ function receiveResponse(
   let status = 0
   let headers: UpstreamResponse['headers'] = {}
   let stream: Ahead | undefined
-  const body = createPile(memory, holder)
+  const body = createByteBuffer(memory, holder)
 
   const gone = () => stop(new UpstreamError('gone', 'the client disconnected'))
   function listen(given: AbortSignal): void {

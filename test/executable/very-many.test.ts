@@ -3,9 +3,9 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openDataFolder } from '../../src/maintenance/data-folder.ts'
-import { isAnythingAhead, removeAhead } from '../../src/storage/ahead.ts'
 import { connectionsOf } from '../../src/storage/keys.ts'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
+import { isAnythingStaged, removeStaged } from '../../src/storage/staged.ts'
 import { benchKey, writeFixtures } from '../bench/data.ts'
 import { anonymousMemory, memoryMost } from '../bench/measure.ts'
 import { count, load, rows, set, watched } from '../maintenance/seed/many.ts'
@@ -22,7 +22,7 @@ test('connections written ahead of a load that is cut off at any step are remove
       if (load === last) throw new Error('cut off')
     })
     await expect(load(cut, set())).rejects.toThrow('cut off')
-    expect(await isAnythingAhead(store)).toBe(true)
+    expect(await isAnythingStaged(store)).toBe(true)
     await store.close()
     const { code, stderr, stdout } = await run(place, ['verify', '--data', place.data])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -34,11 +34,11 @@ test('connections written ahead of a load that is cut off at any step are remove
   // An import would show them: it removes them first.
   expect((await run(place, ['import', exported, '--data', place.data])).code).toBe(0)
   const store = openLmdbStore(folder)
-  expect(await isAnythingAhead(store)).toBe(false)
+  expect(await isAnythingStaged(store)).toBe(false)
   expect(await rows(store, connectionsOf('many'))).toEqual([])
   expect(await load(store, set(10, 'other'))).toMatchObject({ connections: 10 })
   expect(await load(store, set())).toMatchObject({ connections: count, removed: 11 })
-  await removeAhead(store)
+  await removeStaged(store)
   expect((await rows(store, connectionsOf('many'))).length).toBe(count)
   await store.close()
   expect((await run(place, ['verify', '--data', place.data])).code).toBe(0)

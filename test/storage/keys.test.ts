@@ -2,7 +2,6 @@
 
 import { expect, test } from 'bun:test'
 import {
-  aheadKey,
   apiKeyDigestKey,
   apiKeyKey,
   baseUrlKey,
@@ -33,6 +32,7 @@ import {
   revocationKey,
   serverKey,
   signingKeysKey,
+  stagedKey,
   startedKey,
   termDigest,
   termEntries,
@@ -83,7 +83,7 @@ const rows: [key: Key, parsed: ParsedKey, name: string][] = [
   [baseUrlKey, { kind: 'baseUrl' }, 'base URL'],
   [fixturesDigestKey, { kind: 'fixturesDigest' }, 'list of the loaded fixtures'],
   [manifestKey(12), { kind: 'fixturesManifest' }, 'list of the loaded fixtures'],
-  [aheadKey, { kind: 'ahead' }, 'list of namespaces that are being loaded'],
+  [stagedKey, { kind: 'ahead' }, 'list of namespaces that are being loaded'],
 ]
 for (const [key, parsed, name] of rows) {
   test(`${parsed.kind}: read as it was written, and called ${name}`, () => {

@@ -1,6 +1,7 @@
 /**
- * Two replicas on a PostgreSQL with two standbys, under load from outside, while its primary is killed, stopped and comes
- * back, and while replicas are killed. Every write that was acknowledged must be there, on either replica, at once.
+ * Two replicas on a PostgreSQL with two standbys, under load from outside, while its primary is killed, stopped and
+ * comes back, and while replicas are killed. Every write that was acknowledged must be there, on either replica, at
+ * once.
  */
 
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -19,7 +20,10 @@ import { collector, type Trial } from './trial.ts'
 const writers = 6
 /** From the promotion to the first write that is acknowledged, in milliseconds (stores contract, 9.2). */
 const writesAfterMs = 3000
-/** Until a read is answered, whatever happens to the database. Times count in `make torture` alone: it is not for a busy machine. */
+/**
+ * Until a read is answered, whatever happens to the database. Times count in `make torture` alone: it is not for a busy
+ * machine.
+ */
 const readsWithinMs = 4000
 /** Acknowledged before a primary is killed. */
 const writesFirst = 30
@@ -233,7 +237,7 @@ async function drill({
     promotedAt = performance.now()
     await until(() => promotedAt === 0)
     await Bun.sleep(restMs)
-    // It does not know that it was deposed, and takes what it is given, as far as it can.
+    // It does not know that it was superseded, and takes what it is given, as far as it can.
     await database.startAsItWas(old)
     await Bun.sleep(2 * restMs)
     await database.rejoin(old)

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { probeRequestsMax, probeResponseBytesMax } from '../../src/limits.ts'
-import { greetServer, probeServer } from '../../src/upstream/probe.ts'
+import { initializeServer, probeServer } from '../../src/upstream/probe.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../src/upstream/upstream.ts'
 import { until } from '../support/until.ts'
 
@@ -89,7 +89,7 @@ test('a server that is not ready in time is told so, and not that somebody disco
     )
   const bounds = { timeoutMs: 10, requests: 5, bytes: 1000 }
   const greeting = { url: 'https://a.example.com/mcp', headers: {}, asking: { holder, via: undefined }, bounds }
-  expect(await greetServer({ send }, { ...greeting, learn: async () => 'all' })).toMatchObject({
+  expect(await initializeServer({ send }, { ...greeting, learn: async () => 'all' })).toMatchObject({
     problem: 'The server did not answer in time',
   })
 })

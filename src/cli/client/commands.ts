@@ -40,7 +40,7 @@ export function addClientCommands(postern: Command, context: Context, server: Co
     .description('forget the API key of a platform')
     .action(async (url: string | undefined) => (await import('./login.ts')).logout(url, process.env, terminal))
   remote(postern.command('whoami'))
-    .description('print whose key commands use, and what it reaches')
+    .description('print whose key commands use, and what it may access')
     .action(async (flags) => (await import('./login.ts')).whoAmI(flags, process.env, terminal))
 
   addServerActions(server, contextOf)
@@ -100,7 +100,7 @@ function addNamespaceCommands(postern: Command, contextOf: ContextOf): void {
       (await import('./namespace.ts')).addNamespace(name, flags.organization, contextOf(flags)),
     )
   remote(namespace.command('list'))
-    .description('list the namespaces that you reach')
+    .description('list the namespaces that you may access')
     .action(async (flags) => (await import('./namespace.ts')).listNamespaces(contextOf(flags)))
   remote(namespace.command('rm'))
     .argument('<name>', 'the namespace')

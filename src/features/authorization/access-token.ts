@@ -1,7 +1,7 @@
 /** Makes access tokens of grants, and ends grants. */
 
 import { randomBytes } from 'node:crypto'
-import { type Authenticator, type Caller, callerOfKey, canReachNamespace } from '../../auth/authenticate.ts'
+import { type Authenticator, type Caller, callerOfKey, canAccessNamespace } from '../../auth/authenticate.ts'
 import type { Directory } from '../../auth/directory.ts'
 import { jsonResponse, noStoreJson } from '../../http/respond.ts'
 import { accessTokenSeconds } from '../../limits.ts'
@@ -27,7 +27,9 @@ export interface AccessDeps {
   readonly now: () => number
 }
 
-/** The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or no longer reaches the namespace. */
+/**
+ * The user whose key allowed it. Throws `invalid_grant` if the key was revoked, or may no longer access the namespace.
+ */
 export async function callerOf(
   { directory, authenticator, store }: AccessDeps,
   {
@@ -41,7 +43,7 @@ export async function callerOf(
   const key = await authenticator.liveKey(keyId)
   const found = await snapshot.namespace(namespace)
   const caller = key === undefined ? undefined : callerOfKey(key)
-  if (caller === undefined || found === undefined || !(await canReachNamespace(caller, found, snapshot))) {
+  if (caller === undefined || found === undefined || !(await canAccessNamespace(caller, found, snapshot))) {
     throw new OAuthError('invalid_grant', 'the user no longer has access')
   }
   const connection = await findConnection(store, namespace, connectionId)

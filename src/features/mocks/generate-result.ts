@@ -17,7 +17,7 @@ import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
 /** What to generate. */
-export interface Wanted {
+export interface DesiredRecords {
   readonly schema: JsonSchema
   readonly check: Check
   readonly seed: number
@@ -34,7 +34,7 @@ export interface Wanted {
  * Generates as work in turns. Undefined if no try yields a value that passes `check`, or the schema requires a value
  * above `madeUpSizeMax`.
  */
-export function* generating({ schema, check, seed, given, scenarioText }: Wanted): Generator<number, unknown> {
+export function* generating({ schema, check, seed, given, scenarioText }: DesiredRecords): Generator<number, unknown> {
   if (leastSize(schema) > madeUpSizeMax) return undefined
   for (let attempt = 0; attempt < madeUpTriesMax; attempt += 1) {
     // The first is cheap for most schemas; a schema that needs more is not.
@@ -51,7 +51,7 @@ export function* generating({ schema, check, seed, given, scenarioText }: Wanted
 function generateFrom(
   schema: JsonSchema,
   seed: number,
-  given: Wanted['given'],
+  given: DesiredRecords['given'],
   scenarioText: string,
   isPlain: boolean,
 ): unknown {
@@ -83,7 +83,7 @@ function applyFieldValue(
   value: unknown,
   schema: JsonSchema,
   path: string,
-  given: Wanted['given'],
+  given: DesiredRecords['given'],
   fieldValue: Likeness,
 ): unknown {
   const parts = path.split('/').slice(1)

@@ -1,7 +1,7 @@
-/** `GET /me`: who the caller is, and what its credential reaches and may do (door contract, 1.4). */
+/** `GET /me`: who the caller is, and what its credential may access and do (door contract, 1.4). */
 
 import type { RequestContext } from '../../auth/authorize.ts'
-import { firstNames, leadsNamespace, organizationsOf, reachedNamespaces } from '../../auth/reach.ts'
+import { accessibleNamespaces, firstNames, managesNamespace, organizationsOf } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
@@ -20,11 +20,11 @@ export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pi
       const { caller, directory } = context
       // One more than is shown tells that there are more.
       const work = firstNames(
-        await reachedNamespaces(store, context),
+        await accessibleNamespaces(store, context),
         namespaceFilter(caller.blocks),
         meNamespacesMax + 1,
       )
-      const reached = await allowanceOf(request).run(work) // 429
+      const accessible = await allowanceOf(request).run(work) // 429
       const { token } = caller
       const me: Me = {
         userId: caller.userId,
@@ -33,8 +33,8 @@ export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pi
         key: { id: caller.keyId, name: (await directory.apiKey(caller.keyId))?.name ?? null },
         token: token === undefined ? null : { jti: token.jti, expiresAt: timeOf(token.exp), policy: token.policy },
         organizations: await organizationsWithRoles(context),
-        namespaces: await described(context, reached.slice(0, meNamespacesMax)),
-        more: reached.length > meNamespacesMax,
+        namespaces: await described(context, accessible.slice(0, meNamespacesMax)),
+        more: accessible.length > meNamespacesMax,
         baseUrl,
         version,
       }
@@ -63,7 +63,7 @@ async function described({ caller, directory }: RequestContext, names: readonly 
     const namespace = await directory.namespace(name)
     // Deleted meanwhile.
     if (namespace === undefined) continue
-    const leads = await leadsNamespace(caller, namespace, directory)
+    const leads = await managesNamespace(caller, namespace, directory)
     const may = operationsOf(name, leads)
       .filter((access) => decide(caller.blocks, access).allowed)
       .map(({ resource, operation }) => `${resource}:${operation}`)
@@ -72,7 +72,7 @@ async function described({ caller, directory }: RequestContext, names: readonly 
   return described
 }
 
-/** What can be done in a namespace, and by whoever leads it. */
+/** What can be done in a namespace, and by its managers. */
 function operationsOf(namespace: string, leads: boolean): Access[] {
   const connections = (['read', 'write', 'execute'] as const).map(
     (operation): Access => ({ namespace, resource: 'connections', operation, metadata: 'narrowed' }),

@@ -1,7 +1,7 @@
 /** The namespaces that a list shows (door contract, 3.1). */
 
 import type { RequestContext } from '../../auth/authorize.ts'
-import { firstNames, namespacesOf, reachedNamespaces } from '../../auth/reach.ts'
+import { accessibleNamespaces, firstNames, namespacesOf } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { type PageNumber, readPageNumber } from '../../http/numbered-pages.ts'
 import { readFlag, readQuery } from '../../http/query.ts'
@@ -40,7 +40,7 @@ export function readNamespaceQuery(url: string): NamespaceQuery {
   }
 }
 
-/** The names that match, of those that the caller reaches and its policy allows, in order. Throws 429. */
+/** The names that match, of those that the caller may access and its policy allows, in order. Throws 429. */
 export async function matchingNamespaces(
   { store, catalogue }: { readonly store: Pick<Store, 'keys'>; readonly catalogue: RegisteredServers },
   context: RequestContext,
@@ -56,5 +56,5 @@ export async function matchingNamespaces(
     name.startsWith(beginning) &&
     owned?.has(name) !== false &&
     (hasServers === undefined || catalogue.hasServers(name) === hasServers)
-  return allowanceOf(context.request).run(firstNames(await reachedNamespaces(store, context), isWanted))
+  return allowanceOf(context.request).run(firstNames(await accessibleNamespaces(store, context), isWanted))
 }

@@ -50,7 +50,7 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
     async getNamespace(request) {
       const context = await authorizer.authenticate(request) // 401, 429
       const [name] = namesInPath(request.url) // 404
-      const namespace = await authorizer.requireLed(context, name, toRead, namespaceMissing) // 404, 403
+      const namespace = await authorizer.requireManager(context, name, toRead, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
       return detailResponse(namespace)
     },
@@ -58,11 +58,11 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
     async changeNamespace(request) {
       const first = await authenticateToWrite(request) // 401, 429
       const [name] = namesInPath(request.url) // 404
-      await authorizer.requireLed(first, name, toWrite, namespaceMissing) // 404, 403
+      await authorizer.requireManager(first, name, toWrite, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
       const wanted = await readOptionalBody(request, changeShape) // 400
       const { namespace, isChanged } = await change(request, async (context) => {
-        const namespace = await authorizer.requireLed(context, name, toWrite, namespaceMissing)
+        const namespace = await authorizer.requireManager(context, name, toWrite, namespaceMissing)
         if (namespace.pins === wanted.pins) return { result: { namespace, isChanged: false } }
         await refuseFixture(store, namespaceKey(namespace.namespace)) // 409
         const changed: Namespace = { ...namespace, ...wanted }
@@ -77,13 +77,13 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
     async deleteNamespace(request) {
       const first = await authenticateToWrite(request) // 401, 429
       const [name] = namesInPath(request.url) // 404
-      await authorizer.requireLed(first, name, toWrite, namespaceMissing) // 404, 403
+      await authorizer.requireManager(first, name, toWrite, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
       const deleted = await change(
         request,
         async (context) => {
           // 404, 403
-          const { namespace } = await authorizer.requireLed(context, name, toWrite, namespaceMissing)
+          const { namespace } = await authorizer.requireManager(context, name, toWrite, namespaceMissing)
           const key = namespaceKey(namespace)
           await refuseFixture(store, key) // 409
           const value = await store.get(key)
@@ -100,7 +100,7 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
       try {
         await audit.recordDone('namespace.deleted', { ...auditedCaller(first.caller), namespace: deleted })
       } finally {
-        // Nobody reaches them any more; the mark says that they are going, to this process and to the next.
+        // Nobody can access them any more; the mark says that they are going, to this process and to the next.
         await removeDeleted(store, deleted)
       }
       return new Response(JSON.stringify({ success: true, name: deleted }), { headers: privateJson })

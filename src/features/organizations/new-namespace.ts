@@ -3,9 +3,9 @@
  */
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
-import { canReachNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
+import { canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorize.ts'
-import { leadsNamespace } from '../../auth/reach.ts'
+import { managesNamespace } from '../../auth/namespace-access.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, forbidden, invalidRequest, namespaceMissing, PlatformError } from '../../errors.ts'
 import { readOptionalBody, refuseBody } from '../../http/body.ts'
@@ -62,7 +62,7 @@ export function newNamespaceHandlers(deps: OrganizationDeps): Pick<Handlers, 'cr
       const [name = ''] = namesInPath(request.url) // 404
       authorizer.requireAllowed(first, name, { resource, operation: 'write' }, namespaceMissing) // 404, 403
       const there = await first.directory.namespace(name)
-      if (there !== undefined) await requireLedIfReached(first, there) // 403
+      if (there !== undefined) await requireManagerIfAccessible(first, there) // 403
       refuseQuery(request.url) // 400
       const body = await readOptionalBody(request, writeShape) // 400
       const made = await change<Made>(request, async (context) => {
@@ -125,15 +125,17 @@ function defaultOwner({ userId, organizationId }: RequestContext['caller']): Own
   return organizationId === undefined ? { userId } : { organizationId }
 }
 
-/** A PUT of what is there changes nothing. Throws 409 for another's, and 403 for one that the caller does not lead. */
+/**
+ * A PUT of what is there changes nothing. Throws 409 for another's, and 403 for one that the caller does not manage.
+ */
 async function requireUnchanged(
   context: RequestContext,
   namespace: Namespace,
   { organizationId, userId }: NamespaceWrite,
 ): Promise<void> {
   const name = namespace.namespace
-  if (!(await canReachNamespace(context.caller, namespace, context.directory))) throw taken(name)
-  await requireLedIfReached(context, namespace)
+  if (!(await canAccessNamespace(context.caller, namespace, context.directory))) throw taken(name)
+  await requireManagerIfAccessible(context, namespace)
   const owner = ownerText(namespace)
   const isOther =
     (organizationId !== undefined && owner !== ownerText({ organizationId })) ||
@@ -141,10 +143,10 @@ async function requireUnchanged(
   if (isOther) throw conflict(`The namespace ${name} belongs to ${owner}, and keeps its owner`)
 }
 
-/** Throws 403 for a namespace that the caller reaches and does not lead. */
-async function requireLedIfReached({ caller, directory }: RequestContext, namespace: Namespace): Promise<void> {
-  const isReached = await canReachNamespace(caller, namespace, directory)
-  if (!isReached || (await leadsNamespace(caller, namespace, directory))) return
+/** Throws 403 for a namespace that the caller may access and does not manage. */
+async function requireManagerIfAccessible({ caller, directory }: RequestContext, namespace: Namespace): Promise<void> {
+  const isAccessible = await canAccessNamespace(caller, namespace, directory)
+  if (!isAccessible || (await managesNamespace(caller, namespace, directory))) return
   throw new PlatformError('forbidden', `The namespace ${namespace.namespace} exists, and you may not change it`)
 }
 

@@ -138,7 +138,7 @@ const words: Readonly<Record<DocumentedId, Words>> = {
     error: TokenError,
     errors: {
       400: 'The request or its policy cannot be read; the message names the place (`invalid_request`, `policy_too_large`)',
-      403: 'The caller does not lead the organization',
+      403: 'The caller does not manage the organization',
       ...denied,
     },
   },
@@ -169,7 +169,7 @@ const words: Readonly<Record<DocumentedId, Words>> = {
     errors: {
       400: 'A parameter is unknown, given twice, or cannot be read',
       403: 'The token does not allow this',
-      404: 'There is no such namespace, or the caller does not reach it',
+      404: 'There is no such namespace, or the caller may not access it',
       ...denied,
     },
   },

@@ -48,7 +48,7 @@ const memberPath = [...organizationPath, path('userId', 'The member')]
 
 const namespaceErrors = {
   400: badRequest,
-  403: 'The token does not allow this, or the caller does not lead the namespace',
+  403: 'The token does not allow this, or the caller does not manage the namespace',
   404: 'Namespace not found',
   ...denied,
 }
@@ -74,13 +74,13 @@ export const organizationWords: Readonly<Record<OrganizationOperationId, Words>>
   getMe: {
     summary: 'Who am I?',
     description:
-      'The caller, its key or token, its organizations, and the namespaces that it reaches with what it may do in each (`servers:read`, …); the first 100.',
+      'The caller, its key or token, its organizations, and the namespaces that it may access with what it may do in each (`servers:read`, …); the first 100.',
     answer: Me,
     errors: { 400: badRequest, ...denied },
   },
   listNamespaces: {
     summary: 'List namespaces',
-    description: 'Those that the caller reaches and its policy allows, by name.',
+    description: 'Those that the caller may access and its policy allows, by name.',
     parameters: [
       query('page', 'From 1', { type: 'integer', minimum: 1, default: 1 }),
       query('pageSize', 'Namespaces on a page', {
@@ -119,7 +119,7 @@ export const organizationWords: Readonly<Record<OrganizationOperationId, Words>>
   putNamespace: {
     summary: 'Make a namespace',
     description:
-      'It belongs to the caller, or to the organization that the caller acts for or names. A namespace that the caller leads already is answered as it is.',
+      'It belongs to the caller, or to the organization that the caller acts for or names. A namespace that the caller manages already is answered as it is.',
     parameters: namespacePath,
     body: NamespaceWrite,
     example: { organizationId: 'org_acme' },
@@ -127,7 +127,7 @@ export const organizationWords: Readonly<Record<OrganizationOperationId, Words>>
     status: 201,
     errors: {
       ...namespaceErrors,
-      403: 'The token does not allow this, the caller does not lead the namespace or organization, or owns as many as it may',
+      403: 'The token does not allow this, the caller does not manage the namespace or organization, or owns as many as it may',
       409: 'The name is taken, in any case of letters, or the namespace is being deleted',
     },
   },
@@ -143,7 +143,7 @@ export const organizationWords: Readonly<Record<OrganizationOperationId, Words>>
   },
   deleteNamespace: {
     summary: 'Delete a namespace with its connections',
-    description: 'Nobody reaches it from then on. Its servers must be deleted first.',
+    description: 'Nobody can access it from then on. Its servers must be deleted first.',
     parameters: namespacePath,
     answer: NamespaceDeleted,
     errors: { ...namespaceErrors, 409: 'It has servers, or a fixture brought it' },

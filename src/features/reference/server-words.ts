@@ -54,8 +54,8 @@ const integer = (minimum: number, maximum: number | undefined, standard: number)
 const readErrors = { 403: 'The token does not allow this', 404: 'Server not found', ...denied }
 const writeErrors = {
   400: badRequest,
-  403: 'The token does not allow this, the caller does not lead the namespace, or the namespace is full',
-  404: 'Server not found, or the caller does not reach its namespace',
+  403: 'The token does not allow this, the caller does not manage the namespace, or the namespace is full',
+  404: 'Server not found, or the caller may not access its namespace',
   ...denied,
 }
 const ofFixture = { 409: 'A fixture defines it: it is changed there' }
@@ -85,7 +85,7 @@ export const serverWords: Readonly<Record<ServerId, Words>> = {
       query('isDeployed', 'Whether it can be reached by HTTP', flag),
       query('verified', 'Whether an operator has verified it', flag),
       query('smitheryManaged', 'Whether others manage it; none is', flag),
-      query('ownerId', 'The user or organization that owns its namespace, if the caller reaches that'),
+      query('ownerId', 'The user or organization that owns its namespace, if the caller may access that'),
       query('repoOwner', 'The owner of its repository'),
       query('repoName', 'The name of its repository'),
     ],

@@ -1,7 +1,7 @@
 /** `GET /servers`: the servers that a caller may see, filtered, or found by words (door contract, 2.1 to 2.4). */
 
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
-import { namespacesOf, reachOf } from '../../auth/reach.ts'
+import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { type PageNumber, pageOf, paginationOf, readPageNumber, withFields } from '../../http/numbered-pages.ts'
@@ -59,19 +59,19 @@ export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listSe
       if (pathOf(request.url).endsWith('/')) throw notFound('Server not found') // 404
       const query = readServerQuery(request.url) // 400
       await catalogue.refresh()
-      const reaches = await reachOf(store, context)
-      const owners = await ownersOf(store, context, { ownerId: query.ownerId, reaches })
+      const mayAccess = await accessOf(store, context)
+      const owners = await ownersOf(store, context, { ownerId: query.ownerId, mayAccess })
       const isAllowed = namespaceFilter(context.caller.blocks)
       const isWanted = (server: Listed) =>
         query.matches(server) &&
         isAllowed(server.namespace) &&
-        (!server.listing.unlisted || reaches(server.namespace)) &&
+        (!server.listing.unlisted || mayAccess(server.namespace)) &&
         owners(server.namespace)
       const work = query.q === undefined ? matching(catalogue, isWanted) : searching(catalogue, query, isWanted)
       const matches = await allowanceOf(request).run(work) // 429
       const items = await Promise.all(
         pageOf(matches, query.page).map(async (match) =>
-          withFields(await itemOf(deps.baseUrl, context, match, reaches), query.fields),
+          withFields(await itemOf(deps.baseUrl, context, match, mayAccess), query.fields),
         ),
       )
       const page = { servers: items, pagination: paginationOf(query.page, matches.length) }
@@ -115,22 +115,22 @@ function* searching(
 async function ownersOf(
   store: Pick<Store, 'keys'>,
   context: RequestContext,
-  { ownerId, reaches }: { readonly ownerId: string | undefined; readonly reaches: (namespace: string) => boolean },
+  { ownerId, mayAccess }: { readonly ownerId: string | undefined; readonly mayAccess: (namespace: string) => boolean },
 ): Promise<(namespace: string) => boolean> {
   if (ownerId === undefined) return () => true
   const owned = await namespacesOf(store, context, ownerId)
-  return (namespace) => reaches(namespace) && owned.has(namespace)
+  return (namespace) => mayAccess(namespace) && owned.has(namespace)
 }
 
 async function itemOf(
   baseUrl: string,
   { directory }: RequestContext,
   { server: { listing, namespace, id }, score }: Match,
-  reaches: (namespace: string) => boolean,
+  mayAccess: (namespace: string) => boolean,
 ): Promise<ServerItem> {
   const { qualifiedName, displayName, description, iconUrl, verified, remote, isDeployed, homepage } = listing
   const slash = qualifiedName.indexOf('/')
-  const owner = reaches(namespace) ? await directory.namespace(namespace) : undefined
+  const owner = mayAccess(namespace) ? await directory.namespace(namespace) : undefined
   return {
     id,
     qualifiedName,

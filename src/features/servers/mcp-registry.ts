@@ -4,7 +4,7 @@
  */
 
 import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
-import { reachOf } from '../../auth/reach.ts'
+import { accessOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { pathOf } from '../../http/path.ts'
@@ -140,8 +140,8 @@ async function visibleTo(
   authorizer.requireList(context, { resource: 'servers', operation: 'read' })
   const { caller } = context
   const isAllowed = namespaceFilter(caller.blocks)
-  const reaches = await reachOf(store, context)
-  return ({ listing, namespace }) => isAllowed(namespace) && (!listing.unlisted || reaches(namespace))
+  const mayAccess = await accessOf(store, context)
+  return ({ listing, namespace }) => isAllowed(namespace) && (!listing.unlisted || mayAccess(namespace))
 }
 
 /** The names that servers have in the registry. */
@@ -179,7 +179,7 @@ function* namesOf(all: readonly Listed[]): Generator<number, RegistryNames> {
   return names
 }
 
-interface Wanted {
+interface DesiredRecords {
   /** The qualifiedName that they come after. */
   readonly after: string | undefined
   readonly most: number
@@ -190,7 +190,7 @@ interface Wanted {
 /** The first servers that are wanted, in the order of their qualifiedNames. */
 function* firstNamed(
   catalogue: Catalogue,
-  { after, most, isVisible, isWanted }: Wanted,
+  { after, most, isVisible, isWanted }: DesiredRecords,
 ): Generator<number, NamedServer[]> {
   const all = catalogue.all()
   const names = yield* namesOf(all)

@@ -20,12 +20,15 @@ export function trusted(context: RequestContext, before: StoredServer | undefine
   return { ...after, extras: { ...extras, verified: extras.verified && isOperator(context) } }
 }
 
-/** What a write makes of a server. Without `learnt`, what the server has stays as it was. A new one has its own title. */
+/**
+ * What a write makes of a server. Without `introspected`, what the server has stays as it was. A new one has its own
+ * title.
+ */
 export function merged(
   qualifiedName: string,
   before: StoredServer | undefined,
   write: ServerWrite,
-  { learnt, about }: Partial<Introspection> = {},
+  { introspected, about }: Partial<Introspection> = {},
 ): StoredServer {
   const { mcpUrl, tools, ...rest } = write
   const base = withChange(before ?? withChange(newDetail(qualifiedName), about ?? {}), rest)
@@ -40,7 +43,7 @@ export function merged(
       tools: tools?.map(({ name, description = null, ...more }) => ({ name, description, ...more })) ?? null,
     }),
   }
-  const detail = { ...base.detail, ...given, ...learnt }
+  const detail = { ...base.detail, ...given, ...introspected }
   return { ...base, detail: mcpUrl === undefined ? detail : withUrl(detail, mcpUrl) }
 }
 

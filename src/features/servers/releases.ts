@@ -21,8 +21,8 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { serverKey } from '../../storage/keys.ts'
 import { serverBody } from './body.ts'
 import type { ServerWriteDeps } from './deps.ts'
-import { learn } from './learn.ts'
-import { about, requireLedServer } from './led-server.ts'
+import { introspectFor } from './introspection.ts'
+import { about, requireLedServer } from './managed-server.ts'
 import { trusted, withUrl } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
 import { createServerRecords } from './records.ts'
@@ -41,13 +41,13 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
       refuseQuery(request.url) // 400
       const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
       await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
-      const { learnt, problems } = await learn(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
+      const { introspected, problems } = await introspectFor(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
       const id = `rel_${randomBytes(12).toString('base64url')}`
       await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context, 'write') // 404, 403
         if (before === undefined) throw notFound()
         const { detail, extras } = before
-        const has = { ...detail, ...learnt }
+        const has = { ...detail, ...introspected }
         const release = { id, createdAt: new Date(now()).toISOString(), upstreamUrl }
         const after = { detail: withUrl(has, upstreamUrl, configSchema), extras: { ...extras, release } }
         return trusted(context, before, after)

@@ -15,8 +15,8 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { serverKey } from '../../storage/keys.ts'
 import { readWrite, serverBody } from './body.ts'
 import type { ServerWriteDeps } from './deps.ts'
-import { learn } from './learn.ts'
-import { about, requireLedServer } from './led-server.ts'
+import { introspectFor } from './introspection.ts'
+import { about, requireLedServer } from './managed-server.ts'
 import { isOperator, merged, trusted, withChange } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
 import { createServerRecords, type Merge, type StoredServer } from './records.ts'
@@ -38,23 +38,24 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const qualifiedName = readQualifiedName(request.url)
       if (qualifiedName === undefined) throw notFound(namespaceMissing)
       const namespace = namespaceOf(qualifiedName)
-      await authorizer.requireLed(first, namespace, access, namespaceMissing) // 404, 403
+      await authorizer.requireManager(first, namespace, access, namespaceMissing) // 404, 403
       refuseQuery(request.url) // 400
       const body = await readWrite(request) // 400, 413
       const { mcpUrl } = body
       // Nothing is asked for a write that is refused.
       if (mcpUrl !== undefined) await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
-      const learnt = mcpUrl === undefined ? undefined : await learn(deps.upstream, first, mcpUrl, 'mcpUrl') // 400
+      const introspected =
+        mcpUrl === undefined ? undefined : await introspectFor(deps.upstream, first, mcpUrl, 'mcpUrl') // 400
       let urlBefore: string | null = null
       const merge: Merge = async (context, before) => {
-        await authorizer.requireLed(context, namespace, access, namespaceMissing) // 404, 403
+        await authorizer.requireManager(context, namespace, access, namespaceMissing) // 404, 403
         urlBefore = before?.detail.deploymentUrl ?? null
-        return trusted(context, before, merged(qualifiedName, before, body, learnt))
+        return trusted(context, before, merged(qualifiedName, before, body, introspected))
       }
       const { stored, isNew, isChanged } = await records.write(request, qualifiedName, merge) // 401, 400, 409
       const made = madeOf(stored)
       if (isChanged) await audit.recordDone(isNew ? 'server.created' : 'server.changed', about(first, qualifiedName))
-      const warnings = warningsOf(learnt?.problems ?? [], urlBefore, stored)
+      const warnings = warningsOf(introspected?.problems ?? [], urlBefore, stored)
       return new Response(JSON.stringify({ ...made, ...(warnings.length > 0 && { warnings }) }), {
         status: 201,
         headers: privateJson,
@@ -96,15 +97,15 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
       const url = (await records.read(qualifiedName))?.detail.deploymentUrl ?? null
       if (url === null) throw invalidRequest('the server has no URL: send one as "mcpUrl" with PUT')
       await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
-      const { learnt, problems } = await learn(deps.upstream, first, url, 'deploymentUrl') // 400
+      const { introspected, problems } = await introspectFor(deps.upstream, first, url, 'deploymentUrl') // 400
       if (problems.length > 0) throw new PlatformError('upstream_error', problems.join('; '))
       const { stored, isChanged } = await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context, path) // 404, 403
         if (before === undefined) throw notFound()
-        // What was learnt is not of the server that it points to now.
+        // The URL changed meanwhile: discard the result of the introspection.
         if (before.detail.deploymentUrl !== url)
           throw conflict('The URL of this server was changed meanwhile: ask again') // 409
-        return { ...before, detail: { ...before.detail, ...learnt } }
+        return { ...before, detail: { ...before.detail, ...introspected } }
       })
       if (isChanged) await audit.recordDone('server.introspected', about(first, qualifiedName))
       return wholeResponse(request, JSON.stringify(stored.detail))
@@ -116,7 +117,7 @@ export function serverWriteHandlers(deps: ServerWriteDeps): ServerWriteHandlers 
   }
 }
 
-/** What could not be learnt stays as it was: at another URL, it is what another server has. */
+/** Keeps the stored value of each list that introspection did not return, unless the URL changed. */
 function warningsOf(problems: readonly string[], urlBefore: string | null, { detail }: StoredServer): string[] {
   const { deploymentUrl, tools, resources, prompts } = detail
   const isOthers = urlBefore !== null && urlBefore !== deploymentUrl && (tools ?? resources ?? prompts) !== null

@@ -68,7 +68,7 @@ function tooLarge(chars: number): PlatformError {
   return new PlatformError('policy_too_large', message)
 }
 
-/** False for an organization that the caller does not lead and for one that does not exist, alike. */
+/** False for an organization that the caller does not manage and for one that does not exist, alike. */
 async function mayScopeTo(organizationId: string, caller: Caller, directory: DirectorySnapshot): Promise<boolean> {
   if (caller.organizationId !== undefined && caller.organizationId !== organizationId) return false
   return isOrganizationAdmin(caller, organizationId, directory)

@@ -103,7 +103,7 @@ export function callbackHandlers(deps: CallbackDeps) {
         await forgetClient(deps, attempt.server.issuer, attempt.client)
       throw thrown
     }) // 502
-    await keep(attempt, tokens, await greet(deps, attempt, stored, tokens)) // 502, 400
+    await keep(attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
     const { ref, server, userId, keyId } = attempt
     await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, userId, keyId })
     return signInEnd(tokens)
@@ -132,7 +132,7 @@ export function callbackHandlers(deps: CallbackDeps) {
 }
 
 /** Asks the server with the token. Throws SignInProblem if it does not take it. */
-async function greet(
+async function probe(
   { upstream, headersKey }: CallbackDeps,
   attempt: Attempt,
   stored: StoredConnection,
@@ -142,14 +142,14 @@ async function greet(
   const { url, headers } = targetOf(stored, ref, headersKey)
   const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
   try {
-    const greeted = await probeServer(upstream, url, withToken, { holder: holderOf(ref, attempt), via: undefined })
-    if (greeted.status.state === 'connected') return greeted
-    if (greeted.status.state === 'error') throw new SignInProblem('Greeting the server', greeted.status.message)
+    const probed = await probeServer(upstream, url, withToken, { holder: holderOf(ref, attempt), via: undefined })
+    if (probed.status.state === 'connected') return probed
+    if (probed.status.state === 'error') throw new SignInProblem('Connecting to the server', probed.status.message)
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error
-    throw new SignInProblem('Greeting the server', error.message, { cause: error })
+    throw new SignInProblem('Connecting to the server', error.message, { cause: error })
   }
-  throw new SignInProblem('Greeting the server', 'it refuses the token that its authorization server gave')
+  throw new SignInProblem('Connecting to the server', 'it refuses the token that its authorization server gave')
 }
 
 /** The page after a sign-in. `until`: when it ends, in seconds since 1970, where nothing renews it. Throws 400. */

@@ -181,8 +181,8 @@ async function keep(
   { store, upstream, links, audit, headersKey }: InputDeps,
   { ref, stored, by, input, target }: Entered,
 ): Promise<ConnectionStatus> {
-  const { status: learnt, serverInfo } = await greet(upstream, target, holderOf(ref, by))
-  const status = hasAuthorization(target.headers) ? learnt : withSetupUrl(learnt, links.urlOf(ref))
+  const { status: probed, serverInfo } = await probe(upstream, target, holderOf(ref, by))
+  const status = hasAuthorization(target.headers) ? probed : withSetupUrl(learnt, links.urlOf(ref))
   const { input: _, ...rest } = stored.privatePart
   const { setups = 0 } = rest
   const privatePart = {
@@ -199,7 +199,7 @@ async function keep(
   return status
 }
 
-async function greet(
+async function probe(
   upstream: Upstream,
   { url, headers }: UpstreamTarget,
   holder: Holder,

@@ -109,7 +109,7 @@ export function encodeConnections(spool: Spool) {
       if (connection.createdAt === '') group.undated += 1
       if (server !== undefined) {
         group.withServer += 1
-        group.privateBytes += besideServer(server).length
+        group.privateBytes += privateRecordWithServer(server).length
       }
       count += 1
       first ??= { namespace, connectionId }
@@ -126,7 +126,7 @@ export function encodeConnections(spool: Spool) {
 }
 
 /** The stored private part of a fixture's connection. */
-export function besideServer(server: string | undefined, setups?: number): Uint8Array {
+export function privateRecordWithServer(server: string | undefined, setups?: number): Uint8Array {
   const privatePart: ConnectionPrivate = { ...(server && { server }), ...(setups !== undefined && { setups }) }
   return Buffer.from(JSON.stringify(privatePart))
 }

@@ -7,13 +7,11 @@
 
 import { removedNamesShownMax, removedWarnMin } from '../../limits.ts'
 import type { Log } from '../../ops/log.ts'
-import { isEmpty, nothingAhead, removeAhead, writeAhead } from '../../storage/ahead.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { indexKeysOf, newListingVersions, readApiKey, withIndex } from '../../storage/directory-records.ts'
 import {
-  aheadKey,
   connectionLatin1Key,
   connectionsVersionKey,
   directoryVersionKey,
@@ -25,23 +23,25 @@ import {
   namespaceKey,
   parseKey,
   prefixRange,
+  stagedKey,
 } from '../../storage/keys.ts'
 import { recordName } from '../../storage/record-name.ts'
+import { isEmpty, nothingStaged, removeStaged, stageConnections } from '../../storage/staged.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
 import { newVersion } from '../../storage/versions.ts'
+import { type DesiredRecords, desiredEntries } from './desired.ts'
 import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
 import type { Fixtures } from './read-fixtures.ts'
-import { keepNeeded } from './staying.ts'
-import { type Wanted, wantedEntries } from './wanted.ts'
+import { retainInUse } from './retained.ts'
 
 /** `pepper`: the key for hashing API keys. `now`: `createdAt` of records without one. */
 export interface LoadOptions {
   readonly pepper: Buffer
   readonly now: Date
   readonly log: Log
-  /** A new namespace of at least this many bytes is written ahead (`storage/ahead.ts`). */
-  readonly aheadBytesMin?: number
+  /** A new namespace of at least this many bytes is written ahead (`storage/staged.ts`). */
+  readonly stagedBytesMin?: number
   /** Called with the number of entries written so far, and their total. */
   readonly onProgress?: (done: number, total: number) => void
 }
@@ -80,13 +80,13 @@ async function tryLoad(
   store: Store,
   fixtures: Fixtures,
   digest: string,
-  { pepper, now, log, aheadBytesMin = aheadBytesDefault, onProgress = () => {} }: LoadOptions,
+  { pepper, now, log, stagedBytesMin = aheadBytesDefault, onProgress = () => {} }: LoadOptions,
 ): Promise<Loaded | undefined> {
-  await removeAhead(store)
+  await removeStaged(store)
   const checks: Check[] = [await checkOf(store, directoryVersionKey)]
   const before = await readManifest(store)
   const isFromFixture = (name: string) => before.names.has(name)
-  const desired = await wantedEntries(store, fixtures, { pepper, now, isFromFixture })
+  const desired = await desiredEntries(store, fixtures, { pepper, now, isFromFixture })
   /**
    * Takes a record out of the old manifest, because these fixtures still bring it, and warns if they replace a record
    * that no fixture brought.
@@ -100,7 +100,7 @@ async function tryLoad(
   const { puts, deletes, listings } = await directoryChange(store, desired, { bring, usages })
   deletes.push(...before.parts)
   const ahead: NamespaceChange[] = []
-  const aheadChecks: Check[] = []
+  const stagedChecks: Check[] = []
   const changes: NamespaceChange[] = []
   for (const ready of fixtures.connections.namespaces) {
     const { namespace } = ready
@@ -112,14 +112,14 @@ async function tryLoad(
       for (const id of before.names.size > 0 ? ready.ids : []) before.names.delete(connectionLatin1Key(namespace, id))
     const change = nothingThere ? newNamespace(ready, now) : await namespaceChange(store, ready, { now, bring })
     const isHidden = nothingThere && (await store.get(namespaceKey(namespace))) === undefined
-    if (isHidden && change.bytes >= aheadBytesMin) {
+    if (isHidden && change.bytes >= stagedBytesMin) {
       ahead.push(change)
-      aheadChecks.push(check)
+      stagedChecks.push(check)
     } else changes.push(change)
   }
   const dropped = changes.flatMap((change) => change.dropped)
   // What remains of the old manifest came from fixtures that no longer exist: remove it, or leave it to who needs it.
-  const staying = await keepNeeded(store, before.names)
+  const staying = await retainInUse(store, before.names)
   const gone = await goneWithFixtures(store, before.names, usages)
   deletes.push(...gone.keys)
   for (const qualifiedName of gone.listings) listings.add(qualifiedName)
@@ -136,11 +136,11 @@ async function tryLoad(
   const putsOf = (some: readonly NamespaceChange[]) => countEntries(inTurn(some.map(({ puts }) => puts)))
   if (ahead.length > 0) {
     const namespaces = ahead.map(({ namespace }) => namespace)
-    if (!(await writeAhead(store, { namespaces, entries: putsOf(ahead), checks: aheadChecks }))) return undefined
-    deletes.push(aheadKey)
+    if (!(await stageConnections(store, { namespaces, entries: putsOf(ahead), checks: stagedChecks }))) return undefined
+    deletes.push(stagedKey)
     // Release them now: they hold as much memory as a million keys take.
     ahead.length = 0
-  } else checks.push(nothingAhead)
+  } else checks.push(nothingStaged)
   const committed = await store.load({
     checks,
     counts: usages.counts(),
@@ -169,7 +169,7 @@ interface DirectoryLoad {
 /** What changes of the directory. `listings`: the servers whose listings do. */
 async function directoryChange(
   store: Store,
-  desired: readonly Wanted[],
+  desired: readonly DesiredRecords[],
   { bring, usages }: DirectoryLoad,
 ): Promise<{ readonly puts: Entry[]; readonly deletes: Key[]; readonly listings: Set<string> }> {
   const [puts, deletes, listings]: [Entry[], Key[], Set<string>] = [[], [], new Set()]
@@ -239,7 +239,7 @@ function isCounted(key: Key): boolean {
   return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isDirectoryIndex(key)
 }
 
-/** Default of `aheadBytesMin`. Smaller namespaces are loaded in one transaction. */
+/** Default of `stagedBytesMin`. Smaller namespaces are loaded in one transaction. */
 const aheadBytesDefault = 32 * 1024 * 1024
 
 /** True for the record of an API key that is revoked. */
@@ -277,7 +277,7 @@ async function readManifest(store: Store): Promise<Manifest> {
 }
 
 /** The keys of all records that the fixtures bring, as latin1 text. */
-function* broughtNames(desired: readonly Wanted[], { connections }: Fixtures): Generator<string> {
+function* broughtNames(desired: readonly DesiredRecords[], { connections }: Fixtures): Generator<string> {
   for (const { key } of desired) yield latin1Key(key)
   for (const { namespace, ids } of connections.namespaces) {
     for (const id of ids) yield connectionLatin1Key(namespace, id)

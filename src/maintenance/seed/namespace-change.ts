@@ -8,7 +8,7 @@ import { equalBytes } from '../../storage/bytes.ts'
 import { readConnection, readPrivate, termsOf } from '../../storage/connections.ts'
 import { connectionKey, connectionPrivateKey, termBytes } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
-import { besideServer, type EncodedConnection, type ReadyNamespace } from './encode.ts'
+import { type EncodedConnection, privateRecordWithServer, type ReadyNamespace } from './encode.ts'
 import { createTermOrder, type TermOrder } from './term-order.ts'
 
 /** The changes of one namespace. Its iterables read the spool, which must still be open. */
@@ -44,14 +44,14 @@ export function newNamespace(ready: ReadyNamespace, now: Date): NamespaceChange 
   const createdAt = now.toISOString()
   function* puts(): Generator<Entry> {
     const terms = createTermOrder(ready.terms)
-    const withBeside: number[] = []
+    const withPrivateRecord: number[] = []
     for (const [index, id] of ids.entries()) {
       const row = ready.read(index)
       for (let at = 0; at < row.terms.length; at += termBytes) terms.add(index, row.terms.subarray(at, at + termBytes))
-      if (row.server !== undefined) withBeside.push(index)
+      if (row.server !== undefined) withPrivateRecord.push(index)
       yield { key: connectionKey(namespace, id), value: recordOf(row, createdAt) }
     }
-    yield* besideEntries(ready, withBeside, new Map())
+    yield* privateRecordEntries(ready, withPrivateRecord, new Map())
     yield* termEntries(ready, terms)
   }
   const size = ids.length + ready.withServer + ready.terms
@@ -74,12 +74,12 @@ export async function namespaceChange(
   const { namespace, ids } = ready
   /** Indexes of connections whose record is put, and of those whose private part is put. */
   const changed: number[] = []
-  const changedBeside: number[] = []
+  const changedPrivateRecord: number[] = []
   /** Stored `createdAt` of changed connections whose fixture has none, by index. */
   const madeAt = new Map<number, string>()
   const terms = createTermOrder()
   const goneTerms = createTermOrder()
-  const goneBeside: Key[] = []
+  const removedPrivateRecord: Key[] = []
   /** The new `setups` of connections that point elsewhere now, by index. */
   const setupsAt = new Map<number, number>()
   const dropped: string[] = []
@@ -89,8 +89,8 @@ export async function namespaceChange(
     const some = ids.slice(start, start + readAhead)
     const keys = some.map((id) => connectionKey(namespace, id))
     const stored = await store.getMany(keys)
-    const besideKeys = some.map((id) => connectionPrivateKey(namespace, id))
-    const privatePart = await store.getMany(besideKeys)
+    const privateRecordKeys = some.map((id) => connectionPrivateKey(namespace, id))
+    const privatePart = await store.getMany(privateRecordKeys)
     for (const [offset, id] of some.entries()) {
       const index = start + offset
       const row = ready.read(index)
@@ -116,7 +116,7 @@ export async function namespaceChange(
       }
       const isMoved = changes && before !== undefined && readConnection(before).mcpUrl !== readConnection(value).mcpUrl
       const known = privatePart[offset]
-      if (!isMoved && equalBytes(known, besideOf(row) ?? null)) continue
+      if (!isMoved && equalBytes(known, privateRecordOf(row) ?? null)) continue
       if (before !== undefined) {
         const { server, setups, ...given } = readPrivate(known)
         if (!isMoved && server === row.server) continue
@@ -125,10 +125,10 @@ export async function namespaceChange(
         if (isMoved || isGiven || setups !== undefined) setupsAt.set(index, (setups ?? 0) + 1)
         if (isGiven) dropped.push(`${namespace}/${id}`)
       }
-      const wanted = besideOf(row, setupsAt.get(index))
+      const wanted = privateRecordOf(row, setupsAt.get(index))
       bytes += (wanted?.length ?? 0) - (known?.length ?? 0)
-      if (wanted === undefined) goneBeside.push(besideKeys[offset] as Key)
-      else changedBeside.push(index)
+      if (wanted === undefined) removedPrivateRecord.push(privateRecordKeys[offset] as Key)
+      else changedPrivateRecord.push(index)
     }
   }
 
@@ -137,15 +137,15 @@ export async function namespaceChange(
       const value = recordOf(ready.read(index), madeAt.get(index) ?? now.toISOString())
       yield { key: connectionKey(namespace, ids[index] as string), value }
     }
-    yield* besideEntries(ready, changedBeside, setupsAt)
+    yield* privateRecordEntries(ready, changedPrivateRecord, setupsAt)
     yield* termEntries(ready, terms)
   }
-  const size = changed.length + changedBeside.length + terms.count
+  const size = changed.length + changedPrivateRecord.length + terms.count
   function* deletes(): Generator<Key> {
-    yield* goneBeside
+    yield* removedPrivateRecord
     yield* goneTerms.keys(namespace, ids)
   }
-  const isTouched = size + goneBeside.length + goneTerms.count > 0
+  const isTouched = size + removedPrivateRecord.length + goneTerms.count > 0
   return { namespace, puts: puts(), deletes: deletes(), size, connections, bytes, dropped, isTouched }
 }
 
@@ -162,11 +162,11 @@ export async function removal(store: Store, namespace: string, some: readonly st
   for (let start = 0; start < ids.length; start += readAhead) {
     const part = ids.slice(start, start + readAhead)
     const stored = await store.getMany(part.map((id) => connectionKey(namespace, id)))
-    const besideKeys = part.map((id) => connectionPrivateKey(namespace, id))
-    const storedBeside = await store.getMany(besideKeys)
+    const privateRecordKeys = part.map((id) => connectionPrivateKey(namespace, id))
+    const storedPrivateRecord = await store.getMany(privateRecordKeys)
     for (const [offset, record] of stored.entries()) {
-      const privateBytes = storedBeside[offset]
-      if (privateBytes !== undefined) privatePart.push(besideKeys[offset] as Key)
+      const privateBytes = storedPrivateRecord[offset]
+      if (privateBytes !== undefined) privatePart.push(privateRecordKeys[offset] as Key)
       if (record === undefined) continue
       connections -= 1
       bytes -= record.length + (privateBytes?.length ?? 0)
@@ -181,13 +181,13 @@ export async function removal(store: Store, namespace: string, some: readonly st
   return { namespace, puts: [], deletes: deletes(), size: 0, connections, bytes, dropped: [], isTouched: true }
 }
 
-function* besideEntries(
+function* privateRecordEntries(
   ready: ReadyNamespace,
   indexes: readonly number[],
   setupsAt: ReadonlyMap<number, number>,
 ): Generator<Entry> {
   for (const index of indexes) {
-    const value = besideOf(ready.read(index), setupsAt.get(index)) ?? nothing
+    const value = privateRecordOf(ready.read(index), setupsAt.get(index)) ?? nothing
     yield { key: connectionPrivateKey(ready.namespace, ready.ids[index] as string), value }
   }
 }
@@ -197,8 +197,8 @@ function* termEntries({ namespace, ids }: ReadyNamespace, terms: TermOrder): Gen
 }
 
 /** What a fixture says of its connection's private part; undefined for nothing. */
-function besideOf({ server }: EncodedConnection, setups?: number): Uint8Array | undefined {
-  return server === undefined && setups === undefined ? undefined : besideServer(server, setups)
+function privateRecordOf({ server }: EncodedConnection, setups?: number): Uint8Array | undefined {
+  return server === undefined && setups === undefined ? undefined : privateRecordWithServer(server, setups)
 }
 
 /** The stored bytes of a record. If the fixture has no time, `createdAt` is inserted. */

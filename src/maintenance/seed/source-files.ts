@@ -26,14 +26,14 @@ export function findFixtureFiles(folders: readonly string[]): string[] {
       return names.sort().map((name) => join(folder, name))
     } catch (error) {
       if (error instanceof CommandError) throw error
-      throw new CommandError(`cannot read the fixtures folder ${JSON.stringify(folder)}: ${whyNot(error)}`, 1, {
+      throw new CommandError(`cannot read the fixtures folder ${JSON.stringify(folder)}: ${denialReason(error)}`, 1, {
         cause: error,
       })
     }
   })
 }
 
-function whyNot(error: unknown): string {
+function denialReason(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ENOENT') return 'it is not there'
   return code === 'ENOTDIR' ? 'it is a file: name the folder that it is in' : message

@@ -4,8 +4,8 @@
  */
 
 import { scannedPerRead } from '../../limits.ts'
-import { isOf, namespacesAhead } from '../ahead.ts'
-import { aheadKey, directoryIndexKinds, indexKind, prefixRange } from '../keys.ts'
+import { directoryIndexKinds, indexKind, prefixRange, stagedKey } from '../keys.ts'
+import { isOf, stagedNamespaces } from '../staged.ts'
 import type { Entry, Key } from '../store.ts'
 import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from './checksum.ts'
 import { openRecords } from './layout.ts'
@@ -32,8 +32,8 @@ export async function scanStore(folder: string, { entry, damaged }: ScanVisitor)
   const root = openRoot(folder)
   try {
     const { data, segments } = withSharedLock(folder, () => openRecords(root))
-    const note = data.get(aheadKey)
-    const ahead = namespacesAhead(note === undefined ? undefined : tryVerifyChecksum(aheadKey, note))
+    const note = data.get(stagedKey)
+    const ahead = stagedNamespaces(note === undefined ? undefined : tryVerifyChecksum(stagedKey, note))
     for (const { key, value } of data.getRange({})) {
       const intact = tryVerifyChecksum(key, value)
       // A search descends the tree, a walk follows the leaves: a damaged tree may break only one of them.

@@ -150,9 +150,9 @@ export interface SegmentEditor {
  * order is fastest, because each segment is then read and written once.
  */
 export function editSegments(storage: SegmentStorage): SegmentEditor {
-  let open: OpenRun | undefined
+  let open: OpenSegment | undefined
 
-  function openFor(key: Key): OpenRun {
+  function openFor(key: Key): OpenSegment {
     if (open !== undefined && holds(open, key)) return open
     flush()
     const after = storage.atOrAfter(key)
@@ -204,7 +204,7 @@ export function editSegments(storage: SegmentStorage): SegmentEditor {
 }
 
 /** A segment in memory, decoded for editing. */
-interface OpenRun {
+interface OpenSegment {
   /** The key under which it is stored; undefined for a new one. */
   readonly storedKey: Key | undefined
   /** It takes keys greater than this one, up to and including `storedKey`; the last segment has no upper bound. */
@@ -215,13 +215,13 @@ interface OpenRun {
   changed: boolean
 }
 
-function openRun(stored: Entry | undefined, bound: Key | undefined, isLast: boolean): OpenRun {
+function openRun(stored: Entry | undefined, bound: Key | undefined, isLast: boolean): OpenSegment {
   const entries = stored === undefined ? [] : entriesOf(stored.value)
   const size = entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
   return { storedKey: stored?.key, bound, isLast, entries, size, changed: false }
 }
 
-function holds({ storedKey, bound, isLast }: OpenRun, key: Key): boolean {
+function holds({ storedKey, bound, isLast }: OpenSegment, key: Key): boolean {
   if (bound !== undefined && Buffer.compare(key, bound) <= 0) return false
   return isLast || (storedKey !== undefined && Buffer.compare(storedKey, key) >= 0)
 }

@@ -10,26 +10,26 @@ import { type Address, type Host, nameOf } from './address.ts'
 import { createSlots } from './slots.ts'
 
 /**
- * A statement failed. `sqlState`: what the server said, and then it did nothing of it. Without: the connection was lost,
- * or no answer came in time. `wasSent`: the server may have run it all the same, or may still do so.
+ * A statement failed. `sqlState`: what the server said, and then it did nothing of it. Without: the connection was
+ * lost, or no answer came in time. `wasSent`: the server may have run it all the same, or may still do so.
  */
 export class StatementError extends Error {
   override readonly name = 'StatementError'
   readonly sqlState: string | undefined
   readonly wasSent: boolean
   /** The server does not let us in, or is not who it should be: waiting does not help. */
-  readonly isUnwelcome: boolean
+  readonly isRefused: boolean
 
   constructor(
     message: string,
     sqlState: string | undefined,
     wasSent: boolean,
-    { isUnwelcome = false, ...options }: ErrorOptions & { readonly isUnwelcome?: boolean } = {},
+    { isRefused = false, ...options }: ErrorOptions & { readonly isRefused?: boolean } = {},
   ) {
     super(message, options)
     this.sqlState = sqlState
     this.wasSent = wasSent
-    this.isUnwelcome = isUnwelcome
+    this.isRefused = isRefused
   }
 }
 
@@ -50,7 +50,10 @@ export interface Client {
   close(): void
 }
 
-/** `max`: connections at most, without those of transactions. `label`: what the database's own lists call us. `now`: a monotonic clock. */
+/**
+ * `max`: connections at most, without those of transactions. `label`: what the database's own lists call us. `now`: a
+ * monotonic clock.
+ */
 export interface ClientOptions {
   readonly max: number
   readonly label: string
@@ -129,8 +132,8 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
           connection ??= await own.reserve()
           return await inTime<Row>(connection, statement, values, now() + storeTransactionMs)
         } catch (error) {
-          const { message, sqlState, wasSent, isUnwelcome } = statementError(error, host)
-          throw new StatementError(message, sqlState, isCommit && wasSent, { cause: error, isUnwelcome })
+          const { message, sqlState, wasSent, isRefused } = statementError(error, host)
+          throw new StatementError(message, sqlState, isCommit && wasSent, { cause: error, isRefused })
         }
       }
       const run: Run = (statement, values = []) => send(statement, values, false)
@@ -220,9 +223,9 @@ function statementError(error: unknown, host: Host): StatementError {
   const said = `${nameOf(host)}: ${message}`
   if (isFromServer && severity === 'ERROR') return new StatementError(said, errno, false, { cause: error })
   // A certificate that is not taken has a code of OpenSSL's.
-  const isUnwelcome = isFromServer ? /^(?:28|3D)/.test(errno) : /CERT|TLS|UNABLE_TO|HOSTNAME/.test(code ?? '')
-  const wasRefused = isUnwelcome || (isFromServer ? /^(?:53300|57P03)/.test(errno) : neverConnected.has(code ?? ''))
-  return new StatementError(said, undefined, !wasRefused, { cause: error, isUnwelcome })
+  const isRefused = isFromServer ? /^(?:28|3D)/.test(errno) : /CERT|TLS|UNABLE_TO|HOSTNAME/.test(code ?? '')
+  const wasRefused = isRefused || (isFromServer ? /^(?:53300|57P03)/.test(errno) : neverConnected.has(code ?? ''))
+  return new StatementError(said, undefined, !wasRefused, { cause: error, isRefused })
 }
 
 const neverConnected = new Set(['REFUSED', 'FAILED', 'TIMEOUT'].map((why) => `ERR_POSTGRES_CONNECTION_${why}`))

@@ -46,8 +46,8 @@ export async function prepareSchema(
         }
         return await requireSchema(watch, now() + storeReadMs)
       }
-      const unwelcome = failures.find(({ isUnwelcome }) => isUnwelcome)
-      if (unwelcome !== undefined) throw new StoreError('fatal', `the store cannot be opened: ${unwelcome.message}`)
+      const refusal = failures.find(({ isRefused }) => isRefused)
+      if (refusal !== undefined) throw new StoreError('fatal', `the store cannot be opened: ${refusal.message}`)
       reason = [chosen, ...failures.map(({ message }) => message)].join('; ')
     } catch (error) {
       if (error instanceof StoreError) throw error

@@ -1,7 +1,7 @@
 /**
- * Which of the hosts is the primary, and whether it may be believed (stores contract, 6). All hosts are looked at every
- * second. A primary is believed while it acknowledges commits of ours: one that was deposed and lost its standbys
- * cannot, and so is left within seconds. Nobody is answered from memory meanwhile.
+ * Which of the hosts is the primary, and whether it may be confirmed (stores contract, 6). All hosts are looked at
+ * every second. A primary is confirmed while it acknowledges commits of ours: one that was superseded and lost its
+ * standbys cannot, and so is left within seconds. Nobody is answered from memory meanwhile.
  */
 
 import { storeBeliefMs, storeLookAgainMs, storeLookMs } from '../../limits.ts'
@@ -27,7 +27,7 @@ export interface Known {
 
 /**
  * The place of the primary among `looks`; undefined in it: this host did not answer. A text says why there is none.
- * Of several the one of the highest timeline is it: the others were deposed. Two of one timeline can only be a fault
+ * Of several the one of the highest timeline is it: the others were superseded. Two of one timeline can only be a fault
  * of whoever promoted them, and writing to either would lose what is written to the other.
  */
 export function choosePrimary(looks: readonly (Look | undefined)[], { system, timeline }: Known): number | string {
@@ -62,10 +62,10 @@ export interface WatchedHost {
 }
 
 export interface PrimaryWatch {
-  /** The primary, once it is believed. Throws StoreError `unavailable` with the reason if it is not by `until`. */
+  /** The primary, once it is confirmed. Throws StoreError `unavailable` with the reason if it is not by `until`. */
   current(until: number): Promise<Client>
-  /** The primary that is believed now, with its timeline; undefined if there is none. */
-  believed(): { readonly name: string; readonly timeline: number } | undefined
+  /** The primary that is confirmed now, with its timeline; undefined if there is none. */
+  confirmed(): { readonly name: string; readonly timeline: number } | undefined
   /** Looks at all hosts soon, because a connection was lost. Resolves when that is done. */
   lookAgain(): Promise<void>
   /** Resolves when a commit that was sent after this call was acknowledged. Throws StoreError `unavailable`. */
@@ -93,22 +93,22 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
   /** When the last commit that was acknowledged was sent. */
   let acknowledgedAt = Number.NEGATIVE_INFINITY
   let why = 'the database was not asked yet'
-  let wasBelieved = false
+  let wasConfirmed = false
   let isClosed = false
   let lookedAt = Number.NEGATIVE_INFINITY
   const change = createChange(now)
 
   function changed(): void {
     change.notify()
-    const isBelieved = isBelievedNow()
-    if (isBelieved !== wasBelieved) {
-      wasBelieved = isBelieved
-      if (isBelieved) log.info('the store is there', { primary: primary?.host.name, timeline: primary?.timeline })
+    const isConfirmed = isConfirmedNow()
+    if (isConfirmed !== wasConfirmed) {
+      wasConfirmed = isConfirmed
+      if (isConfirmed) log.info('the store is there', { primary: primary?.host.name, timeline: primary?.timeline })
       else log.warn('the store is unavailable', { reason: why })
     }
   }
 
-  const isBelievedNow = () => primary !== undefined && now() - acknowledgedAt < storeBeliefMs
+  const isConfirmedNow = () => primary !== undefined && now() - acknowledgedAt < storeBeliefMs
 
   function leave(): void {
     primary?.client.close()
@@ -157,15 +157,15 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
     await look()
   }
 
-  const beatOnce = oneAtATime(() => beat().finally(changed))
+  const sendHeartbeat = oneAtATime(() => beat().finally(changed))
   const lookOnce = oneAtATime(async () => {
     await lookInTurn().finally(changed)
-    if (!isClosed && acknowledgedAt === Number.NEGATIVE_INFINITY) void beatOnce()
+    if (!isClosed && acknowledgedAt === Number.NEGATIVE_INFINITY) void sendHeartbeat()
   })
 
   const stop = every(storeLookMs, () => {
     void lookOnce()
-    void beatOnce()
+    void sendHeartbeat()
   })
   void lookOnce()
 
@@ -178,19 +178,19 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
   return {
     async current(until) {
       for (;;) {
-        if (primary !== undefined && isBelievedNow()) return primary.client
+        if (primary !== undefined && isConfirmedNow()) return primary.client
         await nextChange(until)
       }
     },
-    believed() {
-      if (primary === undefined || !isBelievedNow()) return undefined
+    confirmed() {
+      if (primary === undefined || !isConfirmedNow()) return undefined
       return { name: primary.host.name, timeline: primary.timeline }
     },
     lookAgain: lookOnce,
     async acknowledged(until) {
       const since = now()
       while (acknowledgedAt < since) {
-        void beatOnce()
+        void sendHeartbeat()
         await nextChange(until)
       }
     },

@@ -41,13 +41,13 @@ export async function joinReplicas(
 ): Promise<void> {
   const inTheWay = (one: SeenReplica) =>
     one.ageMs < replicaGoneMs && (one.name === replica.name || one.baseUrl !== replica.baseUrl)
-  const beatOf = ({ run, ageMs }: SeenReplica) => ({ run, at: now() - ageMs })
-  const still = new Map((await listReplicas(read)).filter(inTheWay).map((one) => [one.name, beatOf(one)]))
+  const heartbeatOf = ({ run, ageMs }: SeenReplica) => ({ run, at: now() - ageMs })
+  const still = new Map((await listReplicas(read)).filter(inTheWay).map((one) => [one.name, heartbeatOf(one)]))
   /** Half a second is allowed for: two readings of two clocks never agree exactly. */
   const requireStill = (all: readonly SeenReplica[]) => {
     for (const one of all.filter(inTheWay)) {
       const before = still.get(one.name)
-      if (before?.run !== one.run || beatOf(one).at - before.at > 500) throw refused(one, replica)
+      if (before?.run !== one.run || heartbeatOf(one).at - before.at > 500) throw refused(one, replica)
     }
   }
   const until = now() + replicaSeenMs

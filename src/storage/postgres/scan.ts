@@ -1,10 +1,10 @@
 /** Reads everything in a database, in one snapshot and without stopping at damage: for verify, exports and copies. */
 
 import { postgresEntriesPerStatement, scannedPerRead } from '../../limits.ts'
-import { isOf, namespacesAhead } from '../ahead.ts'
 import { asBuffer } from '../bytes.ts'
-import { aheadKey, connections, directoryIndexKinds, indexKind, prefixRange } from '../keys.ts'
+import { connections, directoryIndexKinds, indexKind, prefixRange, stagedKey } from '../keys.ts'
 import type { Scan, ScanVisitor } from '../lmdb/scan.ts'
+import { isOf, stagedNamespaces } from '../staged.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
 import type { Run } from './client.ts'
 import { isIntact, type Row } from './records.ts'
@@ -32,8 +32,8 @@ export function scanDatabase(database: PostgresStore, visitor: ScanVisitor): Pro
 
 /** The same within a transaction. */
 async function scanWith(run: Run, { entry, damaged }: ScanVisitor): Promise<void> {
-  const [note] = await run<Row>(`${columns} WHERE key = $1`, [asBuffer(aheadKey)])
-  const ahead = namespacesAhead(note?.value)
+  const [note] = await run<Row>(`${columns} WHERE key = $1`, [asBuffer(stagedKey)])
+  const ahead = stagedNamespaces(note?.value)
   const take = (rows: readonly Row[]) => {
     for (const row of rows) {
       if (!isIntact(row)) damaged(row.key)

@@ -154,7 +154,7 @@ END $$`
  * A sign of life, written so that it must be acknowledged by the standbys too. Of a replica, or of a command, which has
  * no name and leaves an id behind. Ids are of use for a minute.
  */
-const createBeat = `
+const createHeartbeatTimer = `
 CREATE OR REPLACE FUNCTION postern_beat(
   program int, replica text, its_run text, its_base_url text, its_addresses text, its_program text
 ) RETURNS TABLE (is_replicated boolean, others text) LANGUAGE plpgsql AS $$
@@ -203,6 +203,6 @@ export const schema: readonly string[] = [
   ...tables.split(/;\n/).filter((statement) => statement.trim() !== ''),
   createRequireDurable,
   createCommit,
-  createBeat,
+  createHeartbeatTimer,
   settings,
 ]

@@ -1,6 +1,7 @@
 /**
  * The engine on PostgreSQL (stores contract, 1). All replicas of postern share one database: there are no synchronous
- * reads, and each read asks the primary. Where none can be believed, reads and writes fail; nothing is remembered here.
+ * reads, and each read asks the primary. Where none can be confirmed, reads and writes fail; nothing is remembered
+ * here.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -106,7 +107,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Postg
 
   async function health(): Promise<Health> {
     const measured = await measure(read)
-    const at = primary.believed()
+    const at = primary.confirmed()
     return { ...measured, durability: heartbeats.durability(), ...(at !== undefined && { primary: at }) }
   }
 

@@ -357,14 +357,14 @@ test('a server is greeted again where something changed that it may answer other
     asked = 0
     const { status, body: stored } = await send('PUT', '/connect/ada/one', body)
     expect([200, 201]).toContain(status)
-    return { isGreeted: asked > 0, state: (stored['status'] as { state: string }).state }
+    return { isInitialized: asked > 0, state: (stored['status'] as { state: string }).state }
   }
-  const down = { isGreeted: true, state: 'error' }
+  const down = { isInitialized: true, state: 'error' }
   expect(await put({ mcpUrl: 'https://a.example.com/mcp' })).toEqual(down)
   expect(await put({ headers: { 'x-key': '1' } })).toEqual(down)
   expect(await put({ headers: null })).toEqual(down)
   for (const same of [{ name: 'Mine' }, { metadata: { team: 'x' } }, { mcpUrl: 'https://a.example.com/mcp' }, {}])
-    expect(await put(same)).toEqual({ isGreeted: false, state: 'error' })
+    expect(await put(same)).toEqual({ isInitialized: false, state: 'error' })
 })
 
 const bare = connection('bare')

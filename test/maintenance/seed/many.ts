@@ -27,10 +27,10 @@ export const set = (size = count, name = 'many'): SourceFile[] => {
   )
   return [source('a.json', { namespaces: [{ namespace: name, userId: 'u' }], connections: rows })]
 }
-export const load = async (store: Store, sources: readonly SourceFile[], aheadBytesMin = 0) => {
+export const load = async (store: Store, sources: readonly SourceFile[], stagedBytesMin = 0) => {
   const { fixtures, problems } = readFixtures(sources)
   expect(problems).toEqual([])
-  return loadFixtures(store, fixtures, digestOf(sources), { pepper: seed('p'), now, log: silent, aheadBytesMin })
+  return loadFixtures(store, fixtures, digestOf(sources), { pepper: seed('p'), now, log: silent, stagedBytesMin })
 }
 export const rows = async (store: Store, prefix: Uint8Array) =>
   (await store.range({ ...prefixRange(prefix), limit: 1_000_000 })).entries.map(

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { indexEntries } from '../../../src/storage/connections.ts'
-import { aheadKey, connectionKey, indexKind, latin1Key, namespaceKey, prefixRange } from '../../../src/storage/keys.ts'
+import { connectionKey, indexKind, latin1Key, namespaceKey, prefixRange, stagedKey } from '../../../src/storage/keys.ts'
 import { appendChecksum, noKey } from '../../../src/storage/lmdb/checksum.ts'
 import { openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
 import { replaceIndex, scanStore } from '../../../src/storage/lmdb/scan.ts'
@@ -48,10 +48,10 @@ test('every record is shown once, in segments or beside them', async () => {
 test('what is only written ahead is none', async () => {
   using place = workplace()
   const ahead = [record('new', 'a'), record('new', 'b')]
-  const note = { key: aheadKey, value: Buffer.from('new') }
+  const note = { key: stagedKey, value: Buffer.from('new') }
   await filled(place.folder, [...ahead, record('acme', 'a'), note])
   expect((await seen(place.folder)).entries.sort()).toEqual([
-    latin1Key(aheadKey),
+    latin1Key(stagedKey),
     latin1Key(connectionKey('acme', 'a')),
   ])
 })

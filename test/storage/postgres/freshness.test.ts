@@ -58,7 +58,7 @@ describe.skipIf(!isHere('PostgreSQL'))('two replicas (needs PostgreSQL)', () => 
     })
   }
 
-  test('this would notice a lease: versions that are believed for a quarter of a second', async () => {
+  test('this would notice a lease: versions that are confirmed for a quarter of a second', async () => {
     expect(await staleAnswers(1, leased)).not.toEqual([])
   })
 })

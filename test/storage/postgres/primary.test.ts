@@ -1,4 +1,4 @@
-/** Which host is the primary, and how long it is believed; on a clock that the test moves. */
+/** Which host is the primary, and how long it is confirmed; on a clock that the test moves. */
 
 import { expect, test } from 'bun:test'
 import { storeBeliefMs } from '../../../src/limits.ts'
@@ -86,7 +86,7 @@ function watched() {
   }
 }
 
-test('a primary is believed once it has acknowledged, and no longer than that', async () => {
+test('a primary is confirmed once it has acknowledged, and no longer than that', async () => {
   const { state, watch, second, settled } = watched()
   await settled()
   expect((await watch.current(state.now)).name).toBe('h0')
@@ -97,10 +97,10 @@ test('a primary is believed once it has acknowledged, and no longer than that', 
   }
   await second()
   await expect(watch.current(state.now)).rejects.toThrow('the store is unavailable: no acknowledgement')
-  expect(watch.believed()).toBeUndefined()
+  expect(watch.confirmed()).toBeUndefined()
   state.acknowledges = true
   await second()
-  expect(watch.believed()).toEqual({ name: 'h0', timeline: 1 })
+  expect(watch.confirmed()).toEqual({ name: 'h0', timeline: 1 })
 })
 
 test('a newer primary is taken at once, and an older one that comes back is not', async () => {
@@ -123,10 +123,10 @@ test('a primary that became a standby is left at once; one that only misses a lo
   await settled()
   state.looks = [undefined, look(null)]
   await second()
-  expect(watch.believed()?.name).toBe('h0')
+  expect(watch.confirmed()?.name).toBe('h0')
   state.looks = [look(null), look(null)]
   await second()
-  expect(watch.believed()).toBeUndefined()
+  expect(watch.confirmed()).toBeUndefined()
 })
 
 test('what is promoted where it was is opened anew: what was under way belongs to its past', async () => {
@@ -135,7 +135,7 @@ test('what is promoted where it was is opened anew: what was under way belongs t
   state.looks = [look(2, 'a'), look(null)]
   await second()
   expect([opened, closed]).toEqual([['h0', 'h0'], ['h0']])
-  expect(watch.believed()?.timeline).toBe(2)
+  expect(watch.confirmed()?.timeline).toBe(2)
 })
 
 test('acknowledged() waits for a heartbeat that was sent after it was called', async () => {

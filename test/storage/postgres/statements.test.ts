@@ -38,7 +38,7 @@ function database(...answers: readonly Answer[]) {
         state.now = Math.max(state.now, until)
         throw new StoreError('unavailable', 'none')
       },
-      believed: () => undefined,
+      confirmed: () => undefined,
       async lookAgain() {},
       async acknowledged() {
         state.acknowledgements += 1

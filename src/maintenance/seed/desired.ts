@@ -38,12 +38,12 @@ import type { Entry, Store } from '../../storage/store.ts'
 import type { Fixtures } from './read-fixtures.ts'
 
 /** An entry that the fixtures bring. */
-export interface Wanted extends Entry {
+export interface DesiredRecords extends Entry {
   /** The name of the record in the log. Undefined for what belongs to another entry: an index entry, a place. */
   readonly what?: string
 }
 
-export interface WantedOptions {
+export interface DesiredOptions {
   /** The key for hashing API keys. */
   readonly pepper: Buffer
   /** `createdAt` of new records. */
@@ -59,9 +59,13 @@ export class FixtureConflict extends CommandError {}
  * All entries, whether or not they have changed. Throws CommandError for an API key that was created at run time, and
  * FixtureConflict (door contract, 4.2).
  */
-export async function wantedEntries(store: Store, fixtures: Fixtures, options: WantedOptions): Promise<Wanted[]> {
+export async function desiredEntries(
+  store: Store,
+  fixtures: Fixtures,
+  options: DesiredOptions,
+): Promise<DesiredRecords[]> {
   const { now, pepper, isFromFixture } = options
-  const wanted: Wanted[] = []
+  const wanted: DesiredRecords[] = []
   const place = (record: object) => fixtures.places.get(record) ?? ''
   const add = (what: string, entry: Entry) => {
     const [record, ...index] = withIndex(entry) as [Entry, ...Entry[]]
@@ -99,7 +103,7 @@ export async function wantedEntries(store: Store, fixtures: Fixtures, options: W
   }
   for (const server of fixtures.servers) {
     addAt(server, `server ${server.qualifiedName}`, serverEntry(server))
-    wanted.push(await wantedListing(store, server, now))
+    wanted.push(await desiredListing(store, server, now))
   }
   for (const [index, mock] of fixtures.mocks.entries()) {
     add(`mock of ${mock.server}`, mockEntry(String(index).padStart(6, '0'), mock))
@@ -118,7 +122,7 @@ function unsaid(wanted: Namespace, before: Namespace | undefined, now: Date): Pi
   return { ...(time !== undefined && { createdAt: time }), ...(pins !== undefined && { pins }) }
 }
 
-async function wantedListing(store: Store, server: ServerDetail, now: Date): Promise<Entry> {
+async function desiredListing(store: Store, server: ServerDetail, now: Date): Promise<Entry> {
   const [detail, stored] = await store.getMany([serverKey(server.qualifiedName), listingKey(server.qualifiedName)])
   const before = stored === undefined ? undefined : readListing(stored)
   const time = before === undefined ? now.toISOString() : before.createdAt
@@ -172,7 +176,7 @@ async function requireSharedOwner(
 async function keyEntries(
   store: Store,
   apiKey: Fixtures['apiKeys'][number],
-  { pepper, now }: Pick<WantedOptions, 'pepper' | 'now'>,
+  { pepper, now }: Pick<DesiredOptions, 'pepper' | 'now'>,
 ): Promise<readonly Entry[]> {
   const { file, key, userId, operator = false } = apiKey
   const digest = apiKeyDigest(pepper, key)

@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import { createShares } from '../../src/fairness/shares.ts'
-import { createPile, readAhead } from '../../src/upstream/pile.ts'
+import { createByteBuffer, readAhead } from '../../src/upstream/byte-buffer.ts'
 
 const holder = { keyId: 'key', family: 'key' }
 const bytes = (text: string) => Buffer.from(text)
 
 test('chunks come out joined, and what they took is given back', () => {
-  const pile = createPile(createShares(40), holder)
+  const pile = createByteBuffer(createShares(40), holder)
   for (let round = 0; round < 5; round += 1) {
     for (const letter of 'abcdefghij') expect(pile.add(bytes(letter))).toBe(true)
     expect(pile.length()).toBe(10)
@@ -17,14 +17,14 @@ test('chunks come out joined, and what they took is given back', () => {
 })
 
 test('one chunk is given as it came', () => {
-  const pile = createPile(createShares(1000), holder)
+  const pile = createByteBuffer(createShares(1000), holder)
   const chunk = bytes('whole')
   pile.add(chunk)
   expect(pile.take()).toBe(chunk)
 })
 
 test('a million chunks of a byte take about as much memory as their bytes', () => {
-  const pile = createPile(createShares(2 ** 30), holder)
+  const pile = createByteBuffer(createShares(2 ** 30), holder)
   Bun.gc(true)
   const before = process.memoryUsage().rss
   for (let i = 0; i < 4_000_000; i += 1) pile.add(new Uint8Array(1))
@@ -35,7 +35,7 @@ test('a million chunks of a byte take about as much memory as their bytes', () =
 })
 
 test('a reader that waits gets chunks as they come, one that is behind gets them joined', async () => {
-  const pile = createPile(createShares(1000), holder)
+  const pile = createByteBuffer(createShares(1000), holder)
   const { readable, give, end } = readAhead(pile, () => {})
   const reader = readable.getReader()
   const read = async () => Buffer.from((await reader.read()).value ?? []).toString()
@@ -53,13 +53,13 @@ test('a reader that waits gets chunks as they come, one that is behind gets them
 })
 
 test('a stream that fails says so to a reader that waits, and one that is cancelled to whoever writes', async () => {
-  const failing = readAhead(createPile(createShares(1000), holder), () => {})
+  const failing = readAhead(createByteBuffer(createShares(1000), holder), () => {})
   const reading = failing.readable.getReader().read()
   await new Promise(setImmediate)
   failing.fail(new Error('broken off'))
   await expect(reading).rejects.toThrow('broken off')
   let isCancelled = false
-  const cancelled = readAhead(createPile(createShares(1000), holder), () => {
+  const cancelled = readAhead(createByteBuffer(createShares(1000), holder), () => {
     isCancelled = true
   })
   await cancelled.readable.cancel()
@@ -67,7 +67,7 @@ test('a stream that fails says so to a reader that waits, and one that is cancel
 })
 
 test('a stream that ends while its reader waits is over, and what fails later changes nothing', async () => {
-  const pile = createPile(createShares(1000), holder)
+  const pile = createByteBuffer(createShares(1000), holder)
   const { readable, give, end, fail } = readAhead(pile, () => {})
   const reader = readable.getReader()
   const waiting = reader.read()
@@ -80,7 +80,7 @@ test('a stream that ends while its reader waits is over, and what fails later ch
 })
 
 test('a reader that waits and then leaves is given nothing more, and the writer is told once', async () => {
-  const pile = createPile(createShares(1000), holder)
+  const pile = createByteBuffer(createShares(1000), holder)
   let cancels = 0
   const { readable, give, fail } = readAhead(pile, () => {
     cancels += 1
@@ -96,7 +96,7 @@ test('a reader that waits and then leaves is given nothing more, and the writer 
 })
 
 test('a stream that has failed takes nothing more, though its reader is behind', async () => {
-  const pile = createPile(createShares(1000), holder)
+  const pile = createByteBuffer(createShares(1000), holder)
   const { readable, give, fail } = readAhead(pile, () => {})
   const reader = readable.getReader()
   const waiting = reader.read()
@@ -112,7 +112,7 @@ test('a stream that has failed takes nothing more, though its reader is behind',
 })
 
 test('a single byte is given back too', () => {
-  const pile = createPile(createShares(4), holder)
+  const pile = createByteBuffer(createShares(4), holder)
   for (let round = 0; round < 3; round += 1) {
     expect([pile.add(bytes('a')), pile.add(bytes('b')), pile.take()?.length]).toEqual([true, false, 1])
   }
@@ -120,7 +120,7 @@ test('a single byte is given back too', () => {
 
 test('a share that is used up to its last byte is full', () => {
   // A quarter is one token's share.
-  const pile = createPile(createShares(40), holder)
+  const pile = createByteBuffer(createShares(40), holder)
   expect([pile.add(bytes('0123456789')), pile.add(new Uint8Array(0)), pile.add(bytes('x'))]).toEqual([
     true,
     true,

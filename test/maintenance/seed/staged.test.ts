@@ -1,9 +1,9 @@
 /** Loads of very many connections, written ahead of the commit that shows them: with the bound set low, of few. */
 
 import { describe, expect, test } from 'bun:test'
-import { isAnythingAhead, nothingAhead } from '../../../src/storage/ahead.ts'
-import { aheadKey, connectionsOf, connectionsVersionKey, namespaceKey, termsIn } from '../../../src/storage/keys.ts'
+import { connectionsOf, connectionsVersionKey, namespaceKey, stagedKey, termsIn } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
+import { isAnythingStaged, nothingStaged } from '../../../src/storage/staged.ts'
 
 import { count, load, rows, set, watched } from './many.ts'
 
@@ -15,12 +15,12 @@ describe('connections written ahead', () => {
       const namespace = await ahead.get(namespaceKey('many'))
       const generation = await ahead.get(connectionsVersionKey('many'))
       seen.push(namespace, generation)
-      if (load > 1) expect(await isAnythingAhead(ahead)).toBe(true)
+      if (load > 1) expect(await isAnythingStaged(ahead)).toBe(true)
     })
     expect(await load(watching, set())).toMatchObject({ connections: count })
     expect(seen.length).toBeGreaterThanOrEqual(6)
     expect(seen.every((value) => value === undefined)).toBe(true)
-    expect(await isAnythingAhead(ahead)).toBe(false)
+    expect(await isAnythingStaged(ahead)).toBe(false)
     await load(atOnce, set(), Number.POSITIVE_INFINITY)
     for (const prefix of [connectionsOf('many'), termsIn('many'), Buffer.from('f')]) {
       expect(Bun.hash((await rows(ahead, prefix)).join('\n'))).toBe(Bun.hash((await rows(atOnce, prefix)).join('\n')))
@@ -34,9 +34,9 @@ describe('connections written ahead', () => {
     const watching = watched(store, async (load) => {
       if (load < 3 || refused > 0) return
       const note = { key: namespaceKey('many'), value: Buffer.from('{}') }
-      if (!(await store.commit({ checks: [nothingAhead], puts: [note] })).ok) refused += 1
+      if (!(await store.commit({ checks: [nothingStaged], puts: [note] })).ok) refused += 1
     })
     await load(watching, set())
-    expect([refused, await store.get(aheadKey)]).toEqual([1, undefined])
+    expect([refused, await store.get(stagedKey)]).toEqual([1, undefined])
   })
 })

@@ -5,7 +5,7 @@ import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { notFound } from '../../errors.ts'
 import { namespaceOf } from '../../model/names.ts'
 
-/** The server that the caller leads, which must be there. Throws 404 and 403 as for its namespace. */
+/** The server that the caller manages, which must be there. Throws 404 and 403 as for its namespace. */
 export async function requireLedServer(
   authorizer: Authorizer,
   context: RequestContext,
@@ -15,7 +15,7 @@ export async function requireLedServer(
   // As for one that is hidden: 404, whatever the policy says.
   if (qualifiedName === undefined || (await context.directory.serverJson(qualifiedName)) === undefined) throw notFound()
   const namespace = namespaceOf(qualifiedName)
-  await authorizer.requireLed(context, namespace, { resource: 'servers', operation }, 'Server not found')
+  await authorizer.requireManager(context, namespace, { resource: 'servers', operation }, 'Server not found')
   return qualifiedName
 }
 

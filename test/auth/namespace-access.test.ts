@@ -1,7 +1,7 @@
 /** Which namespaces a caller reaches: read once for a version of the directory, and never older than it. */
 
 import { beforeEach, expect, test } from 'bun:test'
-import { firstNames } from '../../src/auth/reach.ts'
+import { firstNames } from '../../src/auth/namespace-access.ts'
 import { sliceCost } from '../../src/limits.ts'
 import { ownedBy } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'

@@ -25,14 +25,14 @@ import type { Key, Store } from '../../storage/store.ts'
  * Takes the records that stay, with their index entries, out of `going` (keys as `latin1Key` text). Returns their names
  * for the log.
  */
-export async function keepNeeded(store: Store, going: Set<string>): Promise<string[]> {
+export async function retainInUse(store: Store, going: Set<string>): Promise<string[]> {
   const keys = [...going].map((name) => Buffer.from(name, 'latin1'))
-  const stayingNames: string[] = []
+  const retainedNames: string[] = []
   const stay = async (key: Key, name: string) => {
     const value = await store.get(key)
     if (value === undefined) return
     for (const one of [key, ...indexKeysOf({ key, value })]) going.delete(latin1Key(one))
-    stayingNames.push(name)
+    retainedNames.push(name)
   }
   /** Whether there is a key in the range that does not go. */
   const hasOther = async (prefix: Key, nameOf: (key: Key) => string) => {
@@ -61,5 +61,5 @@ export async function keepNeeded(store: Store, going: Set<string>): Promise<stri
     if (ownsOther || hasKeys || (await hasOther(membersOf(organizationId), latin1Key)))
       await stay(organizationKey(organizationId), `organization ${organizationId}`)
   }
-  return stayingNames
+  return retainedNames
 }

@@ -1,4 +1,6 @@
-/** Which namespaces a caller reaches, and which it leads (door contract, 1.1). Policies are evaluated elsewhere. */
+/**
+ * Which namespaces a caller may access, and which it manages (door contract, 1.1). Policies are evaluated elsewhere.
+ */
 
 import { LRUCache } from 'lru-cache'
 import { keptNamesMax, namespacesPerRead } from '../limits.ts'
@@ -9,8 +11,8 @@ import type { Store } from '../storage/store.ts'
 import { type Caller, isOrganizationAdmin } from './authenticate.ts'
 import type { DirectorySnapshot } from './directory.ts'
 
-/** Whether a caller that reaches the namespace also leads it: then it may change the namespace and its servers. */
-export async function leadsNamespace(
+/** Whether a caller that may access the namespace also manages it, that is, may change it and its servers. */
+export async function managesNamespace(
   caller: Caller,
   namespace: Namespace,
   directory: DirectorySnapshot,
@@ -27,10 +29,10 @@ export interface Asking {
 }
 
 /**
- * The names of all namespaces that the caller reaches, in order. An operator reaches all there are. They are read once
- * for a version of the directory.
+ * The names of all namespaces that the caller may access, in order. An operator may access all there are. They are read
+ * once for a version of the directory.
  */
-export async function reachedNamespaces(store: Pick<Store, 'keys'>, asking: Asking): Promise<ReadonlySet<string>> {
+export async function accessibleNamespaces(store: Pick<Store, 'keys'>, asking: Asking): Promise<ReadonlySet<string>> {
   const { operator, userId, organizationId } = asking.caller
   if (organizationId !== undefined)
     return namesKept(asking, `organization ${organizationId}`, () => namesUnder(store, ownedBy({ organizationId })))
@@ -48,7 +50,7 @@ export async function reachedNamespaces(store: Pick<Store, 'keys'>, asking: Aski
 const namesPerStep = 1000
 const namesStepCost = 10_000
 
-/** The first `most` names that are wanted, as work for turns: an operator may reach a million. */
+/** The first `most` names that are wanted, as work for turns: an operator may access a million. */
 export function* firstNames(
   names: ReadonlySet<string>,
   isWanted: (name: string) => boolean,
@@ -73,11 +75,14 @@ export function namespacesOf(store: Pick<Store, 'keys'>, asking: Asking, id: str
   ])
 }
 
-/** Whether the caller reaches a namespace of a registered server. Made once, and asked for many. */
-export async function reachOf(store: Pick<Store, 'keys'>, asking: Asking): Promise<(namespace: string) => boolean> {
+/**
+ * Whether the caller may access a namespace of a registered server. Build it once per request and call it for each
+ * namespace.
+ */
+export async function accessOf(store: Pick<Store, 'keys'>, asking: Asking): Promise<(namespace: string) => boolean> {
   if (asking.caller.operator && asking.caller.organizationId === undefined) return () => true
-  const reached = await reachedNamespaces(store, asking)
-  return (namespace) => reached.has(namespace)
+  const accessible = await accessibleNamespaces(store, asking)
+  return (namespace) => accessible.has(namespace)
 }
 
 /** By question. Names that are not of this version of the directory are of a newer one. */

@@ -6,7 +6,7 @@
 import type { Holder } from '../fairness/owner.ts'
 import type { Shares } from '../fairness/shares.ts'
 
-export interface Pile {
+export interface ByteBuffer {
   /** False if the holder's share is used up; then the chunk is not kept. */
   add(chunk: Uint8Array): boolean
   /** In bytes. */
@@ -15,7 +15,7 @@ export interface Pile {
   take(): Uint8Array<ArrayBuffer> | undefined
 }
 
-export function createPile(memory: Shares, holder: Holder): Pile {
+export function createByteBuffer(memory: Shares, holder: Holder): ByteBuffer {
   /** A single chunk is not copied, as most responses are one chunk. */
   let first: Uint8Array<ArrayBuffer> | undefined
   let joined: Bun.ArrayBufferSink | undefined
@@ -63,7 +63,7 @@ export interface Ahead {
 }
 
 /** `onCancel` is called if the reader cancels. */
-export function readAhead(pile: Pile, onCancel: () => void): Ahead {
+export function readAhead(pile: ByteBuffer, onCancel: () => void): Ahead {
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined
   /** Resolves the pending `pull`; set while the reader is waiting. */
   let wake: (() => void) | undefined

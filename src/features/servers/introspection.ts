@@ -9,7 +9,7 @@ import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
  * Throws `invalid_request` for an address that must not be reached; it names the `field`
  * that the URL is in.
  */
-export async function learn(
+export async function introspectFor(
   upstream: Upstream,
   { caller, request }: RequestContext,
   url: string,

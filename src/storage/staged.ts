@@ -2,27 +2,27 @@
  * Connections written ahead. LMDB keeps the writes of a transaction in memory until the commit, so a very large load
  * needs several transactions. Connections of a namespace that does not exist are unreachable: they are written in
  * several commits, and the commit that creates the namespace makes all of them visible. Before that, the namespaces are
- * listed in a note (`aheadKey`), so that the next load removes what an interrupted load left, and verify and export
+ * listed in a note (`stagedKey`), so that the next load removes what an interrupted load left, and verify and export
  * skip it.
  */
 
-import { aheadCommitBytesMax } from '../limits.ts'
+import { stagedCommitBytesMax } from '../limits.ts'
 import { asBuffer } from './bytes.ts'
-import { aheadKey, connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, termsIn } from './keys.ts'
+import { connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, stagedKey, termsIn } from './keys.ts'
 import type { Check, Entry, Key, Store } from './store.ts'
 
 /** Keys removed in one transaction. */
 const removedAtOnce = 5000
 
 /** Every write that creates a namespace must include this check: it fails while anything is being written ahead. */
-export const nothingAhead: Check = { key: aheadKey, value: null }
+export const nothingStaged: Check = { key: stagedKey, value: null }
 
-export async function isAnythingAhead(store: Pick<Store, 'get'>): Promise<boolean> {
-  return (await store.get(aheadKey)) !== undefined
+export async function isAnythingStaged(store: Pick<Store, 'get'>): Promise<boolean> {
+  return (await store.get(stagedKey)) !== undefined
 }
 
-/** The namespaces listed in a note (the value of `aheadKey`). */
-export function namespacesAhead(note: Uint8Array | undefined): ReadonlySet<string> {
+/** The namespaces listed in a note (the value of `stagedKey`). */
+export function stagedNamespaces(note: Uint8Array | undefined): ReadonlySet<string> {
   return new Set(note === undefined || note.length === 0 ? [] : asBuffer(note).toString().split('\n'))
 }
 
@@ -51,19 +51,19 @@ export interface Ahead {
 
 /**
  * Writes the entries, durable when it resolves and still invisible. The commit that makes them visible must delete the
- * note (`aheadKey`). Resolves with false after a concurrent write to the same place; the note and some entries may then
- * remain until `removeAhead`.
+ * note (`stagedKey`). Resolves with false after a concurrent write to the same place; the note and some entries may
+ * then remain until `removeStaged`.
  */
-export async function writeAhead(store: Store, { namespaces, entries, checks }: Ahead): Promise<boolean> {
+export async function stageConnections(store: Store, { namespaces, entries, checks }: Ahead): Promise<boolean> {
   const hidden = [...checks, ...namespaces.map((name): Check => ({ key: namespaceKey(name), value: null }))]
   const note = Buffer.from(namespaces.join('\n'))
-  const noted = await store.commit({ checks: [...hidden, nothingAhead], puts: [{ key: aheadKey, value: note }] })
+  const noted = await store.commit({ checks: [...hidden, nothingStaged], puts: [{ key: stagedKey, value: note }] })
   if (!noted.ok) return false
   const rest = entries[Symbol.iterator]()
   let ended = false
   /** The next entries, up to the size of one commit. */
   function* some(): Generator<Entry> {
-    for (let bytes = 0; bytes < aheadCommitBytesMax; ) {
+    for (let bytes = 0; bytes < stagedCommitBytesMax; ) {
       const { done, value } = rest.next()
       if (done === true) {
         ended = true
@@ -74,7 +74,7 @@ export async function writeAhead(store: Store, { namespaces, entries, checks }: 
     }
   }
   while (!ended) {
-    if (!(await store.load({ checks: [...hidden, { key: aheadKey, value: note }], puts: some() })).ok) return false
+    if (!(await store.load({ checks: [...hidden, { key: stagedKey, value: note }], puts: some() })).ok) return false
     // load() blocks the event loop; let requests run between two loads.
     await new Promise((resolve) => setImmediate(resolve))
   }
@@ -85,10 +85,10 @@ export async function writeAhead(store: Store, { namespaces, entries, checks }: 
  * Removes what an interrupted load left. The caller must know that no load is running. The note is deleted last, so an
  * interrupted removal is continued by the next.
  */
-export async function removeAhead(store: Store): Promise<void> {
-  const note = await store.get(aheadKey)
+export async function removeStaged(store: Store): Promise<void> {
+  const note = await store.get(stagedKey)
   if (note === undefined) return
-  for (const namespace of namespacesAhead(note)) {
+  for (const namespace of stagedNamespaces(note)) {
     for (const prefix of partsOf(namespace)) {
       for (let more = true; more; ) {
         const left = await store.keys({ ...prefixRange(prefix), limit: removedAtOnce })
@@ -97,7 +97,7 @@ export async function removeAhead(store: Store): Promise<void> {
       }
     }
   }
-  await store.commit({ deletes: [aheadKey] })
+  await store.commit({ deletes: [stagedKey] })
 }
 
 /** True for the key of a connection, private part or index entry in one of these namespaces. */

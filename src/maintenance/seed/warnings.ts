@@ -16,7 +16,7 @@ import type { SourceFile } from './source-files.ts'
  * Warnings about connections in the order of the files, then warnings about API keys. The sources must have passed
  * `readFixtures`.
  */
-export function fixtureDoubts(sources: readonly SourceFile[]): FixtureProblem[] {
+export function fixtureWarnings(sources: readonly SourceFile[]): FixtureProblem[] {
   /** Users who are a member of an organization or own a namespace. */
   const users = new Set<string>()
   const keys: { readonly file: string; readonly place: string; readonly record: string; readonly userId: string }[] = []

@@ -1,25 +1,25 @@
 /** Connections that are written before their namespace is there. */
 
 import { expect, test } from 'bun:test'
-import {
-  isAnythingAhead,
-  isEmpty,
-  isOf,
-  namespacesAhead,
-  nothingAhead,
-  removeAhead,
-  writeAhead,
-} from '../../src/storage/ahead.ts'
 import { connectionEntry, indexEntries } from '../../src/storage/connections.ts'
 import {
-  aheadKey,
   connectionKey,
   connectionPrivateKey,
   namespaceKey,
+  stagedKey,
   termKey,
   usageKey,
 } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
+import {
+  isAnythingStaged,
+  isEmpty,
+  isOf,
+  nothingStaged,
+  removeStaged,
+  stageConnections,
+  stagedNamespaces,
+} from '../../src/storage/staged.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { connection } from '../features/connections/world.ts'
 
@@ -31,24 +31,26 @@ const everything = (store: Store) => store.keys({ gte: Buffer.of(0), lt: Buffer.
 
 test('what is written ahead is noted until it is shown', async () => {
   const store = openMemoryStore()
-  expect(await isAnythingAhead(store)).toBe(false)
+  expect(await isAnythingStaged(store)).toBe(false)
   expect(await isEmpty(store, 'acme')).toBe(true)
   const namespaces = ['acme', 'lumen']
-  expect(await writeAhead(store, { namespaces, entries: entriesOf('acme', 'a'), checks: [] })).toBe(true)
-  expect(await isAnythingAhead(store)).toBe(true)
-  expect([...namespacesAhead(await store.get(aheadKey))]).toEqual(namespaces)
+  expect(await stageConnections(store, { namespaces, entries: entriesOf('acme', 'a'), checks: [] })).toBe(true)
+  expect(await isAnythingStaged(store)).toBe(true)
+  expect([...stagedNamespaces(await store.get(stagedKey))]).toEqual(namespaces)
   expect([await isEmpty(store, 'acme'), await isEmpty(store, 'lumen')]).toEqual([false, true])
   // Nobody else may bring a namespace meanwhile, nor write ahead.
-  expect((await store.commit({ checks: [nothingAhead] })).ok).toBe(false)
-  expect(await writeAhead(store, { namespaces: ['other'], entries: [], checks: [] })).toBe(false)
+  expect((await store.commit({ checks: [nothingStaged] })).ok).toBe(false)
+  expect(await stageConnections(store, { namespaces: ['other'], entries: [], checks: [] })).toBe(false)
 })
 
 test('nothing is written ahead of a namespace that is there, or where a check fails', async () => {
   const store = openMemoryStore()
   await store.commit({ puts: [{ key: namespaceKey('acme'), value: Buffer.from('{}') }] })
-  expect(await writeAhead(store, { namespaces: ['acme'], entries: entriesOf('acme', 'a'), checks: [] })).toBe(false)
+  expect(await stageConnections(store, { namespaces: ['acme'], entries: entriesOf('acme', 'a'), checks: [] })).toBe(
+    false,
+  )
   const checks = [{ key: namespaceKey('acme'), value: null }]
-  expect(await writeAhead(store, { namespaces: ['new'], entries: entriesOf('new', 'a'), checks })).toBe(false)
+  expect(await stageConnections(store, { namespaces: ['new'], entries: entriesOf('new', 'a'), checks })).toBe(false)
   expect((await everything(store)).keys.length).toBe(1)
 })
 
@@ -61,21 +63,23 @@ test('a namespace that comes in between stops it, and what is written so far sta
       return memory.load(write)
     },
   }
-  expect(await writeAhead(store, { namespaces: ['acme'], entries: entriesOf('acme', 'a'), checks: [] })).toBe(false)
-  expect(await isAnythingAhead(store)).toBe(true)
+  expect(await stageConnections(store, { namespaces: ['acme'], entries: entriesOf('acme', 'a'), checks: [] })).toBe(
+    false,
+  )
+  expect(await isAnythingStaged(store)).toBe(true)
 })
 
 test('what a load that was cut off has left is removed, and nothing of others', async () => {
   const store = openMemoryStore()
   await store.commit({ puts: [...entriesOf('acme-2', 'a'), ...entriesOf('acm', 'a')] })
   const before = await everything(store)
-  await removeAhead(store)
+  await removeStaged(store)
   expect(await everything(store)).toEqual(before)
   const beside = { key: connectionPrivateKey('acme', 'a'), value: Buffer.from('{}') }
   const entries = [...entriesOf('acme', 'a'), beside, ...entriesOf('lumen', 'b')]
-  await writeAhead(store, { namespaces: ['acme', 'lumen'], entries, checks: [] })
+  await stageConnections(store, { namespaces: ['acme', 'lumen'], entries, checks: [] })
   expect((await everything(store)).keys.length).toBeGreaterThan(before.keys.length)
-  await removeAhead(store)
+  await removeStaged(store)
   expect(await everything(store)).toEqual(before)
 })
 
@@ -94,7 +98,7 @@ test('as much as many commits hold arrives whole, in the order it came in', asyn
     key: connectionKey('acme', `c${10 + i}`),
     value: Buffer.alloc(1024 * 1024, i),
   }))
-  expect(await writeAhead(store, { namespaces: ['acme'], entries, checks: [] })).toBe(true)
+  expect(await stageConnections(store, { namespaces: ['acme'], entries, checks: [] })).toBe(true)
   expect(sizes).toEqual([8, 8, 4])
   expect((await everything(memory)).keys.length).toBe(entries.length + 1)
 })
@@ -109,6 +113,6 @@ test('a key is of a namespace by its kind and its name', () => {
   }
   for (const key of [namespaceKey('acme'), usageKey('acme'), connectionKey('acme-2', 'a')])
     expect(isOf(acme, key)).toBe(false)
-  expect([...namespacesAhead(undefined)]).toEqual([])
-  expect([...namespacesAhead(new Uint8Array(0))]).toEqual([])
+  expect([...stagedNamespaces(undefined)]).toEqual([])
+  expect([...stagedNamespaces(new Uint8Array(0))]).toEqual([])
 })

@@ -11,7 +11,7 @@ import { createRemembered, type FastLane } from './fast-lane.ts'
 import { createKeptPages } from './kept-pages.ts'
 
 /** `now`: milliseconds since 1970. */
-export function createAskingLane(store: Pick<Store, 'getMany'>, now: () => number): FastLane {
+export function createVersionedLane(store: Pick<Store, 'getMany'>, now: () => number): FastLane {
   const pages = createKeptPages()
   const { callers, lists, details, detailsResponse } = createRemembered(now)
   return {
