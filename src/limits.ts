@@ -252,13 +252,17 @@ export const sliceCost = 75_000
 export const garbageBytesMax = 100 * MB
 /** Ours: milliseconds between two looks at the memory of the process, of 8 microseconds each. Past it: the next look. */
 export const garbageCheckMs = 50
-/** Ours: part of the time in which one owner's bytes from other servers are read. Past it: they wait in their sockets. */
-export const readingTimeShare = 0.3
-/** Ours: milliseconds that one owner's bytes from other servers are read before they wait for that part. Past it: as for `readingTimeShare`. */
-export const readingBurstMs = 6
-/** Ours: milliseconds that a line of an event stream takes until it is passed on, at worst. Counted against `readingTimeShare`. Past it: as there. */
+/** Ours: part of the time in which one owner's bytes from other servers and its large answers are handled. Past it: the bytes wait in their sockets, and the requests for their place. */
+export const ownerTimeShare = 0.3
+/** Ours: milliseconds of such work before it waits for that part. Past it: as for `ownerTimeShare`. */
+export const ownerBurstMs = 6
+/** Ours: bytes of a body that is handled without waiting for its owner's part of the time. Past it: it is counted there. */
+export const smallBodyBytes = 4 * kB
+/** Ours: milliseconds for a megabyte of an answer that is too large to be sent at once, which is read, joined and sent. Counted against `ownerTimeShare`. Past it: as there. */
+export const answerMsPerMegabyte = 2.5
+/** Ours: milliseconds that a line of an event stream takes until it is passed on, at worst. Counted against `ownerTimeShare`. Past it: as there. */
 export const streamLineMs = 0.0015
-/** Ours: bytes of a response that are read at once; in chunks of one byte they take three milliseconds. Past it: the rest is read if `readingTimeShare` allows it. */
+/** Ours: bytes of a response that are read at once; in chunks of one byte they take three milliseconds. Past it: the rest is read if `ownerTimeShare` allows it. */
 export const readAtOnceBytes = 16 * kB
 /** Ours: cost of parsing one character of JSON, an upper estimate; a megabyte takes ten milliseconds, and fifty if it is nothing but values. Past it: as for `sliceCost`. */
 export const jsonCharacterCost = 1.2
@@ -272,6 +276,12 @@ export const waitingJobsMax = 256
 export const readsAtOnceMax = 8
 /** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
+/** Ours: milliseconds in which requests of one connection are counted together. Past it: they are counted anew. */
+export const pipelinedWindowMs = 20
+/** Ours: requests of everybody in that time up to which no connection is looked at. Past it: those that follow are counted by connection. */
+export const pipelinedBusyRequests = 500
+/** Ours: further requests of one connection in that time. Past it: it is closed after an answer, and what it sent beyond that is dropped. */
+export const pipelinedRequestsMax = 100
 /** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
 export const unreadBodyBytesMax = 64 * kB
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */

@@ -18,8 +18,8 @@ export interface Fairness {
   readonly reads: Queue
   /** Writes that wait for one another: of the registry, or of one record. */
   readonly writes: Queues
-  /** Time in which the bytes of other servers are read. */
-  readonly reading: Paces
+  /** Time in which bytes of other servers, and large answers, are handled. */
+  readonly time: Paces
   /** Requests to other servers in progress. */
   readonly requests: Shares
   /** Names that are being looked up. */
@@ -32,7 +32,7 @@ export function createFairness(): Fairness {
     turns: createTurns(),
     reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 2 }),
     writes: createQueues(),
-    reading: createPaces(),
+    time: createPaces(),
     requests: createShares(outgoingRequestsMax),
     lookups: createShares(pendingLookupsMax),
   }

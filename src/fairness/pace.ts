@@ -1,17 +1,19 @@
 /**
- * How fast the bytes of other servers are read for one owner. What a byte costs is up to the server that sends it: a
- * response in chunks of one byte, or a stream of empty lines, takes a hundred times as long as any other. So the time
- * is measured, and one owner's reading may take `readingTimeShare` of it; the bytes of the rest wait in their sockets.
+ * How much of the time one owner's bytes may take: those of other servers, and those of its own large answers. What a
+ * byte of another server costs is up to that server: a response in chunks of one byte, or a stream of empty lines,
+ * takes a hundred times as long as any other. So the time is measured, and past `ownerTimeShare` of it the rest waits.
  */
 
-import { readingBurstMs, readingTimeShare } from '../limits.ts'
+import { ownerBurstMs, ownerTimeShare } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
 
 export interface Pace {
-  /** Milliseconds until the owner's next bytes may be read; 0 for now. */
+  /** Milliseconds until the owner's next bytes may be handled; 0 for now. */
   wait(): number
   /** Counts milliseconds that were spent, or soon will be. */
   spend(milliseconds: number): void
+  /** Resolves when the owner's next bytes may be handled. */
+  pause(): Promise<void>
 }
 
 export interface Paces {
@@ -31,11 +33,16 @@ export function createPaces(now = () => performance.now()): Paces {
   return {
     of(holder) {
       const owner = ownerOf(holder)
+      const wait = () => Math.max(0, (paidAt.get(owner) ?? 0) - now() - ownerBurstMs / ownerTimeShare)
       return {
-        wait: () => Math.max(0, (paidAt.get(owner) ?? 0) - now() - readingBurstMs / readingTimeShare),
+        wait,
+        // Again, as others of the owner may have been first.
+        async pause() {
+          for (let left = wait(); left > 0; left = wait()) await Bun.sleep(left)
+        },
         spend(milliseconds) {
           if (paidAt.size >= 1000 && !paidAt.has(owner)) dropPaid()
-          paidAt.set(owner, Math.max(paidAt.get(owner) ?? 0, now()) + milliseconds / readingTimeShare)
+          paidAt.set(owner, Math.max(paidAt.get(owner) ?? 0, now()) + milliseconds / ownerTimeShare)
         },
       }
     },

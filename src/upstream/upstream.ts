@@ -88,7 +88,7 @@ export interface UpstreamOptions {
   /** Our name in `Via` (RFC 9110, 7.6.3), by which loops are detected. */
   readonly pseudonym?: string
   /** What responses in memory and requests in progress are counted against. */
-  readonly fairness?: Pick<Fairness, 'memory' | 'requests' | 'reading'>
+  readonly fairness?: Pick<Fairness, 'memory' | 'requests' | 'time'>
   readonly observe?: ObserveUpstream | undefined
   /** The HTTP/1.1 client; `parser` by default. */
   readonly open?: OpenHttpConnection
@@ -208,9 +208,9 @@ function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
   { timeoutMs, signal: signalOf, holder, bodyBytesMax }: UpstreamRequest,
   {
-    fairness: { memory, requests, reading },
+    fairness: { memory, requests, time },
     clock,
-  }: { readonly fairness: Pick<Fairness, 'memory' | 'requests' | 'reading'>; readonly clock: Clock },
+  }: { readonly fairness: Pick<Fairness, 'memory' | 'requests' | 'time'>; readonly clock: Clock },
 ): Promise<UpstreamResponse> {
   if (!requests.take(holder, 1))
     return Promise.reject(
@@ -232,7 +232,7 @@ function receiveResponse(
   let headers: UpstreamResponse['headers'] = {}
   let stream: Ahead | undefined
   const body = createPile(memory, holder)
-  const pace = reading.of(holder)
+  const pace = time.of(holder)
 
   const gone = () => stop(new UpstreamError('gone', 'the client disconnected'))
   function listen(given: AbortSignal): void {

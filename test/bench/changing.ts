@@ -57,6 +57,7 @@ const app = createApp({
   now: Date.now,
   monotonic: () => performance.now(),
   addressOf: () => '',
+  portOf: () => '',
   log,
 })
 const fetch = (request: Request) => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createPaces } from '../../src/fairness/pace.ts'
-import { readingBurstMs, readingTimeShare } from '../../src/limits.ts'
+import { ownerBurstMs, ownerTimeShare } from '../../src/limits.ts'
 
 const holder = (userId: string, keyId = userId) => ({ keyId, family: keyId, userId })
 
@@ -10,18 +10,18 @@ test('an owner that has read for long waits until it has its share of time, with
   const mallory = paces.of(holder('mallory'))
   const other = paces.of(holder('mallory', 'another key'))
   const ada = paces.of(holder('ada'))
-  mallory.spend(readingBurstMs)
+  mallory.spend(ownerBurstMs)
   expect([mallory.wait(), other.wait(), ada.wait()]).toEqual([0, 0, 0])
   mallory.spend(30)
-  expect(mallory.wait()).toBeCloseTo(30 / readingTimeShare)
-  expect(other.wait()).toBeCloseTo(30 / readingTimeShare)
+  expect(mallory.wait()).toBeCloseTo(30 / ownerTimeShare)
+  expect(other.wait()).toBeCloseTo(30 / ownerTimeShare)
   expect(ada.wait()).toBe(0)
-  now += 30 / readingTimeShare
+  now += 30 / ownerTimeShare
   expect(mallory.wait()).toBeCloseTo(0)
   // Time in which nothing was read is not saved up.
   now += 1e6
-  mallory.spend(readingBurstMs + 1)
-  expect(mallory.wait()).toBeCloseTo(1 / readingTimeShare)
+  mallory.spend(ownerBurstMs + 1)
+  expect(mallory.wait()).toBeCloseTo(1 / ownerTimeShare)
 })
 
 test('owners who have paid are not remembered', () => {
