@@ -121,8 +121,6 @@ export interface AppDeps {
   readonly every?: Every
   /** The client's address of a request, for limits. */
   readonly addressOf: (request: Request) => string
-  /** The client's port of a request, which tells its connections apart. */
-  readonly portOf: (request: Request) => string
   readonly log: Log
   readonly authorization: AuthorizationSettings
   /** Receives events for metrics. */
@@ -158,13 +156,7 @@ export function createApp(deps: AppDeps): App {
   const { store, secrets, issuer, audit, rates, upstream, fairness, now, monotonic, log, observer } = deps
   const lists = createConnectionLists(store, secrets.cursorKey)
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
-  const middleware = createMiddleware({
-    guard: deps.guard,
-    log,
-    observe: observer?.answered,
-    monotonic,
-    portOf: deps.portOf,
-  })
+  const middleware = createMiddleware({ guard: deps.guard, log, observe: observer?.answered, monotonic })
   const denials = createDenials(audit, middleware.requestId)
   const noteRefused = createRefusedLog(log, monotonic)
   const registry = createRegistry(store)

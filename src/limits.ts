@@ -276,12 +276,6 @@ export const waitingJobsMax = 256
 export const readsAtOnceMax = 8
 /** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
-/** Ours: milliseconds in which requests of one connection are counted together. Past it: they are counted anew. */
-export const pipelinedWindowMs = 20
-/** Ours: requests of everybody in that time up to which no connection is looked at. Past it: those that follow are counted by connection. */
-export const pipelinedBusyRequests = 500
-/** Ours: further requests of one connection in that time. Past it: it is closed after an answer, and what it sent beyond that is dropped. */
-export const pipelinedRequestsMax = 100
 /** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
 export const unreadBodyBytesMax = 64 * kB
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */

@@ -185,10 +185,6 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     monotonic: () => performance.now(),
     addressOf: (request) =>
       clientAddress(server.requestIP(originalRequest(request))?.address ?? '', request.headers, config.trustedProxies),
-    portOf: (request) => {
-      const { address = '', port = 0 } = server.requestIP(originalRequest(request)) ?? {}
-      return `${address} ${port}`
-    },
     log,
     ...(metrics && { observer: metrics.observer }),
   })

@@ -8,7 +8,6 @@ import { stackFunctionsShownMax, unavailableLogIntervalMs, unreadBodyBytesMax } 
 import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
-import { createPipelining } from './pipelining.ts'
 import { operationOf } from './route.ts'
 import type { Handler } from './router.ts'
 
@@ -19,8 +18,6 @@ export interface MiddlewareOptions {
   readonly observe?: ((operation: string, status: number, seconds: number) => void) | undefined
   /** A monotonic clock, in milliseconds. */
   readonly monotonic: () => number
-  /** The client's port of a request, which tells its connections apart. */
-  readonly portOf: (request: Request) => string
 }
 
 export interface Middleware {
@@ -41,8 +38,7 @@ type Respond = (request: Request, requestId: () => string) => Response | undefin
 /** A client's `X-Request-Id` is used if it matches. */
 const validId = /^[A-Za-z0-9._-]{1,64}$/
 
-export function createMiddleware({ guard, log, observe, monotonic, portOf }: MiddlewareOptions): Middleware {
-  const pipelining = createPipelining(portOf)
+export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareOptions): Middleware {
   // Not of what the fast lane answers: nothing happens after such a response.
   const ids = new WeakMap<Request, string>()
   const errors = new WeakMap<Request, unknown>()
@@ -121,8 +117,7 @@ export function createMiddleware({ guard, log, observe, monotonic, portOf }: Mid
     // The runtime would go on receiving a body that nobody reads. Not for other errors: the close may overtake a body
     // that is still under way, and then the client sees no response.
     const isRefused = operation === undefined || response.status === 413 || response.status === 429
-    const isUnread = response.status >= 400 && isRefused && !request.bodyUsed && mayBeLong(request)
-    if (isUnread || pipelining.isTooMuch(request, started)) {
+    if (response.status >= 400 && isRefused && !request.bodyUsed && mayBeLong(request)) {
       response.headers.set('connection', 'close')
     }
     observe?.(operation ?? 'other', response.status, (now - started) / 1000)

@@ -57,7 +57,6 @@ const app = createApp({
   now: Date.now,
   monotonic: () => performance.now(),
   addressOf: () => '',
-  portOf: () => '',
   log,
 })
 const fetch = (request: Request) => {

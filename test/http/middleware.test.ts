@@ -270,7 +270,6 @@ describe('what the audit log is told', () => {
 
 test('a request keeps the id of its answer, for what happens after it', () => {
   const middleware = createMiddleware({
-    portOf: () => 'no port',
     guard: { check: () => undefined, preflight: () => undefined },
     log: silent,
     monotonic: () => 0,
@@ -286,7 +285,6 @@ test('a request keeps the id of its answer, for what happens after it', () => {
 test('whatever is thrown is in the line of the log as text, with its cause if that says more', () => {
   const lines: Record<string, unknown>[] = []
   const middleware = createMiddleware({
-    portOf: () => 'no port',
     guard: { check: () => undefined, preflight: () => undefined },
     log: { ...silent, error: (_, fields) => void lines.push(fields ?? {}) },
     monotonic: () => 0,
@@ -337,7 +335,6 @@ test('each answer is measured from its beginning to its end, under the name of i
   let now = 5000
   const seen: unknown[] = []
   const middleware = createMiddleware({
-    portOf: () => 'no port',
     guard: { check: () => undefined, preflight: () => undefined },
     log: silent,
     observe: (...measured) => void seen.push(measured),

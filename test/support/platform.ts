@@ -183,7 +183,6 @@ export async function createTestPlatform(options: TestPlatformOptions = {}): Pro
     fastLane: options.fastLane ?? process.env['POSTERN_TEST_FAST_LANE'] !== 'off',
     monotonic: () => platform.now,
     addressOf: (request) => request.headers.get('x-test-address') ?? 'here',
-    portOf: () => 'no port',
   })
   return platform
 }
