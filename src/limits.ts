@@ -248,10 +248,22 @@ export const rpcFoldedCharactersMax = 2000
 export const rpcValueCharsMax = 1024
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
-/** Ours: memory that the process may gain while expensive work runs, of which most is garbage. Past it: garbage is collected and memory returned, with a pause of 10 to 90 ms. */
+/** Ours: memory that the process may gain before garbage is collected and memory returned, with a pause of 10 to 90 ms. Past it: that pause. */
 export const garbageBytesMax = 100 * MB
-/** Ours: slices of expensive work after which the memory of the process is read, which takes 8 microseconds. Past it: as for `garbageBytesMax`. */
-export const slicesPerGarbageCheck = 16
+/** Ours: milliseconds between two looks at the memory of the process, of 8 microseconds each. Past it: the next look. */
+export const garbageCheckMs = 50
+/** Ours: part of the time in which one owner's bytes from other servers and its large answers are handled. Past it: the bytes wait in their sockets, and the requests for their place. */
+export const ownerTimeShare = 0.3
+/** Ours: milliseconds of such work before it waits for that part. Past it: as for `ownerTimeShare`. */
+export const ownerBurstMs = 6
+/** Ours: bytes of a body that is handled without waiting for its owner's part of the time. Past it: it is counted there. */
+export const smallBodyBytes = 4 * kB
+/** Ours: milliseconds for a megabyte of an answer that is too large to be sent at once, which is read, joined and sent. Counted against `ownerTimeShare`. Past it: as there. */
+export const answerMsPerMegabyte = 2.5
+/** Ours: milliseconds that a line of an event stream takes until it is passed on, at worst. Counted against `ownerTimeShare`. Past it: as there. */
+export const streamLineMs = 0.0015
+/** Ours: bytes of a response that are read at once; in chunks of one byte they take three milliseconds. Past it: the rest is read if `ownerTimeShare` allows it. */
+export const readAtOnceBytes = 16 * kB
 /** Ours: cost of parsing one character of JSON, an upper estimate; a megabyte takes ten milliseconds, and fifty if it is nothing but values. Past it: as for `sliceCost`. */
 export const jsonCharacterCost = 1.2
 /** Ours: cost of searching one character of a tool's definition for what is suspicious; 50 nanoseconds. Past it: as for `sliceCost`. */

@@ -10,6 +10,8 @@ import { formBytesMax, requestBodyBytesMax, rpcBodyBytesMax, serverBodyBytesMax 
 export interface Costs {
   /** Bytes of the body. Past it: the request is refused. */
   readonly bodyBytesMax: number
+  /** Milliseconds in which the process handles a megabyte of the body, until the request is answered. */
+  readonly bodyMsPerMegabyte: number
   /**
    * `many`: it reads as many records as somebody has stored, or one of a megabyte, and waits for one of its owner's
    * places to do so.
@@ -18,14 +20,14 @@ export interface Costs {
 }
 
 /** No body, and few records. */
-const small: Costs = { bodyBytesMax: 0, reads: 'few' }
+const small: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'few' }
 /** A list, or another answer that much is read for. */
-const many: Costs = { bodyBytesMax: 0, reads: 'many' }
+const many: Costs = { bodyBytesMax: 0, bodyMsPerMegabyte: 0, reads: 'many' }
 /** A small JSON body, which may have to be empty. */
-const json: Costs = { bodyBytesMax: requestBodyBytesMax, reads: 'few' }
-const form: Costs = { bodyBytesMax: formBytesMax, reads: 'few' }
-const message: Costs = { bodyBytesMax: rpcBodyBytesMax, reads: 'few' }
-const server: Costs = { bodyBytesMax: serverBodyBytesMax, reads: 'few' }
+const json: Costs = { bodyBytesMax: requestBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
+const form: Costs = { bodyBytesMax: formBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
+const message: Costs = { bodyBytesMax: rpcBodyBytesMax, bodyMsPerMegabyte: 10, reads: 'few' }
+const server: Costs = { bodyBytesMax: serverBodyBytesMax, bodyMsPerMegabyte: 50, reads: 'few' }
 
 export interface Operation {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -34,7 +36,8 @@ export interface Operation {
   readonly costs: Costs
   /**
    * The format of errors. `server`: `{error}` with a text, which for 404 is always the same (specification 7.2).
-   * `text`: `{error}` with the message. `rpc`: a JSON-RPC error. `page`: a page for people. Left out: `{error, message}`.
+   * `text`: `{error}` with the message. `rpc`: a JSON-RPC error. `page`: a page for people. Left out: `{error,
+   * message}`.
    */
   readonly errors?: 'server' | 'text' | 'rpc' | 'page'
 }

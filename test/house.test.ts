@@ -86,7 +86,7 @@ describe('only one place', () => {
     [/^tweetnacl$/, ['auth/signature.ts']],
     [/^lmdb$/, ['storage/lmdb/library.ts', 'storage/lmdb/root.ts']],
     [/^storage\/lmdb\/store\.ts$/, ['maintenance/copy.ts', 'maintenance/data-folder.ts']],
-    [/^fast-lane\//, ['app.ts', 'fast-lane/versioned-lane.ts', 'fast-lane/fast-lane.ts', 'fast-lane/pages.ts']],
+    [/^fast-lane\//, ['app.ts', 'fast-lane/fast-lane.ts', 'fast-lane/pages.ts', 'fast-lane/versioned-lane.ts']],
   ]
   for (const [what, importers] of only) {
     test(`imports ${what.source}`, () => expect(importersOf(what)).toEqual([...importers]))
@@ -118,6 +118,7 @@ test('clocks and chance come in from the root', () => {
     'cli/client/api-client.ts',
     'cli/progress.ts',
     'cli/serve.ts',
+    'fairness/pace.ts',
     'features/connections/id-stream.ts',
     'features/connections/list.ts',
     'features/gateway/stream.ts',
@@ -129,6 +130,7 @@ test('clocks and chance come in from the root', () => {
     'storage/lmdb/opening-lock.ts',
     'upstream/connection-pool.ts',
     'upstream/names.ts',
+    'upstream/parser-client.ts',
     'upstream/upstream.ts',
   ]
   const users = files.filter((file) => /performance\.now\(\)|Date\.now\b|Math\.random/.test(textOf(file)))

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
 import { CommandError } from '../errors.ts'
 import { createFairness } from '../fairness/fairness.ts'
+import { watchGarbage } from '../fairness/garbage.ts'
 import { sweepGrants } from '../features/authorization/grants.ts'
 import { isRegistryUrl } from '../features/servers/mcp-registry.ts'
 import { createSigners } from '../features/tokens/signers.ts'
@@ -136,6 +137,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const signers = createSigners()
   cleanup.defer(() => signers.close())
   const fairness = createFairness()
+  cleanup.use(watchGarbage())
   /** Disables the runtime's idle timeout for a long request. The returned function restores it. */
   const disableIdleTimeout = (request: Request) => {
     const arrived = originalRequest(request)

@@ -5,7 +5,7 @@
  */
 
 import { rateLimited } from '../errors.ts'
-import { bodyMemoryFactor } from '../limits.ts'
+import { answerMsPerMegabyte, bodyMemoryFactor } from '../limits.ts'
 import type { Costs } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
 import type { Holder } from './owner.ts'
@@ -56,6 +56,8 @@ export class Allowance {
 
   async #enter(holder: Holder): Promise<void> {
     this.#leave = await this.#fairness.reads.enter(holder)
+    // Inside the place, so that an owner has few requests that wait here.
+    await this.#fairness.time.of(holder).pause()
   }
 
   /** Takes the memory of a body of so many bytes, and of what it is parsed into. Throws `rate_limited`. */
@@ -65,10 +67,18 @@ export class Allowance {
     this.#bodyBytes += bytes * bodyMemoryFactor
   }
 
+  /** Waits until the owner may have a body of so many bytes handled. */
+  async paceBody(bytes: number): Promise<void> {
+    const time = this.#fairness.time.of(this.holder)
+    await time.pause()
+    time.spend((bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
+  }
+
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */
   takeAnswer(bytes: number): () => void {
     const { holder } = this
     this.#take(holder, bytes, 'Too many responses to this caller wait to be read')
+    this.#fairness.time.of(holder).spend((bytes / 2 ** 20) * answerMsPerMegabyte)
     return () => this.#fairness.memory.giveBack(holder, bytes)
   }
 

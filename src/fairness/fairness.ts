@@ -4,6 +4,7 @@
  */
 
 import { outgoingRequestsMax, pendingBytesMax, pendingLookupsMax, readsAtOnceMax } from '../limits.ts'
+import { createPaces, type Paces } from './pace.ts'
 import { createQueue, createQueues, type Queue, type Queues } from './queue.ts'
 import { createShares, type Shares } from './shares.ts'
 import { createTurns, type Turns } from './turns.ts'
@@ -17,6 +18,8 @@ export interface Fairness {
   readonly reads: Queue
   /** Writes that wait for one another: of the directory, or of one record. */
   readonly writes: Queues
+  /** Time in which bytes of other servers, and large answers, are handled. */
+  readonly time: Paces
   /** Requests to other servers in progress. */
   readonly requests: Shares
   /** Names that are being looked up. */
@@ -29,6 +32,7 @@ export function createFairness(): Fairness {
     turns: createTurns(),
     reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 2 }),
     writes: createQueues(),
+    time: createPaces(),
     requests: createShares(outgoingRequestsMax),
     lookups: createShares(pendingLookupsMax),
   }

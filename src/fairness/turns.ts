@@ -8,7 +8,6 @@
 
 import { rateLimited } from '../errors.ts'
 import { sliceCost } from '../limits.ts'
-import { createGarbage } from './garbage.ts'
 import type { Holder } from './owner.ts'
 import { createRounds } from './rounds.ts'
 
@@ -29,7 +28,6 @@ interface Job {
 
 export function createTurns(): Turns {
   const waiting = createRounds<Job>()
-  const garbage = createGarbage()
   let isScheduled = false
 
   function schedule(): void {
@@ -43,7 +41,6 @@ export function createTurns(): Turns {
     const next = waiting.next()
     if (next === undefined) return
     if (!next.job.slice()) waiting.putBack(next.holder, next.job)
-    garbage.addSlice()
     if (!waiting.isEmpty()) schedule()
   }
 

@@ -4,7 +4,14 @@
 
 import { invalidRequest } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
-import { bodyMemoryFactor, chunkedBodyBytesMax, jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
+import {
+  bodyMemoryFactor,
+  chunkedBodyBytesMax,
+  jsonDepthMax,
+  rpcKeysMax,
+  rpcValuesMax,
+  smallBodyBytes,
+} from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
 
@@ -80,6 +87,7 @@ export async function readBytes(request: Request, tooLarge: TooLarge): Promise<U
   })) as Uint8Array<ArrayBuffer>
   if (!(announced >= 0 || isChunked)) allowance.takeBody(bytes.length)
   if (bytes.length > bodyBytesMax) throw tooLarge(bodyBytesMax)
+  if (bytes.length > smallBodyBytes) await allowance.paceBody(bytes.length)
   return bytes
 }
 

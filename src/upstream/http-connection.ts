@@ -3,6 +3,8 @@
  * time. The pool (connection-pool.ts) chooses the wire for a request, and decides how long an unused one is kept.
  */
 
+import type { Pace } from '../fairness/pace.ts'
+
 export interface Endpoint {
   /** An IP address, without brackets. */
   readonly address: string
@@ -28,6 +30,8 @@ export interface HttpRequest {
  * call.
  */
 export interface ResponseHandler {
+  /** How fast its bytes may be read. */
+  readonly pace: Pace
   /** Names in lower case; repeated headers are joined by commas. */
   onHead(status: number, headers: Readonly<Record<string, string>>): void
   onData(chunk: Buffer<ArrayBuffer>): void

@@ -4,6 +4,7 @@
  */
 
 import { isIP } from 'node:net'
+import { readAtOnceBytes } from '../limits.ts'
 import { CertificateError } from './certificate-error.ts'
 import type {
   Abort,
@@ -38,6 +39,12 @@ class ParserConnection implements HttpConnection {
   #receiver: ResponseHandler | undefined
   /** Bytes of the request that the socket has not accepted yet. */
   #unsent: Buffer | undefined
+  /** Received bytes that wait for the owner's share of time; until then the socket is paused. */
+  #waiting: Buffer | undefined
+  /** Nothing follows the piece that is being read: more bytes after a response would be those of the next one. */
+  #isLastPiece = true
+  /** The server has ended the connection while bytes waited. */
+  #hasEnded = false
 
   constructor(HTTPParser: ParserClass, origin: Endpoint, pool: PoolEvents) {
     this.#pool = pool
@@ -86,7 +93,7 @@ class ParserConnection implements HttpConnection {
         if (isDone && problem === null) this.#begin()
         else this.#fail(new CertificateError(problem))
       },
-      data: (_, chunk) => this.#read(chunk),
+      data: (_, chunk) => this.#receive(chunk),
       drain: () => {
         // With TLS it is called at the end of the handshake too, whatever the certificate was.
         if (this.#isReady && this.#unsent !== undefined) this.#write(this.#unsent)
@@ -111,6 +118,40 @@ class ParserConnection implements HttpConnection {
     this.#unsent = written < bytes.length ? bytes.subarray(Math.max(written, 0)) : undefined
   }
 
+  /** Reads bytes in pieces, as fast as the owner of the exchange may. */
+  #receive(chunk: Buffer): void {
+    if (this.#waiting !== undefined) {
+      this.#waiting = Buffer.concat([this.#waiting, chunk])
+      return
+    }
+    for (let at = 0; at < chunk.length && !this.#isClosed; at += readAtOnceBytes) {
+      const pace = this.#receiver?.pace
+      const wait = pace?.wait() ?? 0
+      if (wait > 0) {
+        this.#receiveLater(chunk.subarray(at), wait)
+        return
+      }
+      const from = performance.now()
+      this.#isLastPiece = at + readAtOnceBytes >= chunk.length
+      this.#read(chunk.subarray(at, at + readAtOnceBytes))
+      pace?.spend(performance.now() - from)
+    }
+  }
+
+  #receiveLater(rest: Buffer, milliseconds: number): void {
+    this.#waiting = rest
+    this.#socket?.pause()
+    setTimeout(() => {
+      const waited = this.#waiting ?? rest
+      this.#waiting = undefined
+      if (this.#isClosed) return
+      this.#receive(waited)
+      if (this.#waiting !== undefined || this.#isClosed) return
+      this.#socket?.resume()
+      if (this.#hasEnded) this.#onEnd()
+    }, milliseconds)
+  }
+
   #read(chunk: Buffer): void {
     // Bytes outside an exchange.
     if (this.#receiver === undefined) {
@@ -120,12 +161,16 @@ class ParserConnection implements HttpConnection {
     const read = this.#parser.read(chunk)
     // The receiver has aborted the exchange.
     if (this.#receiver === undefined) return
-    if (read === 'whole') this.#end(this.#parser.isReusable())
+    if (read === 'whole') this.#end(this.#isLastPiece && this.#parser.isReusable())
     else if (read !== 'partial') this.#fail(read)
   }
 
   /** The server has ended the connection. For a response without a length, that is its end. */
   #onEnd(): void {
+    if (this.#waiting !== undefined) {
+      this.#hasEnded = true
+      return
+    }
     if (this.#receiver !== undefined && this.#parser.isWholeAtEnd()) this.#end(false)
     else this.#fail(new Error('it broke off'))
   }

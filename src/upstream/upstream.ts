@@ -8,7 +8,7 @@ import { getCACertificates } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { createFairness, type Fairness } from '../fairness/fairness.ts'
 import type { Holder } from '../fairness/owner.ts'
-import { upstreamBodyTimeoutMs, upstreamPoolsMax, upstreamResponseBytesMax } from '../limits.ts'
+import { streamLineMs, upstreamBodyTimeoutMs, upstreamPoolsMax, upstreamResponseBytesMax } from '../limits.ts'
 import { AddressError, type Addresses, type ResolvedAddress } from './addresses.ts'
 import { type Ahead, createByteBuffer, readAhead } from './byte-buffer.ts'
 import { CertificateError } from './certificate-error.ts'
@@ -88,7 +88,7 @@ export interface UpstreamOptions {
   /** Our name in `Via` (RFC 9110, 7.6.3), by which loops are detected. */
   readonly pseudonym?: string
   /** What responses in memory and requests in progress are counted against. */
-  readonly fairness?: Pick<Fairness, 'memory' | 'requests'>
+  readonly fairness?: Pick<Fairness, 'memory' | 'requests' | 'time'>
   readonly observe?: ObserveUpstream | undefined
   /** The HTTP/1.1 client; `parser` by default. */
   readonly open?: OpenHttpConnection
@@ -208,9 +208,9 @@ function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
   { timeoutMs, signal: signalOf, holder, bodyBytesMax }: UpstreamRequest,
   {
-    fairness: { memory, requests },
+    fairness: { memory, requests, time },
     clock,
-  }: { readonly fairness: Pick<Fairness, 'memory' | 'requests'>; readonly clock: Clock },
+  }: { readonly fairness: Pick<Fairness, 'memory' | 'requests' | 'time'>; readonly clock: Clock },
 ): Promise<UpstreamResponse> {
   if (!requests.take(holder, 1))
     return Promise.reject(
@@ -232,6 +232,7 @@ function receiveResponse(
   let headers: UpstreamResponse['headers'] = {}
   let stream: Ahead | undefined
   const body = createByteBuffer(memory, holder)
+  const pace = time.of(holder)
 
   const gone = () => stop(new UpstreamError('gone', 'the client disconnected'))
   function listen(given: AbortSignal): void {
@@ -260,6 +261,7 @@ function receiveResponse(
   }
 
   const receiver: ResponseHandler = {
+    pace,
     onHead(given, names) {
       if (bodyBytesMax === undefined) lateAt = Number.POSITIVE_INFINITY
       if (given > 599) return stop(new UpstreamError('down', `it answered ${given}`))
@@ -281,6 +283,8 @@ function receiveResponse(
       lateText = 'it did not finish its response in time'
     },
     onData(chunk) {
+      // Its lines are looked at one by one when they are passed on.
+      if (stream !== undefined) pace.spend(lineEndsIn(chunk) * streamLineMs)
       if (stream?.give(chunk) === true) return
       if (!body.add(chunk))
         return stop(new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending'))
@@ -304,6 +308,12 @@ function receiveResponse(
     receiver.onError(error as Error)
   }
   return answer
+}
+
+function lineEndsIn(bytes: Uint8Array): number {
+  let count = 0
+  for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) count += 1
+  return count
 }
 
 function problemOf(cause: Error): string {

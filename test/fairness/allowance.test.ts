@@ -5,7 +5,7 @@ import { Allowance } from '../../src/fairness/allowance.ts'
 import { createFairness, type Fairness } from '../../src/fairness/fairness.ts'
 import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
 import { createShares } from '../../src/fairness/shares.ts'
-import { bodyMemoryFactor, pendingBytesMax, readsAtOnceMax } from '../../src/limits.ts'
+import { answerMsPerMegabyte, bodyMemoryFactor, pendingBytesMax, readsAtOnceMax } from '../../src/limits.ts'
 import { type OperationId, operationEntries } from '../../src/operations.ts'
 import type { Upstream } from '../../src/upstream/upstream.ts'
 import { apiOf } from '../support/api.ts'
@@ -14,7 +14,7 @@ import { sampleKeys } from '../support/sample.ts'
 
 const ada = { keyId: 'key', family: 'key', userId: 'ada' }
 const open = (fairness: Fairness, reads: 'few' | 'many' = 'few') =>
-  new Allowance(fairness, { bodyBytesMax: 1000, reads }, () => strangerAt('192.0.2.1'))
+  new Allowance(fairness, { bodyBytesMax: 1000, bodyMsPerMegabyte: 50, reads }, () => strangerAt('192.0.2.1'))
 
 test('an owner is a user with all keys, an organization, a namespace of tickets, or a network', () => {
   const owners = [
@@ -153,4 +153,24 @@ test('a call’s body counts until its event stream ends', async () => {
   const third = await call()
   expect(third.status).toBe(200)
   await third.body?.cancel()
+})
+
+test('large bodies and answers of an owner wait for its part of the time, with whichever key, and nobody else waits', async () => {
+  const waits: string[] = []
+  const fairness: Fairness = {
+    ...createFairness(),
+    time: {
+      of(holder) {
+        const spend = (milliseconds: number) => void waits.push(`${ownerOf(holder)} spends ${milliseconds}`)
+        const pause = async () => void waits.push(`${ownerOf(holder)} waits`)
+        return { wait: () => 0, spend, pause }
+      },
+    },
+  }
+  const one = open(fairness, 'many')
+  await one.belongsTo(ada)
+  await one.paceBody(2 ** 20)
+  one.takeAnswer(2 ** 21)()
+  one.end()
+  expect(waits).toEqual(['ada waits', 'ada waits', 'ada spends 50', `ada spends ${2 * answerMsPerMegabyte}`])
 })

@@ -1,18 +1,18 @@
 import { expect, test } from 'bun:test'
-import { createGarbage } from '../../src/fairness/garbage.ts'
-import { garbageBytesMax, slicesPerGarbageCheck } from '../../src/limits.ts'
+import { createGarbageCheck } from '../../src/fairness/garbage.ts'
+import { garbageBytesMax } from '../../src/limits.ts'
 
 test('memory is given back once it grew past its bound since the least, and again after as much more', () => {
   let memory = 1000
   let shrunk = 0
-  const garbage = createGarbage(
+  const look = createGarbageCheck(
     () => memory,
     () => {
       shrunk += 1
     },
   )
   const check = () => {
-    for (let i = 0; i < slicesPerGarbageCheck; i += 1) garbage.addSlice()
+    look()
     return shrunk
   }
   expect(check()).toBe(0)

@@ -6,6 +6,7 @@ import { type ConnectionPool, createConnectionPool } from '../../src/upstream/co
 import type { OutgoingRequest } from '../../src/upstream/head.ts'
 import type { Endpoint } from '../../src/upstream/http-connection.ts'
 import { eachClient } from '../support/clients.ts'
+import { unhurried } from '../support/pace.ts'
 import { random } from '../support/random.ts'
 import { until } from '../support/until.ts'
 
@@ -64,6 +65,7 @@ function exchange(request: OutgoingRequest = post): Promise<Got> {
   const { promise, resolve } = Promise.withResolvers<Got>()
   const got: Got = { body: '' }
   sockets.send(request, {
+    pace: unhurried,
     onHead: (status, headers) => Object.assign(got, { status, headers: { ...headers } }),
     onData: (chunk) => {
       got.body += chunk.toString('latin1')
@@ -309,6 +311,7 @@ eachClient((open, client) => {
       const begun = Promise.withResolvers<void>()
       const told: string[] = []
       const breakOff = sockets.send(post, {
+        pace: unhurried,
         onHead: () => {},
         onData: () => begun.resolve(),
         onEnd: () => told.push('end'),
@@ -339,7 +342,7 @@ eachClient((open, client) => {
         socket: { data: (_, hello) => arrived.resolve(hello.toString('latin1')), close: () => closed.resolve() },
       })
       sockets = openSockets({ port: silent.port, certified: 'tools.lan' })
-      const breakOff = sockets.send(post, { onHead() {}, onData() {}, onEnd() {}, onError() {} })
+      const breakOff = sockets.send(post, { pace: unhurried, onHead() {}, onData() {}, onEnd() {}, onError() {} })
       // Servers of many names choose their certificate by it.
       expect(await arrived.promise).toContain('tools.lan')
       breakOff()
@@ -349,7 +352,7 @@ eachClient((open, client) => {
     test('is not opened while too many are not connected yet', async () => {
       using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
       sockets = openSockets({ port: silent.port, certified: 'tools.lan' })
-      const send = () => sockets.send(post, { onHead() {}, onData() {}, onEnd() {}, onError() {} })
+      const send = () => sockets.send(post, { pace: unhurried, onHead() {}, onData() {}, onEnd() {}, onError() {} })
       const all = Array.from({ length: pendingConnectsMax }, send)
       expect(send).toThrow('too long')
       for (const breakOff of all) breakOff()

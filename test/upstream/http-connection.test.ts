@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { socketIdleMs } from '../../src/limits.ts'
 import type { HttpConnection } from '../../src/upstream/http-connection.ts'
 import { eachClient } from '../support/clients.ts'
+import { unhurried } from '../support/pace.ts'
 import { until } from '../support/until.ts'
 
 let script: (socket: Bun.Socket, request: string) => unknown = () => {}
@@ -46,6 +47,7 @@ eachClient((open) => {
     )
     const start = () =>
       opened.start(request, {
+        pace: unhurried,
         onHead: (status) => void told.push(String(status)),
         onData: (chunk) => void told.push(chunk.toString()),
         onEnd: () => void told.push('end'),

@@ -1,4 +1,4 @@
-/** What a server has, as it is asked: what is learnt, and what is said where nothing is. */
+/** What a server has, as it is asked: the lists that it returns, and the problems of those that it does not. */
 
 import { expect, test } from 'bun:test'
 import { jsonDepthMax, serverDescriptionCharsMax, serverErrorCharsMax, serverNameCharsMax } from '../../src/limits.ts'
@@ -11,8 +11,8 @@ const tool = (name: unknown, inputSchema = '{"type":"object"}') =>
   `{"name":${JSON.stringify(name)},"inputSchema":${inputSchema}}`
 const nested = (depth: number) => `{"type":"object","a":${'['.repeat(depth)}${']'.repeat(depth)}}`
 
-/** What is learnt of a server that answers `tools/list` so, and has two resources. A text is its tools. */
-async function learnt(list: string | { status: number } | { error: object }, serverInfo: object = {}) {
+/** The introspection of a server that answers `tools/list` so, and has two resources. A text is its tools. */
+async function introspected(list: string | { status: number } | { error: object }, serverInfo: object = {}) {
   const sent: string[] = []
   const found = await introspectServer(
     {
@@ -43,12 +43,12 @@ async function learnt(list: string | { status: number } | { error: object }, ser
   return { found, sent }
 }
 const resources = [{ name: 'one', uri: 'file:///one' }]
-const problemOf = async (list: Parameters<typeof learnt>[0]) => (await learnt(list)).found.problems.join()
+const problemOf = async (list: Parameters<typeof introspected>[0]) => (await introspected(list)).found.problems.join()
 
 test('the definitions of a server are kept as a write would have them', async () => {
   const deepest = nested(jsonDepthMax - 4)
-  expect((await learnt(tool('a', deepest))).found).toEqual({
-    learnt: {
+  expect((await introspected(tool('a', deepest))).found).toEqual({
+    introspected: {
       tools: [{ name: 'a', description: null, inputSchema: JSON.parse(deepest) }],
       resources,
       prompts: null,
@@ -59,7 +59,7 @@ test('the definitions of a server are kept as a write would have them', async ()
 })
 
 test('the title and the description of a server are kept as far as a write would take them', async () => {
-  const about = async (serverInfo: object) => (await learnt(tool('a'), serverInfo)).found.about
+  const about = async (serverInfo: object) => (await introspected(tool('a'), serverInfo)).found.about
   expect(await about({ title: 'A Server', description: 'It serves.' })).toEqual({
     displayName: 'A Server',
     description: 'It serves.',
@@ -87,10 +87,10 @@ test('definitions that a write would refuse are not kept, and what is wrong is s
 })
 
 test('what a server does instead of a list is told', async () => {
-  const { found } = await learnt({ error: { code: -32_603, message: 'not today' } })
+  const { found } = await introspected({ error: { code: -32_603, message: 'not today' } })
   expect(found).toEqual({
-    // What it does list is learnt.
-    learnt: { resources, prompts: null },
+    // The lists that it returns are kept.
+    introspected: { resources, prompts: null },
     about: {},
     problems: ['The server does not list its tools, but answers: not today'],
   })
@@ -102,6 +102,6 @@ test('what a server does instead of a list is told', async () => {
 test('a server that was greeted is not greeted again in another revision', async () => {
   for (const list of [{ status: 404 }, { error: { code: -32_601, message: 'no' } }])
     expect(
-      (await learnt(list)).sent.filter((method) => method === 'initialize' || method.startsWith('server/')),
+      (await introspected(list)).sent.filter((method) => method === 'initialize' || method.startsWith('server/')),
     ).toEqual(['initialize'])
 })

@@ -77,7 +77,7 @@ test('one that takes no greeting of the handshake is greeted in the words of the
 test('one that asks and asks is heard out for so many requests', async () => {
   const events = `data: ${JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'ping' })}\n\n`.repeat(probeRequestsMax * 2)
   const { found, sent } = await probed(() => answer(200, events, { 'content-type': 'text/event-stream' }))
-  expect(found).toEqual(error('The server does not speak MCP: it asks too much for a greeting') as never)
+  expect(found).toEqual(error('The server does not speak MCP: it asks too much while it is initialized') as never)
   expect(sent).toHaveLength(probeRequestsMax)
   expect(sent[0]?.signal?.().aborted).toBe(true)
 })
@@ -89,7 +89,7 @@ test('a server that is not ready in time is told so, and not that somebody disco
     )
   const bounds = { timeoutMs: 10, requests: 5, bytes: 1000 }
   const greeting = { url: 'https://a.example.com/mcp', headers: {}, asking: { holder, via: undefined }, bounds }
-  expect(await initializeServer({ send }, { ...greeting, learn: async () => 'all' })).toMatchObject({
+  expect(await initializeServer({ send }, { ...greeting, ask: async () => 'all' })).toMatchObject({
     problem: 'The server did not answer in time',
   })
 })

@@ -41,7 +41,8 @@ export function releaseHandlers(deps: ServerWriteDeps): Pick<Handlers, 'createRe
       refuseQuery(request.url) // 400
       const { upstreamUrl, configSchema } = await readPayload(request) // 400, 413
       await refuseFixture(deps.store, serverKey(qualifiedName)) // 409
-      const { introspected, problems } = await introspectFor(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
+      const found = await introspectFor(deps.upstream, first, upstreamUrl, 'payload.upstreamUrl') // 400
+      const { introspected, problems } = found
       const id = `rel_${randomBytes(12).toString('base64url')}`
       await records.write(request, qualifiedName, async (context, before) => {
         await requireServer(context, 'write') // 404, 403

@@ -182,7 +182,7 @@ async function keep(
   { ref, stored, by, input, target }: Entered,
 ): Promise<ConnectionStatus> {
   const { status: probed, serverInfo } = await probe(upstream, target, holderOf(ref, by))
-  const status = hasAuthorization(target.headers) ? probed : withSetupUrl(learnt, links.urlOf(ref))
+  const status = hasAuthorization(target.headers) ? probed : withSetupUrl(probed, links.urlOf(ref))
   const { input: _, ...rest } = stored.privatePart
   const { setups = 0 } = rest
   const privatePart = {

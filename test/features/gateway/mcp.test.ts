@@ -688,7 +688,7 @@ describe('everything stays alive', () => {
       body: JSON.stringify({ mcpUrl: `http://127.0.0.1:${upstream.port}/asks` }),
     })
     expect(await made.json()).toMatchObject({
-      status: { state: 'error', message: 'The server does not speak MCP: it asks too much for a greeting' },
+      status: { state: 'error', message: 'The server does not speak MCP: it asks too much while it is initialized' },
     })
     expect(seen.length).toBeLessThanOrEqual(probeRequestsMax)
   })

@@ -681,7 +681,7 @@ describe('what the other side does wrong is 502, and says at which step', () => 
   test('a token that the server refuses is dropped', async () => {
     servers.good.has = () => false
     const back = await signIn()
-    expect([back.status, await back.text()]).toEqual([502, expect.stringContaining('Greeting the server')])
+    expect([back.status, await back.text()]).toEqual([502, expect.stringContaining('Connecting to the server')])
     expect((await call()).status).toBe(401)
   })
 })

@@ -1,0 +1,50 @@
+/**
+ * How much of the time one owner's bytes may take: those of other servers, and those of its own large answers. What a
+ * byte of another server costs is up to that server: a response in chunks of one byte, or a stream of empty lines,
+ * takes a hundred times as long as any other. So the time is measured, and past `ownerTimeShare` of it the rest waits.
+ */
+
+import { ownerBurstMs, ownerTimeShare } from '../limits.ts'
+import { type Holder, ownerOf } from './owner.ts'
+
+export interface Pace {
+  /** Milliseconds until the owner's next bytes may be handled; 0 for now. */
+  wait(): number
+  /** Counts milliseconds that were spent, or soon will be. */
+  spend(milliseconds: number): void
+  /** Resolves when the owner's next bytes may be handled. */
+  pause(): Promise<void>
+}
+
+export interface Paces {
+  of(holder: Holder): Pace
+}
+
+/** `now` is a monotonic clock in milliseconds. */
+export function createPaces(now = () => performance.now()): Paces {
+  /** When each owner will have paid for its reading. Owners who have paid are dropped. */
+  const paidAt = new Map<string, number>()
+
+  function dropPaid(): void {
+    const at = now()
+    for (const [owner, paid] of paidAt) if (paid <= at) paidAt.delete(owner)
+  }
+
+  return {
+    of(holder) {
+      const owner = ownerOf(holder)
+      const wait = () => Math.max(0, (paidAt.get(owner) ?? 0) - now() - ownerBurstMs / ownerTimeShare)
+      return {
+        wait,
+        // Again, as others of the owner may have been first.
+        async pause() {
+          for (let left = wait(); left > 0; left = wait()) await Bun.sleep(left)
+        },
+        spend(milliseconds) {
+          if (paidAt.size >= 1000 && !paidAt.has(owner)) dropPaid()
+          paidAt.set(owner, Math.max(paidAt.get(owner) ?? 0, now()) + milliseconds / ownerTimeShare)
+        },
+      }
+    },
+  }
+}
