@@ -1,0 +1,94 @@
+/** How the client `parser` reads as fast as its exchange may, and no faster. The server is a script. */
+
+import { expect, test } from 'bun:test'
+import type { Pace } from '../../src/fairness/pace.ts'
+import { readAtOnceBytes } from '../../src/limits.ts'
+import { openByParser } from '../../src/upstream/parser-client.ts'
+import { unhurried } from '../support/pace.ts'
+
+const request = { method: 'GET', path: '/', fields: ['host', 'a'], content: undefined }
+const body = Buffer.alloc(10 * readAtOnceBytes, 'one line of a long response\n').toString()
+
+/** Waits before every piece. */
+function slow(): Pace & { waits: number } {
+  let isDue = true
+  return {
+    ...unhurried,
+    waits: 0,
+    wait() {
+      isDue = !isDue
+      if (!isDue) this.waits += 1
+      return isDue ? 0 : 1
+    },
+  }
+}
+
+async function exchange(answer: string, { ends = false, pace = slow(), abortsAt = Number.POSITIVE_INFINITY } = {}) {
+  using server = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket) {
+        // What does not fit is written when there is room.
+        const rest = { bytes: Buffer.from(answer) }
+        const write = () => {
+          rest.bytes = rest.bytes.subarray(Math.max(0, socket.write(rest.bytes)))
+          if (rest.bytes.length > 0) setImmediate(write)
+          else if (ends) socket.end()
+        }
+        write()
+      },
+    },
+  })
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let received = ''
+  const kept: number[] = []
+  const connection = openByParser(
+    { address: '127.0.0.1', port: server.port, certified: undefined },
+    { connected() {}, leave: () => queueMicrotask(() => resolve('left')), keep: (_, ms) => kept.push(ms) > 0 },
+  )
+  const abort = connection.start(request, {
+    pace,
+    onHead() {},
+    onData(chunk) {
+      received += chunk.toString()
+      if (received.length >= abortsAt) abort()
+    },
+    onEnd: () => resolve('end'),
+    onError: (error) => resolve(error.message),
+  })
+  const outcome = await promise
+  connection.close()
+  return { outcome, received, kept: kept.length, waits: pace.waits }
+}
+
+const head = (more: string) => `HTTP/1.1 200 OK\r\n${more}\r\n`
+
+test('a response is whole and in order however often its bytes wait, and its connection is kept', async () => {
+  const { outcome, received, kept, waits } = await exchange(head(`content-length: ${body.length}\r\n`) + body)
+  expect({ outcome, kept, isWhole: received === body }).toEqual({ outcome: 'end', kept: 1, isWhole: true })
+  expect(waits).toBeGreaterThanOrEqual(10)
+})
+
+test('a response that its server ends by closing is whole, although bytes waited at the time', async () => {
+  const { outcome, received } = await exchange(head('') + body, { ends: true })
+  expect({ outcome, isWhole: received === body }).toEqual({ outcome: 'end', isWhole: true })
+})
+
+test('an exchange that is aborted while bytes wait receives no more of them', async () => {
+  const answer = head(`content-length: ${body.length}\r\n`) + body
+  const { received, outcome } = await exchange(answer, { abortsAt: 1 })
+  expect(received.length).toBeLessThanOrEqual(readAtOnceBytes)
+  expect(outcome).toBe('left')
+})
+
+test('bytes after a response that ends with a piece are no response to the next request', async () => {
+  const start = head(`content-length: ${readAtOnceBytes - 100}\r\n`)
+  const length = readAtOnceBytes - start.length
+  const first = head(`content-length: ${length}\r\n`) + body.slice(0, length)
+  expect(first.length).toBe(readAtOnceBytes)
+  const { outcome, kept } = await exchange(`${first}${head('content-length: 4\r\n')}evil`, {
+    pace: { ...unhurried, waits: 0 },
+  })
+  expect({ outcome, kept }).toEqual({ outcome: expect.stringMatching(/^(end|left)$/), kept: 0 })
+})
