@@ -69,7 +69,7 @@ export async function clientResponse(
   const bytes = body ?? new Uint8Array(0)
   if (status >= 400) return { response: errorOf(bytes, status, type, call, options), holdsSlot: false }
   if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
-  return wholeResponse(bytes, call, options)
+  return relayWhole(bytes, call, options)
 }
 
 function authorizationRequired({ message: { id }, connection, signInUrl, isOfSignedInClient, onStatus }: UpstreamCall) {
@@ -117,7 +117,7 @@ function errorOf(
 }
 
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
-async function wholeResponse(
+async function relayWhole(
   bytes: Uint8Array,
   { message, rewrite, holder, restoreIdleTimeout }: UpstreamCall,
   { memory, releaseSlot }: ClientResponseOptions,
