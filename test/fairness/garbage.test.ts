@@ -20,7 +20,7 @@ test('memory is given back once it grew past its bound since the least, and agai
   expect(check()).toBe(0)
   memory += 1
   expect(check()).toBe(1)
-  // Not collected yet, or in use: no reason to collect at every check.
+  // What is in use is no reason to collect at every check.
   expect(check()).toBe(1)
   memory = 500
   expect(check()).toBe(1)
