@@ -15,6 +15,7 @@ import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
 import { PlatformError } from './errors.ts'
 import type { Fairness } from './fairness/fairness.ts'
+import { inPasses } from './fairness/passes.ts'
 import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts'
 import { createFastLane, type FastLane } from './fast-lane/fast-lane.ts'
 import { createVersionedLane } from './fast-lane/versioned-lane.ts'
@@ -362,7 +363,7 @@ export function createApp(deps: AppDeps): App {
     { answerError, fairness, addressOf: deps.addressOf },
   )
   return {
-    fetch: traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing),
+    fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
     pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
   }
 }

@@ -276,6 +276,8 @@ export const waitingJobsMax = 256
 export const readsAtOnceMax = 8
 /** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
+/** Ours: requests answered in one pass of the event loop, ten microseconds each or more; a client that waits for its answers has one on each connection. Past it: they are answered in the next pass, and a connection that has sent further requests ahead is closed. */
+export const requestsPerPassMax = 400
 /** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
 export const unreadBodyBytesMax = 64 * kB
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */

@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as nine kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as ten kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -27,7 +27,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 90, short: 9 },
+  times: { full: 100, short: 10 },
   isTimed: true,
 
   async run(times, seed) {
@@ -229,6 +229,11 @@ const worsts: Readonly<Record<string, Worst>> = {
       const path = chance.pick(['/signin', '/oauth/token', '/oauth/revoke'])
       const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 65000\r\n\r\n`
       return held(server, head + 'a'.repeat(64_999), 1)
+    }),
+  'requests sent ahead': ({ server, chance }) =>
+    times(atOnce, () => {
+      const path = chance.pick(['/health', '/nothing'])
+      return held(server, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(5000), 1)
     }),
 }
 
