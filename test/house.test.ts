@@ -130,7 +130,7 @@ test('clocks and chance come in from the root', () => {
     'storage/lmdb/opening-lock.ts',
     'upstream/connection-pool.ts',
     'upstream/names.ts',
-    'upstream/parser-client.ts',
+    'upstream/open-connection.ts',
     'upstream/upstream.ts',
   ]
   const users = files.filter((file) => /performance\.now\(\)|Date\.now\b|Math\.random/.test(textOf(file)))

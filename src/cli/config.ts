@@ -11,7 +11,6 @@ import { readTtl } from '../policy/duration.ts'
 import { didYouMean } from '../schema/near-name.ts'
 import type { Usage } from '../storage/usage.ts'
 import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
-import { type ClientName, clientNames } from '../upstream/client-names.ts'
 import { variableOf } from './serve-options.ts'
 
 /** The flags as Commander returns them, unchecked. */
@@ -38,7 +37,6 @@ export interface ServeFlags extends DatabaseFlags {
   /** False for `--no-public-upstream`. */
   readonly publicUpstream: boolean
   readonly upstreamTimeout: string
-  readonly upstreamClient: string
   readonly allowSampleKeys?: boolean
   /** False for `--no-sign-in`. */
   readonly signIn: boolean
@@ -81,7 +79,6 @@ export interface ServeConfig {
     readonly timeoutMs: number
     /** Certificates of private certificate authorities, in PEM. */
     readonly authorities: readonly string[]
-    readonly client: ClientName
   }
   /** Whether clients can sign in with nothing but a URL, and where they may be sent back to. */
   readonly signIn: {
@@ -206,16 +203,11 @@ function readUpstream(flags: ServeFlags, complain: Complain): ServeConfig['upstr
     complain('--upstream-timeout', flags.upstreamTimeout, 'must be a duration from 1s to 10m, like 60s')
   }
   const authorities = readAll('--upstream-ca', flags.upstreamCa, complain, readCertificates).flat()
-  const client = clientNames.find((name) => name === flags.upstreamClient)
-  if (client === undefined) {
-    complain('--upstream-client', flags.upstreamClient, `must be ${clientNames.join(' or ')}`)
-  }
   return {
     allowed,
     isPublicAllowed: flags.publicUpstream,
     timeoutMs: timeoutSeconds * 1000,
     authorities,
-    client: client ?? 'parser',
   }
 }
 

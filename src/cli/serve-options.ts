@@ -103,11 +103,6 @@ const upstreams = () => [
   setting('--upstream-timeout <duration>', 'time limit for the first byte of an MCP server’s response').default(
     `${upstreamTimeoutDefaultSeconds}s`,
   ),
-  // The parser is a module of the runtime that is not documented. An update may take it away.
-  setting(
-    '--upstream-client <name>',
-    'HTTP client for MCP servers: parser (faster), or node (only documented APIs of the runtime)',
-  ).default('parser'),
 ]
 
 /** How people sign clients in, and how postern presents itself where it signs in to MCP servers. */

@@ -38,7 +38,6 @@ import { removeAllDeleted } from '../storage/deleted-namespaces.ts'
 import { removeStaged } from '../storage/staged.ts'
 import type { Store } from '../storage/store.ts'
 import { createAddresses } from '../upstream/addresses.ts'
-import { chooseClient } from '../upstream/clients.ts'
 import { traceUpstream } from '../upstream/traced.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { version } from '../version.ts'
@@ -152,7 +151,6 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   const tracing = await openTracing(process.env)
   if (tracing !== undefined) log.info('requests are traced')
   const upstream = createUpstream(createAddresses({ ...config.upstream, isSelf, lookups: fairness.lookups }), {
-    open: await chooseUpstreamClient(config, log),
     fairness,
     pseudonym: secrets.pseudonym,
     authorities: config.upstream.authorities,
@@ -279,13 +277,6 @@ async function openMetrics({ metrics }: ServeConfig, { url, localAddresses, fold
   const listener = await serveMetrics(metrics, guard, folder.store, folder.path, pageCache)
   log.info('metrics listening', { url: listener.url })
   return listener
-}
-
-/** The client that was asked for, or the documented one with a warning: a runtime update must not strand users. */
-function chooseUpstreamClient({ upstream: { client } }: ServeConfig, log: Log) {
-  return chooseClient(client, () =>
-    log.warn('this runtime lacks the HTTP parser that postern uses, so --upstream-client node is used instead'),
-  )
 }
 
 /** True for loopback, the listener's host, and every address of this machine. */

@@ -3,6 +3,7 @@
 import { pendingConnectsMax, socketIdleMs } from '../limits.ts'
 import { type OutgoingRequest, wireRequest } from './head.ts'
 import type { Abort, Endpoint, HttpConnection, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
+import { openConnection } from './open-connection.ts'
 
 export interface ConnectionPool {
   /** Throws TypeError for a header that cannot be sent, and Error past `pendingConnectsMax`. */
@@ -11,7 +12,7 @@ export interface ConnectionPool {
   close(): void
 }
 
-export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection): ConnectionPool {
+export function createConnectionPool(origin: Endpoint, open: OpenHttpConnection = openConnection): ConnectionPool {
   /** Idle wires, the one unused longest first. `until`: expiry, by `performance.now()`. */
   const idle: { readonly wire: HttpConnection; readonly until: number }[] = []
   let connecting = 0

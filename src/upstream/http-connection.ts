@@ -1,5 +1,5 @@
 /**
- * The interface that both HTTP/1.1 clients implement. A wire is one connection to one address, with one exchange at a
+ * What the pool needs of a connection. A wire is one connection to one address, with one exchange at a
  * time. The pool (connection-pool.ts) chooses the wire for a request, and decides how long an unused one is kept.
  */
 
@@ -15,7 +15,7 @@ export interface Endpoint {
   readonly authorities?: readonly string[] | undefined
 }
 
-/** A complete request; clients add nothing to it. */
+/** A complete request; nothing is added to it. */
 export interface HttpRequest {
   readonly method: string
   /** Path and query. */

@@ -3,7 +3,7 @@
 import { socketIdleMs, upstreamHeadBytesMax, upstreamHeadersMax } from '../limits.ts'
 import { headersOf, keepMsOf } from './head.ts'
 import type { ResponseHandler } from './http-connection.ts'
-import type { ParserClass } from './http-parser.ts'
+import { httpParser } from './http-parser.ts'
 
 export interface ResponseParser {
   /** Prepares for the response to the next request. */
@@ -21,10 +21,8 @@ export interface ResponseParser {
   keepMs(): number
 }
 
-export function createResponseParser(
-  HTTPParser: ParserClass,
-  { onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>,
-): ResponseParser {
+export function createResponseParser({ onHead, onData }: Pick<ResponseHandler, 'onHead' | 'onData'>): ResponseParser {
+  const HTTPParser = httpParser()
   let rawHeaders: string[] = []
   /** Bytes received before the head was complete. */
   let headBytes = 0

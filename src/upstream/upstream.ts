@@ -15,7 +15,7 @@ import { CertificateError } from './certificate-error.ts'
 import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { type Clock, createClock } from './deadline-clock.ts'
 import type { Abort, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
-import { openByParser } from './parser-client.ts'
+import { openConnection } from './open-connection.ts'
 
 /**
  * `refused`: the address must not be connected to. `down`: no usable response. `late`: a timeout. `gone`: the client
@@ -90,7 +90,7 @@ export interface UpstreamOptions {
   /** What responses in memory and requests in progress are counted against. */
   readonly fairness?: Pick<Fairness, 'memory' | 'requests' | 'time'>
   readonly observe?: ObserveUpstream | undefined
-  /** The HTTP/1.1 client; `parser` by default. */
+  /** For tests, which have no network. */
   readonly open?: OpenHttpConnection
 }
 
@@ -102,7 +102,7 @@ export function createUpstream(
     observe,
     pseudonym = 'postern',
     authorities = [],
-    open = openByParser,
+    open = openConnection,
   }: UpstreamOptions = {},
 ): Upstream {
   const upstream = createPooledUpstream(addresses, { fairness, pseudonym, authorities, open })

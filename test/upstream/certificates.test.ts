@@ -6,62 +6,59 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
 import { createUpstream } from '../../src/upstream/upstream.ts'
-import { eachClient } from '../support/clients.ts'
 import { cert, key } from '../support/tls.ts'
 
 const holder = { keyId: 'key', family: 'key' }
 
-eachClient((open, client) => {
-  const upstreamTrusting = (authorities: readonly string[]) => {
-    const addresses = createAddresses({
-      allowed: ['127.0.0.1', 'tools.lan'].flatMap((text) => readAllowedUpstream(text) ?? []),
-      isPublicAllowed: false,
-      isSelf: () => false,
-      resolve: async () => ['127.0.0.1'],
-    })
-    return createUpstream(addresses, { authorities, open })
+const upstreamTrusting = (authorities: readonly string[]) => {
+  const addresses = createAddresses({
+    allowed: ['127.0.0.1', 'tools.lan'].flatMap((text) => readAllowedUpstream(text) ?? []),
+    isPublicAllowed: false,
+    isSelf: () => false,
+    resolve: async () => ['127.0.0.1'],
+  })
+  return createUpstream(addresses, { authorities })
+}
+
+test('a certificate that nobody vouches for is not taken, and nothing is sent to whoever showed it', async () => {
+  let asked = 0
+  const fetch = () => {
+    asked += 1
+    return Response.json({})
   }
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch })
+  const request = { holder, url: `https://127.0.0.1:${server.port}/`, headers: {}, body: '{}', timeoutMs: 60_000 }
+  await expect(upstreamTrusting([]).send(request)).rejects.toMatchObject({ kind: 'down' })
+  // What was sent before it was closed is read until then.
+  await server.stop()
+  expect(asked).toBe(0)
+})
 
-  test('a certificate that nobody vouches for is not taken, and nothing is sent to whoever showed it', async () => {
-    let asked = 0
-    const fetch = () => {
-      asked += 1
-      return Response.json({})
-    }
-    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch })
-    const request = { holder, url: `https://127.0.0.1:${server.port}/`, headers: {}, body: '{}', timeoutMs: 60_000 }
-    await expect(upstreamTrusting([]).send(request)).rejects.toMatchObject({ kind: 'down' })
-    // What was sent before it was closed is read until then.
-    await server.stop()
-    expect(asked).toBe(0)
-  })
+test('why a certificate is not taken is told, and what to do', async () => {
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+  const request = { holder, url: `https://127.0.0.1:${server.port}/`, headers: {}, timeoutMs: 60_000 }
+  await expect(upstreamTrusting([]).send(request)).rejects.toThrow('--upstream-ca')
+})
 
-  test('why a certificate is not taken is told, and what to do', async () => {
-    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
-    const request = { holder, url: `https://127.0.0.1:${server.port}/`, headers: {}, timeoutMs: 60_000 }
-    await expect(upstreamTrusting([]).send(request)).rejects.toThrow('--upstream-ca')
-  })
+test('an authority that the operator names is trusted, beside those of the machine, for its names alone', async () => {
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+  const upstream = upstreamTrusting([cert])
+  const send = (host: string) =>
+    upstream.send({ holder, url: `https://${host}:${server.port}/`, headers: {}, body: '{}', timeoutMs: 60_000 })
+  expect((await send('127.0.0.1')).status).toBe(200)
+  await expect(send('tools.lan')).rejects.toThrow('its certificate is for another name')
+})
 
-  test('an authority that the operator names is trusted, beside those of the machine, for its names alone', async () => {
-    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
-    const upstream = upstreamTrusting([cert])
-    const send = (host: string) =>
-      upstream.send({ holder, url: `https://${host}:${server.port}/`, headers: {}, body: '{}', timeoutMs: 60_000 })
-    expect((await send('127.0.0.1')).status).toBe(200)
-    await expect(send('tools.lan')).rejects.toThrow('its certificate is for another name')
+test('a certificate that is vouched for is taken for its own name alone', async () => {
+  using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
+  const folder = mkdtempSync(join(tmpdir(), 'postern-test-'))
+  const authority = join(folder, 'ca.pem')
+  writeFileSync(authority, cert)
+  // Who is trusted is read when a process starts.
+  const asker = Bun.spawn([process.execPath, join(import.meta.dir, 'tls-asker.ts'), String(server.port)], {
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: authority },
+    stdout: 'pipe',
   })
-
-  test('a certificate that is vouched for is taken for its own name alone', async () => {
-    using server = Bun.serve({ port: 0, hostname: '127.0.0.1', tls: { key, cert }, fetch: () => Response.json({}) })
-    const folder = mkdtempSync(join(tmpdir(), 'postern-test-'))
-    const authority = join(folder, 'ca.pem')
-    writeFileSync(authority, cert)
-    // Who is trusted is read when a process starts.
-    const asker = Bun.spawn([process.execPath, join(import.meta.dir, 'tls-asker.ts'), String(server.port), client], {
-      env: { ...process.env, NODE_EXTRA_CA_CERTS: authority },
-      stdout: 'pipe',
-    })
-    expect(await new Response(asker.stdout).json()).toEqual({ '127.0.0.1': 200, 'tools.lan': 'down' })
-    rmSync(folder, { recursive: true })
-  })
+  expect(await new Response(asker.stdout).json()).toEqual({ '127.0.0.1': 200, 'tools.lan': 'down' })
+  rmSync(folder, { recursive: true })
 })

@@ -1,20 +1,18 @@
-/** Asks the server at a port of this machine, with a client, by its address and by a name that its certificate does not bear; prints what it got. */
+/** Asks the server at a port of this machine by its address and by a name that its certificate does not bear; prints what it got. */
 
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
-import type { ClientName } from '../../src/upstream/client-names.ts'
-import { chooseClient } from '../../src/upstream/clients.ts'
 import { createUpstream, UpstreamError } from '../../src/upstream/upstream.ts'
 
 const holder = { keyId: 'key', family: 'key' }
 
-const [port, client] = process.argv.slice(2)
+const [port] = process.argv.slice(2)
 const addresses = createAddresses({
   allowed: [readAllowedUpstream('127.0.0.1')].flatMap((one) => one ?? []),
   isPublicAllowed: false,
   isSelf: () => false,
   resolve: async () => ['127.0.0.1'],
 })
-const upstream = createUpstream(addresses, { open: await chooseClient(client as ClientName, () => {}) })
+const upstream = createUpstream(addresses)
 const got: Record<string, number | string> = {}
 for (const host of ['127.0.0.1', 'tools.lan']) {
   try {

@@ -3,9 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createServer, type Server } from 'node:net'
 import { createAddresses, readAllowedUpstream } from '../../src/upstream/addresses.ts'
-import type { OpenHttpConnection } from '../../src/upstream/http-connection.ts'
 import { createUpstream, toResponse, UpstreamError } from '../../src/upstream/upstream.ts'
-import { eachClient } from '../support/clients.ts'
 import { until } from '../support/until.ts'
 
 const holder = { keyId: 'key', family: 'key' }
@@ -68,8 +66,6 @@ interface World {
 }
 const asking = { holder: { keyId: 'key', family: 'key' }, timeoutMs: 500 }
 const nobody = () => Promise.reject(new Error('there is no such name'))
-/** The client of the tests that are under way. */
-let sentBy: OpenHttpConnection | undefined
 function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours }: World) {
   const addresses = createAddresses({
     allowed: allow.flatMap((text) => readAllowedUpstream(text) ?? []),
@@ -77,7 +73,7 @@ function upstreamIn({ allow = [], isPublicAllowed = true, resolve = nobody, ours
     isSelf: (_, port) => port === ours,
     resolve,
   })
-  return createUpstream(addresses, { ...(sentBy && { open: sentBy }) })
+  return createUpstream(addresses)
 }
 /** The status of the answer, or the kind of the error. */
 async function ask(world: World, url: string): Promise<number | string> {
@@ -222,158 +218,149 @@ describe('addresses', () => {
   })
 })
 
-eachClient((open) => {
-  beforeAll(() => {
-    sentBy = open
+describe('a server', () => {
+  const allow = { allow: ['127.0.0.1'] }
+  const rawUrl = () => `http://127.0.0.1:${rawPort}/`
+  const json = 'content-type: application/json\r\n'
+  const behaviours: [what: string, says: string[], got: number | string][] = [
+    ['answers', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`], 200],
+    ['has nothing to say', ['HTTP/1.1 204 No Content\r\n\r\n'], 204],
+    [
+      'says something first',
+      ['HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n', `HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`],
+      200,
+    ],
+    ['breaks off in its head', ['HTTP/1.1 200 OK\r\ncontent-'], 'down'],
+    ['says nothing', [], 'down'],
+    ['lies about its length: less comes', [`HTTP/1.1 200 OK\r\n${json}content-length: 100\r\n\r\n{}`], 'down'],
+    ['breaks off a chunk', [`HTTP/1.1 200 OK\r\n${json}transfer-encoding: chunked\r\n\r\n5\r\n{}`], 'down'],
+    ['gives two lengths', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ncontent-length: 3\r\n\r\n{}`], 'down'],
+    [
+      'gives a length and chunks',
+      [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
+      'down',
+    ],
+    ['has a status of its own', [`HTTP/1.1 999 Odd\r\n${json}content-length: 2\r\n\r\n{}`], 'down'],
+    ['speaks another protocol', ['SSH-2.0-OpenSSH_9.9\r\n'], 'down'],
+    ['has an endless head', [`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(200_000)}\r\n\r\n`], 'down'],
+    [
+      'redirects',
+      ['HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n'],
+      307,
+    ],
+  ]
+  for (const [what, says, got] of behaviours) {
+    test(`that ${what}`, async () => {
+      rawSays = says
+      expect(await ask(allow, rawUrl())).toBe(got)
+    })
+  }
+
+  test('that redirects is not followed, wherever to', async () => {
+    for (const status of [301, 302, 303, 307, 308]) {
+      rawSays = [`HTTP/1.1 ${status} Moved\r\nlocation: http://127.0.0.1:${target.port}/\r\ncontent-length: 0\r\n\r\n`]
+      expect(await ask(allow, rawUrl())).toBe(status)
+    }
+    expect(hits).toBe(0)
   })
 
-  describe('a server', () => {
-    const allow = { allow: ['127.0.0.1'] }
-    const rawUrl = () => `http://127.0.0.1:${rawPort}/`
-    const json = 'content-type: application/json\r\n'
-    const behaviours: [what: string, says: string[], got: number | string][] = [
-      ['answers', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`], 200],
-      ['has nothing to say', ['HTTP/1.1 204 No Content\r\n\r\n'], 204],
-      [
-        'says something first',
-        ['HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n', `HTTP/1.1 200 OK\r\n${json}content-length: 2\r\n\r\n{}`],
-        200,
-      ],
-      ['breaks off in its head', ['HTTP/1.1 200 OK\r\ncontent-'], 'down'],
-      ['says nothing', [], 'down'],
-      ['lies about its length: less comes', [`HTTP/1.1 200 OK\r\n${json}content-length: 100\r\n\r\n{}`], 'down'],
-      ['breaks off a chunk', [`HTTP/1.1 200 OK\r\n${json}transfer-encoding: chunked\r\n\r\n5\r\n{}`], 'down'],
-      ['gives two lengths', [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ncontent-length: 3\r\n\r\n{}`], 'down'],
-      [
-        'gives a length and chunks',
-        [`HTTP/1.1 200 OK\r\n${json}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
-        'down',
-      ],
-      ['has a status of its own', [`HTTP/1.1 999 Odd\r\n${json}content-length: 2\r\n\r\n{}`], 'down'],
-      ['speaks another protocol', ['SSH-2.0-OpenSSH_9.9\r\n'], 'down'],
-      ['has an endless head', [`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(200_000)}\r\n\r\n`], 'down'],
-      [
-        'redirects',
-        ['HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n'],
-        307,
-      ],
-    ]
-    for (const [what, says, got] of behaviours) {
-      test(`that ${what}`, async () => {
-        rawSays = says
-        expect(await ask(allow, rawUrl())).toBe(got)
-      })
+  test('that sends a bomb is not unpacked, and what it sends is not kept', async () => {
+    const bomb = Bun.gzipSync(Buffer.alloc(200 * 2 ** 20))
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch: () => new Response(bomb, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } }),
+    })
+    Bun.gc(true)
+    const before = process.memoryUsage.rss()
+    const response = await upstreamIn(allow).send({
+      holder,
+      url: `http://127.0.0.1:${server.port}/`,
+      headers: {},
+      timeoutMs: 500,
+    })
+    expect([response.headers['content-encoding'], response.body]).toEqual(['gzip', undefined])
+    expect((process.memoryUsage.rss() - before) / 2 ** 20).toBeLessThan(20)
+  })
+
+  test('is let go when whoever asked has gone, before its answer and in the middle of it', async () => {
+    const upstream = upstreamIn(allow)
+    const gone = new AbortController()
+    const response = await upstream.send({
+      holder,
+      url: `http://127.0.0.1:${target.port}/held`,
+      headers: {},
+      body: '{}',
+      timeoutMs: 500,
+      signal: () => gone.signal,
+    })
+    const reader = toResponse(response).body?.getReader()
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(': held\n\n')
+    gone.abort()
+    await expect(reader?.read() as Promise<unknown>).rejects.toThrow('the client disconnected')
+    const early = upstream.send({
+      holder,
+      url: `http://127.0.0.1:${target.port}/silent`,
+      headers: {},
+      timeoutMs: 5000,
+      signal: () => AbortSignal.abort(),
+    })
+    await expect(early).rejects.toThrow('the client disconnected')
+    await until(() => abandoned > 0)
+    expect(abandoned).toBe(1)
+  })
+
+  test('is told who we are, whatever a connection has among its headers', async () => {
+    const told: (string | null)[] = []
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch(request) {
+        told.push(request.headers.get('via'))
+        return Response.json({})
+      },
+    })
+    const request = {
+      holder,
+      url: `http://127.0.0.1:${server.port}/`,
+      headers: { via: '1.1 hidden' },
+      timeoutMs: 500,
     }
+    await upstreamIn(allow).send(request)
+    await upstreamIn(allow).send({ ...request, via: '1.1 proxy' })
+    expect(told).toEqual(['1.1 postern', '1.1 proxy, 1.1 postern'])
+  })
 
-    test('that redirects is not followed, wherever to', async () => {
-      for (const status of [301, 302, 303, 307, 308]) {
-        rawSays = [
-          `HTTP/1.1 ${status} Moved\r\nlocation: http://127.0.0.1:${target.port}/\r\ncontent-length: 0\r\n\r\n`,
-        ]
-        expect(await ask(allow, rawUrl())).toBe(status)
-      }
-      expect(hits).toBe(0)
+  test('that streams faster than anybody reads is let go', async () => {
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      idleTimeout: 0,
+      fetch: () =>
+        new Response(
+          new ReadableStream({
+            pull: (controller) => controller.enqueue(new Uint8Array(1 << 20)),
+          }),
+          { headers: { 'content-type': 'text/event-stream' } },
+        ),
     })
+    const url = `http://127.0.0.1:${server.port}/`
+    const { body } = toResponse(await upstreamIn(allow).send({ holder, url, headers: {}, timeoutMs: 500 }))
+    const reader = body?.getReader()
+    await reader?.read()
+    let error: unknown
+    while (error === undefined) {
+      const moment = new Promise<undefined>((done) => setImmediate(() => done(undefined)))
+      error = await Promise.race([reader?.closed.catch((thrown: unknown) => thrown), moment])
+    }
+    expect(String(error)).toContain('ahead of the client')
+  })
 
-    test('that sends a bomb is not unpacked, and what it sends is not kept', async () => {
-      const bomb = Bun.gzipSync(Buffer.alloc(200 * 2 ** 20))
-      using server = Bun.serve({
-        port: 0,
-        hostname: '127.0.0.1',
-        fetch: () =>
-          new Response(bomb, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } }),
-      })
-      Bun.gc(true)
-      const before = process.memoryUsage.rss()
-      const response = await upstreamIn(allow).send({
-        holder,
-        url: `http://127.0.0.1:${server.port}/`,
-        headers: {},
-        timeoutMs: 500,
-      })
-      expect([response.headers['content-encoding'], response.body]).toEqual(['gzip', undefined])
-      expect((process.memoryUsage.rss() - before) / 2 ** 20).toBeLessThan(20)
-    })
-
-    test('is let go when whoever asked has gone, before its answer and in the middle of it', async () => {
-      const upstream = upstreamIn(allow)
-      const gone = new AbortController()
-      const response = await upstream.send({
-        holder,
-        url: `http://127.0.0.1:${target.port}/held`,
-        headers: {},
-        body: '{}',
-        timeoutMs: 500,
-        signal: () => gone.signal,
-      })
-      const reader = toResponse(response).body?.getReader()
-      expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe(': held\n\n')
-      gone.abort()
-      await expect(reader?.read() as Promise<unknown>).rejects.toThrow('the client disconnected')
-      const early = upstream.send({
-        holder,
-        url: `http://127.0.0.1:${target.port}/silent`,
-        headers: {},
-        timeoutMs: 5000,
-        signal: () => AbortSignal.abort(),
-      })
-      await expect(early).rejects.toThrow('the client disconnected')
-      await until(() => abandoned > 0)
-      expect(abandoned).toBe(1)
-    })
-
-    test('is told who we are, whatever a connection has among its headers', async () => {
-      const told: (string | null)[] = []
-      using server = Bun.serve({
-        port: 0,
-        hostname: '127.0.0.1',
-        fetch(request) {
-          told.push(request.headers.get('via'))
-          return Response.json({})
-        },
-      })
-      const request = {
-        holder,
-        url: `http://127.0.0.1:${server.port}/`,
-        headers: { via: '1.1 hidden' },
-        timeoutMs: 500,
-      }
-      await upstreamIn(allow).send(request)
-      await upstreamIn(allow).send({ ...request, via: '1.1 proxy' })
-      expect(told).toEqual(['1.1 postern', '1.1 proxy, 1.1 postern'])
-    })
-
-    test('that streams faster than anybody reads is let go', async () => {
-      using server = Bun.serve({
-        port: 0,
-        hostname: '127.0.0.1',
-        idleTimeout: 0,
-        fetch: () =>
-          new Response(
-            new ReadableStream({
-              pull: (controller) => controller.enqueue(new Uint8Array(1 << 20)),
-            }),
-            { headers: { 'content-type': 'text/event-stream' } },
-          ),
-      })
-      const url = `http://127.0.0.1:${server.port}/`
-      const { body } = toResponse(await upstreamIn(allow).send({ holder, url, headers: {}, timeoutMs: 500 }))
-      const reader = body?.getReader()
-      await reader?.read()
-      let error: unknown
-      while (error === undefined) {
-        const moment = new Promise<undefined>((done) => setImmediate(() => done(undefined)))
-        error = await Promise.race([reader?.closed.catch((thrown: unknown) => thrown), moment])
-      }
-      expect(String(error)).toContain('ahead of the client')
-    })
-
-    test('may hold more streams than the runtime’s own fetch would let be', async () => {
-      const upstream = upstreamIn(allow)
-      const request = { holder, url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', timeoutMs: 5000 }
-      const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
-      expect(all.every(({ status }) => status === 200)).toBe(true)
-      await Promise.all(all.map((answer) => toResponse(answer).body?.cancel()))
-    })
+  test('may hold more streams than the runtime’s own fetch would let be', async () => {
+    const upstream = upstreamIn(allow)
+    const request = { holder, url: `http://127.0.0.1:${target.port}/held`, headers: {}, body: '{}', timeoutMs: 5000 }
+    const all = await Promise.all(Array.from({ length: 400 }, () => upstream.send(request)))
+    expect(all.every(({ status }) => status === 200)).toBe(true)
+    await Promise.all(all.map((answer) => toResponse(answer).body?.cancel()))
   })
 })

@@ -1,9 +1,9 @@
-/** How the client `parser` reads as fast as its exchange may, and no faster. The server is a script. */
+/** A connection reads as fast as its exchange may, and no faster. The server is a script. */
 
 import { expect, test } from 'bun:test'
 import type { Pace } from '../../src/fairness/pace.ts'
 import { readAtOnceBytes } from '../../src/limits.ts'
-import { openByParser } from '../../src/upstream/parser-client.ts'
+import { openConnection } from '../../src/upstream/open-connection.ts'
 import { unhurried } from '../support/pace.ts'
 
 const request = { method: 'GET', path: '/', fields: ['host', 'a'], content: undefined }
@@ -43,7 +43,7 @@ async function exchange(answer: string, { ends = false, pace = slow(), abortsAt 
   const { promise, resolve } = Promise.withResolvers<string>()
   let received = ''
   const kept: number[] = []
-  const connection = openByParser(
+  const connection = openConnection(
     { address: '127.0.0.1', port: server.port, certified: undefined },
     { connected() {}, leave: () => queueMicrotask(() => resolve('left')), keep: (_, ms) => kept.push(ms) > 0 },
   )

