@@ -674,10 +674,6 @@ export const stagedCommitBytesMax = 8 * MB
 export const storeOpeningWaitMs = 30_000
 /** Ours: milliseconds for which overlapping commits may keep an opening of the store waiting. Past it: new commits wait until it is open. */
 export const commitsTogetherMs = 100
-/** Ours: unit in which a load is kept in memory, and read back from the spool. Past it: the next chunk. */
-export const spoolChunkBytes = 256 * kB
-/** Ours: a load up to this size never touches the disk. Past it: spooled to the data folder. */
-export const spoolMemoryBytesMax = 16 * MB
 /** Ours: records removed with their fixtures; a small edit removes fewer, and the folder may be the wrong one. Past it: the log warns. */
 export const removedWarnMin = 10
 /** Ours: removed records named in the log. Past it: an ellipsis. */

@@ -1,13 +1,14 @@
 /** Loads fixtures for a server: reads, checks and stores them, with progress and log lines. */
 
 import { CommandError } from '../errors.ts'
+import { createGarbageCheck } from '../fairness/garbage.ts'
 import { isLoopback } from '../http/guard.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 import { isLoaded, loadFixtures } from '../maintenance/seed/load-fixtures.ts'
 import { type Fixtures, readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey, hasSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
-import { createSpool } from '../maintenance/seed/spool.ts'
+import { Spool } from '../maintenance/seed/spool.ts'
 import type { Log } from '../ops/log.ts'
 import { fixtureProblemsText } from './check.ts'
 import type { ServeConfig } from './config.ts'
@@ -19,24 +20,23 @@ import { createProgress } from './progress.ts'
  */
 export type LoadFixtures = (sources: readonly SourceFile[]) => Promise<Fixtures | 'unchanged'>
 
-/** A loader for an open data folder. Many connections are spooled to a file in that folder. */
+/** A loader for an open data folder, where connections are spooled. */
 export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log): LoadFixtures {
   const { store, database, secrets, path } = folder
   const load: LoadFixtures = async (sources) => {
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
     const progress = createProgress(log, process.stderr)
-    const reading = (done: number) => {
-      progress.step('reading fixtures', done)
-      if (done % giveBackEvery === 0) giveBack()
+    // Nothing else collects garbage meanwhile, as the event loop is held.
+    const collect = createGarbageCheck()
+    const onProgress = (stage: string, done: number, total?: number) => {
+      progress.step(stage, done, total)
+      collect()
     }
-    using spool = createSpool(path)
-    const { fixtures, problems } = readFixtures(sources, reading, spool)
+    using spool = new Spool(path)
+    const { fixtures, problems } = readFixtures(sources, (done) => onProgress('reading fixtures', done), spool)
     if (problems.length > 0) throw new CommandError(fixtureProblemsText(problems))
-    const isLarge = fixtures.connections.length >= giveBackEvery
-    if (isLarge) giveBack()
     if (refusesSampleKeys(config) && hasSampleKey(fixtures.apiKeys)) throw sampleKeysRefused(config)
-    const onProgress = (done: number, total: number) => progress.step('loading fixtures', done, total)
     const loaded = await loadFixtures(store, fixtures, digest, {
       pepper: secrets.apiKeyPepper,
       now: new Date(),
@@ -46,17 +46,16 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
     progress.end()
     log.info('fixtures loaded', { ...loaded })
     // Later, because the caller still uses the fixtures.
-    if (isLarge) setTimeout(giveBack, giveBackAfterMs).unref()
+    if (fixtures.connections.length >= connectionsCollected) setTimeout(() => Bun.gc(true), collectedAfterMs).unref()
     return fixtures
   }
   // Of replicas that start together, one loads, and the others find that it is done.
   return database === undefined ? load : (sources) => database.exclusively(() => load(sources))
 }
 
-/** The runtime keeps some hundred megabytes of garbage after so many connections. Collect it explicitly. */
-const giveBackEvery = 100_000
-const giveBackAfterMs = 500
-const giveBack = () => Bun.gc(true)
+/** So many connections leave some hundred megabytes of garbage. */
+const connectionsCollected = 100_000
+const collectedAfterMs = 500
 
 /** True if other machines can reach the server and the operator has not allowed the publicly known keys. */
 function refusesSampleKeys({ host, areSampleKeysAllowed }: ServeConfig): boolean {

@@ -1,5 +1,5 @@
 /**
- * Connections written ahead. LMDB keeps the writes of a transaction in memory until the commit, so a very large load
+ * Staged connections. LMDB keeps the writes of a transaction in memory until the commit, so a very large load
  * needs several transactions. Connections of a namespace that does not exist are unreachable: they are written in
  * several commits, and the commit that creates the namespace makes all of them visible. Before that, the namespaces are
  * listed in a note (`stagedKey`), so that the next load removes what an interrupted load left, and verify and export
@@ -14,7 +14,7 @@ import type { Check, Entry, Key, Store } from './store.ts'
 /** Keys removed in one transaction. */
 const removedAtOnce = 5000
 
-/** Every write that creates a namespace must include this check: it fails while anything is being written ahead. */
+/** Every write that creates a namespace must include this check: it fails while anything is staged. */
 export const nothingStaged: Check = { key: stagedKey, value: null }
 
 export async function isAnythingStaged(store: Pick<Store, 'get'>): Promise<boolean> {
@@ -39,8 +39,8 @@ function partsOf(namespace: string): readonly Key[] {
   return [connectionsOf(namespace), privatesOf(namespace), termsIn(namespace)]
 }
 
-/** What to write ahead. */
-export interface Ahead {
+/** Connections to stage. */
+export interface Staging {
   /** Namespaces that do not exist and hold nothing. */
   readonly namespaces: readonly string[]
   /** Their connections, private parts and index entries, each kind in key order. */
@@ -54,7 +54,7 @@ export interface Ahead {
  * note (`stagedKey`). Resolves with false after a concurrent write to the same place; the note and some entries may
  * then remain until `removeStaged`.
  */
-export async function stageConnections(store: Store, { namespaces, entries, checks }: Ahead): Promise<boolean> {
+export async function stageConnections(store: Store, { namespaces, entries, checks }: Staging): Promise<boolean> {
   const hidden = [...checks, ...namespaces.map((name): Check => ({ key: namespaceKey(name), value: null }))]
   const note = Buffer.from(namespaces.join('\n'))
   const noted = await store.commit({ checks: [...hidden, nothingStaged], puts: [{ key: stagedKey, value: note }] })

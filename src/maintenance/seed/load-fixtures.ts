@@ -31,7 +31,7 @@ import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
 import { newVersion } from '../../storage/versions.ts'
 import { type DesiredRecords, desiredEntries } from './desired.ts'
-import { type NamespaceChange, namespaceChange, newNamespace, removal } from './namespace-change.ts'
+import { type NamespaceChange, namespaceChange, removal } from './namespace-change.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
 
@@ -40,11 +40,16 @@ export interface LoadOptions {
   readonly pepper: Buffer
   readonly now: Date
   readonly log: Log
-  /** A new namespace of at least this many bytes is written ahead (`storage/staged.ts`). */
+  /** A new namespace of at least this many bytes is staged (`storage/staged.ts`). */
   readonly stagedBytesMin?: number
-  /** Called with the number of entries written so far, and their total. */
-  readonly onProgress?: (done: number, total: number) => void
+  /** Called with the number of records compared with the store, then with that of entries written. */
+  readonly onProgress?: LoadProgress
 }
+
+export type LoadProgress = (stage: string, done: number, total?: number) => void
+
+/** Connections or entries between two reports of progress. */
+const progressEvery = 10_000
 
 /** Counts for the log. `removed`: records removed with their fixtures. */
 export interface Loaded {
@@ -80,7 +85,7 @@ async function tryLoad(
   store: Store,
   fixtures: Fixtures,
   digest: string,
-  { pepper, now, log, stagedBytesMin = aheadBytesDefault, onProgress = () => {} }: LoadOptions,
+  { pepper, now, log, stagedBytesMin = stagedBytesDefault, onProgress = () => {} }: LoadOptions,
 ): Promise<Loaded | undefined> {
   await removeStaged(store)
   const checks: Check[] = [await checkOf(store, directoryVersionKey)]
@@ -91,7 +96,10 @@ async function tryLoad(
    * Takes a record out of the old manifest, because these fixtures still bring it, and warns if they replace a record
    * that no fixture brought.
    */
+  let brought = 0
   const bring = (key: Key, what: () => string, replaces: boolean) => {
+    brought += 1
+    if (brought % progressEvery === 0) onProgress('comparing fixtures', brought)
     const isKnown = before.names.size > 0 && before.names.delete(latin1Key(key))
     if (replaces && !isKnown) log.warn('a fixture replaced a record that was written at run time', { record: what() })
   }
@@ -99,23 +107,18 @@ async function tryLoad(
   const usages = createUsages()
   const { puts, deletes, listings } = await directoryChange(store, desired, { bring, usages })
   deletes.push(...before.parts)
-  const ahead: NamespaceChange[] = []
+  const [changes, staged]: [NamespaceChange[], NamespaceChange[]] = [[], []]
   const stagedChecks: Check[] = []
-  const changes: NamespaceChange[] = []
-  for (const ready of fixtures.connections.namespaces) {
-    const { namespace } = ready
+  for (const rows of fixtures.connections.namespaces) {
+    const { namespace } = rows
     const check = await checkOf(store, connectionsVersionKey(namespace))
     checks.push(check)
-    const nothingThere = await isEmpty(store, namespace)
-    // The namespace is empty: its records in the old manifest are already gone, so they need no removal.
-    if (nothingThere)
-      for (const id of before.names.size > 0 ? ready.ids : []) before.names.delete(connectionLatin1Key(namespace, id))
-    const change = nothingThere ? newNamespace(ready, now) : await namespaceChange(store, ready, { now, bring })
-    const isHidden = nothingThere && (await store.get(namespaceKey(namespace))) === undefined
-    if (isHidden && change.bytes >= stagedBytesMin) {
-      ahead.push(change)
-      stagedChecks.push(check)
-    } else changes.push(change)
+    const change = await namespaceChange(store, rows, { now, bring })
+    const isHidden = (await store.get(namespaceKey(namespace))) === undefined && (await isEmpty(store, namespace))
+    const isStaged = isHidden && change.bytes >= stagedBytesMin
+    if (isStaged) stagedChecks.push(check)
+    const those = isStaged ? staged : changes
+    those.push(change)
   }
   const dropped = changes.flatMap((change) => change.dropped)
   // What remains of the old manifest came from fixtures that no longer exist: remove it, or leave it to who needs it.
@@ -126,20 +129,21 @@ async function tryLoad(
   for (const [namespace, ids] of gone.connections) changes.push(await removal(store, namespace, ids))
   puts.push(...newListingVersions(listings))
 
-  const touched = [...ahead, ...changes].filter(({ isTouched }) => isTouched)
+  const touched = [...staged, ...changes].filter(({ isTouched }) => isTouched)
   for (const change of touched) usages.change(change.namespace, change)
   for (const namespace of new Set(touched.map((change) => change.namespace)))
     puts.push(newConnectionsVersion(namespace))
   puts.push(newVersion(directoryVersionKey), { key: fixturesDigestKey, value: Buffer.from(digest) })
-  const total = puts.length + [...ahead, ...changes].reduce((sum, { size }) => sum + size, 0)
+  const total = puts.length + [...staged, ...changes].reduce((sum, { size }) => sum + size, 0)
   const countEntries = counter(total, onProgress)
-  const putsOf = (some: readonly NamespaceChange[]) => countEntries(inTurn(some.map(({ puts }) => puts)))
-  if (ahead.length > 0) {
-    const namespaces = ahead.map(({ namespace }) => namespace)
-    if (!(await stageConnections(store, { namespaces, entries: putsOf(ahead), checks: stagedChecks }))) return undefined
+  const putsOf = (some: readonly NamespaceChange[]) => countEntries(inTurn(some.map((change) => change.puts)))
+  if (staged.length > 0) {
+    const namespaces = staged.map(({ namespace }) => namespace)
+    const entries = putsOf(staged)
+    // Released before they are written: they hold as much memory as a million keys take.
+    staged.length = 0
+    if (!(await stageConnections(store, { namespaces, entries, checks: stagedChecks }))) return undefined
     deletes.push(stagedKey)
-    // Release them now: they hold as much memory as a million keys take.
-    ahead.length = 0
   } else checks.push(nothingStaged)
   const committed = await store.load({
     checks,
@@ -240,7 +244,7 @@ function isCounted(key: Key): boolean {
 }
 
 /** Default of `stagedBytesMin`. Smaller namespaces are loaded in one transaction. */
-const aheadBytesDefault = 32 * 1024 * 1024
+const stagedBytesDefault = 32 * 1024 * 1024
 
 /** True for the record of an API key that is revoked. */
 async function isRevokedApiKey(store: Store, key: Key): Promise<boolean> {
@@ -279,8 +283,8 @@ async function readManifest(store: Store): Promise<Manifest> {
 /** The keys of all records that the fixtures bring, as latin1 text. */
 function* broughtNames(desired: readonly DesiredRecords[], { connections }: Fixtures): Generator<string> {
   for (const { key } of desired) yield latin1Key(key)
-  for (const { namespace, ids } of connections.namespaces) {
-    for (const id of ids) yield connectionLatin1Key(namespace, id)
+  for (const { namespace, rows } of connections.namespaces) {
+    for (const { connectionId } of rows) yield connectionLatin1Key(namespace, connectionId)
   }
 }
 
@@ -306,15 +310,12 @@ function* inTurn<T>(lists: readonly Iterable<T>[]): Generator<T> {
   for (const list of lists) yield* list
 }
 
-/**
- * Returns a generator that passes entries through and reports progress every 20,000; the count continues from one list
- * to the next.
- */
-function counter(total: number, onProgress: (done: number, total: number) => void) {
+/** Returns a generator that passes entries through and reports progress, counted from one list to the next. */
+function counter(total: number, onProgress: LoadProgress) {
   let done = 0
   return function* countEntries(entries: Iterable<Entry>): Generator<Entry> {
     for (const entry of entries) {
-      if (done % 20_000 === 0) onProgress(done, total)
+      if (done % progressEvery === 0) onProgress('loading fixtures', done, total)
       done += 1
       yield entry
     }

@@ -1,17 +1,19 @@
-/**
- * What a load of fixtures changes in one namespace. The comparison with the store keeps indexes only; records are
- * encoded again when they are written, so that memory does not grow with their size.
- */
+/** What a load of fixtures changes in one namespace. */
 
-import type { Connection } from '../../model/connection.ts'
 import { equalBytes } from '../../storage/bytes.ts'
-import { readConnection, readPrivate, termsOf } from '../../storage/connections.ts'
-import { connectionKey, connectionPrivateKey, termBytes } from '../../storage/keys.ts'
+import {
+  type ConnectionPrivate,
+  connectionBytes,
+  readConnection,
+  readPrivate,
+  termsOf,
+} from '../../storage/connections.ts'
+import { connectionKey, connectionPrivateKey, latin1Key } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
-import { type EncodedConnection, privateRecordWithServer, type ReadyNamespace } from './encode.ts'
-import { createTermOrder, type TermOrder } from './term-order.ts'
+import type { FixtureRow, NamespaceRows } from './connections-by-namespace.ts'
+import { createTermOrder } from './term-order.ts'
 
-/** The changes of one namespace. Its iterables read the spool, which must still be open. */
+/** The changes of one namespace. */
 export interface NamespaceChange {
   readonly namespace: string
   /** Each kind in key order. To be iterated once. */
@@ -38,114 +40,71 @@ export interface ChangeOptions {
   readonly bring: (key: Key, what: () => string, replaces: boolean) => void
 }
 
-/** The change for a namespace that holds nothing: every record is put, and nothing has to be read. */
-export function newNamespace(ready: ReadyNamespace, now: Date): NamespaceChange {
-  const { namespace, ids, undated } = ready
-  const createdAt = now.toISOString()
-  function* puts(): Generator<Entry> {
-    const terms = createTermOrder(ready.terms)
-    const withPrivateRecord: number[] = []
-    for (const [index, id] of ids.entries()) {
-      const row = ready.read(index)
-      for (let at = 0; at < row.terms.length; at += termBytes) terms.add(index, row.terms.subarray(at, at + termBytes))
-      if (row.server !== undefined) withPrivateRecord.push(index)
-      yield { key: connectionKey(namespace, id), value: recordOf(row, createdAt) }
-    }
-    yield* privateRecordEntries(ready, withPrivateRecord, new Map())
-    yield* termEntries(ready, terms)
-  }
-  const size = ids.length + ready.withServer + ready.terms
-  const bytes = ready.bytes + undated * createdAt.length + ready.privateBytes
-  return { namespace, puts: puts(), deletes: [], size, connections: ids.length, bytes, dropped: [], isTouched: true }
-}
-
-/** Connections compared with the store in one read. */
-const readAhead = 500
+/** Connections compared with the store at once. */
+const comparedAtOnce = 500
 
 /**
- * Compares the fixtures with the stored connections. Connections that the fixtures do not contain are left alone. A
+ * Compares the fixtures of a namespace with the store. Connections that the fixtures do not contain are left alone. A
  * fixture without `createdAt` keeps the stored time, so that reloading it changes nothing.
  */
 export async function namespaceChange(
   store: Store,
-  ready: ReadyNamespace,
+  { namespace, rows, recordOf }: NamespaceRows,
   { now, bring }: ChangeOptions,
 ): Promise<NamespaceChange> {
-  const { namespace, ids } = ready
-  /** Indexes of connections whose record is put, and of those whose private part is put. */
-  const changed: number[] = []
-  const changedPrivateRecord: number[] = []
-  /** Stored `createdAt` of changed connections whose fixture has none, by index. */
-  const madeAt = new Map<number, string>()
-  const terms = createTermOrder()
-  const goneTerms = createTermOrder()
-  const removedPrivateRecord: Key[] = []
-  /** The new `setups` of connections that point elsewhere now, by index. */
-  const setupsAt = new Map<number, number>()
+  /** Rows whose records are put, with their `createdAt` if the fixture has none. */
+  const changed: { readonly row: FixtureRow; readonly createdAt: string }[] = []
+  const [terms, goneTerms] = [createTermOrder(), createTermOrder()]
+  const privateRecords: Entry[] = []
+  const gonePrivateRecords: Key[] = []
   const dropped: string[] = []
-  let connections = 0
-  let bytes = 0
-  for (let start = 0; start < ids.length; start += readAhead) {
-    const some = ids.slice(start, start + readAhead)
-    const keys = some.map((id) => connectionKey(namespace, id))
-    const stored = await store.getMany(keys)
-    const privateRecordKeys = some.map((id) => connectionPrivateKey(namespace, id))
-    const privatePart = await store.getMany(privateRecordKeys)
-    for (const [offset, id] of some.entries()) {
-      const index = start + offset
-      const row = ready.read(index)
-      const before = stored[offset]
-      const createdAt = before === undefined || row.isDated ? undefined : readConnection(before).createdAt
-      const value = recordOf(row, createdAt ?? now.toISOString())
-      const changes = before === undefined || !equalBytes(before, value)
-      bring(keys[offset] as Key, () => `connection ${namespace}/${id}`, changes && before !== undefined)
-      if (changes) {
-        changed.push(index)
-        bytes += value.length - (before?.length ?? 0)
-        if (before === undefined) connections += 1
-        if (createdAt !== undefined) madeAt.set(index, createdAt)
-        // Only the difference between old and new terms is written: most edits change none or one.
-        const known = new Map(
-          before === undefined ? [] : termsOf(readConnection(before)).map((term) => [textOf(term), term]),
-        )
-        for (let at = 0; at < row.terms.length; at += termBytes) {
-          const term = row.terms.subarray(at, at + termBytes)
-          if (!known.delete(textOf(term))) terms.add(index, term)
-        }
-        for (const term of known.values()) goneTerms.add(index, term)
-      }
-      const isMoved = changes && before !== undefined && readConnection(before).mcpUrl !== readConnection(value).mcpUrl
-      const known = privatePart[offset]
-      if (!isMoved && equalBytes(known, privateRecordOf(row) ?? null)) continue
-      if (before !== undefined) {
-        const { server, setups, ...given } = readPrivate(known)
-        if (!isMoved && server === row.server) continue
-        // What people gave was for the server of before. So are tickets, and sign-ins that have begun: they are void.
-        const isGiven = Object.keys(given).length > 0
-        if (isMoved || isGiven || setups !== undefined) setupsAt.set(index, (setups ?? 0) + 1)
-        if (isGiven) dropped.push(`${namespace}/${id}`)
-      }
-      const wanted = privateRecordOf(row, setupsAt.get(index))
-      bytes += (wanted?.length ?? 0) - (known?.length ?? 0)
-      if (wanted === undefined) removedPrivateRecord.push(privateRecordKeys[offset] as Key)
-      else changedPrivateRecord.push(index)
+  let [connections, bytes] = [0, 0]
+  for await (const { index, row, key, before, privateKey, privateBefore } of compared(store, namespace, rows)) {
+    const stored = before && readConnection(before)
+    const createdAt = stored?.createdAt ?? now.toISOString()
+    const value = datedRecord(recordOf(row), createdAt)
+    const changes = before === undefined || !equalBytes(before, value)
+    bring(key, () => `connection ${namespace}/${row.connectionId}`, changes && stored !== undefined)
+    let isMoved = false
+    if (changes) {
+      changed.push({ row, createdAt })
+      bytes += value.length - (before?.length ?? 0)
+      if (stored === undefined) connections += 1
+      const connection = readConnection(value)
+      isMoved = stored !== undefined && stored.mcpUrl !== connection.mcpUrl
+      // Only the difference between old and new terms is written: most edits change none or one.
+      const known = new Map((stored ? termsOf(stored) : []).map((term) => [latin1Key(term), term]))
+      for (const term of termsOf(connection)) if (!known.delete(latin1Key(term))) terms.add(index, term)
+      for (const term of known.values()) goneTerms.add(index, term)
     }
+    const { server, setups, ...given } = readPrivate(privateBefore)
+    if (!isMoved && server === row.server) continue
+    // What people gave was for the server of before. So are tickets, and sign-ins that have begun: they are void.
+    const isGiven = Object.keys(given).length > 0
+    const ends = stored !== undefined && (isMoved || isGiven || setups !== undefined)
+    if (isGiven) dropped.push(`${namespace}/${row.connectionId}`)
+    const part: ConnectionPrivate = {
+      ...(row.server !== undefined && { server: row.server }),
+      ...(ends && { setups: (setups ?? 0) + 1 }),
+    }
+    const privateValue = Object.keys(part).length === 0 ? undefined : Buffer.from(JSON.stringify(part))
+    bytes += (privateValue?.length ?? 0) - (privateBefore?.length ?? 0)
+    if (privateValue !== undefined) privateRecords.push({ key: privateKey, value: privateValue })
+    else if (privateBefore !== undefined) gonePrivateRecords.push(privateKey)
   }
 
   function* puts(): Generator<Entry> {
-    for (const index of changed) {
-      const value = recordOf(ready.read(index), madeAt.get(index) ?? now.toISOString())
-      yield { key: connectionKey(namespace, ids[index] as string), value }
-    }
-    yield* privateRecordEntries(ready, changedPrivateRecord, setupsAt)
-    yield* termEntries(ready, terms)
+    for (const { row, createdAt } of changed)
+      yield { key: connectionKey(namespace, row.connectionId), value: datedRecord(recordOf(row), createdAt) }
+    yield* privateRecords
+    for (const key of terms.keys(namespace, rows)) yield { key, value: nothing }
   }
-  const size = changed.length + changedPrivateRecord.length + terms.count
   function* deletes(): Generator<Key> {
-    yield* removedPrivateRecord
-    yield* goneTerms.keys(namespace, ids)
+    yield* gonePrivateRecords
+    yield* goneTerms.keys(namespace, rows)
   }
-  const isTouched = size + removedPrivateRecord.length + goneTerms.count > 0
+  const size = changed.length + privateRecords.length + terms.count
+  const isTouched = size + gonePrivateRecords.length + goneTerms.count > 0
   return { namespace, puts: puts(), deletes: deletes(), size, connections, bytes, dropped, isTouched }
 }
 
@@ -153,63 +112,47 @@ export async function namespaceChange(
  * The change that removes these connections of a namespace, given in any order, with index and private parts. A
  * connection that is already gone is ignored.
  */
-export async function removal(store: Store, namespace: string, some: readonly string[]): Promise<NamespaceChange> {
-  const ids = [...some].sort()
+export async function removal(store: Store, namespace: string, ids: readonly string[]): Promise<NamespaceChange> {
+  const rows = [...ids].sort().map((connectionId) => ({ connectionId }))
   const terms = createTermOrder()
-  const privatePart: Key[] = []
-  let connections = 0
-  let bytes = 0
-  for (let start = 0; start < ids.length; start += readAhead) {
-    const part = ids.slice(start, start + readAhead)
-    const stored = await store.getMany(part.map((id) => connectionKey(namespace, id)))
-    const privateRecordKeys = part.map((id) => connectionPrivateKey(namespace, id))
-    const storedPrivateRecord = await store.getMany(privateRecordKeys)
-    for (const [offset, record] of stored.entries()) {
-      const privateBytes = storedPrivateRecord[offset]
-      if (privateBytes !== undefined) privatePart.push(privateRecordKeys[offset] as Key)
-      if (record === undefined) continue
-      connections -= 1
-      bytes -= record.length + (privateBytes?.length ?? 0)
-      for (const term of termsOf(readConnection(record))) terms.add(start + offset, term)
-    }
+  let [connections, bytes] = [0, 0]
+  for await (const { index, before, privateBefore } of compared(store, namespace, rows)) {
+    if (before === undefined) continue
+    connections -= 1
+    bytes -= before.length + (privateBefore?.length ?? 0)
+    for (const term of termsOf(readConnection(before))) terms.add(index, term)
   }
   function* deletes(): Generator<Key> {
-    for (const id of ids) yield connectionKey(namespace, id)
-    yield* privatePart
-    yield* terms.keys(namespace, ids)
+    for (const { connectionId } of rows) yield connectionKey(namespace, connectionId)
+    for (const { connectionId } of rows) yield connectionPrivateKey(namespace, connectionId)
+    yield* terms.keys(namespace, rows)
   }
   return { namespace, puts: [], deletes: deletes(), size: 0, connections, bytes, dropped: [], isTouched: true }
 }
 
-function* privateRecordEntries(
-  ready: ReadyNamespace,
-  indexes: readonly number[],
-  setupsAt: ReadonlyMap<number, number>,
-): Generator<Entry> {
-  for (const index of indexes) {
-    const value = privateRecordOf(ready.read(index), setupsAt.get(index)) ?? nothing
-    yield { key: connectionPrivateKey(ready.namespace, ready.ids[index] as string), value }
+/** Each row with what the store has of its connection. */
+async function* compared<Row extends { readonly connectionId: string }>(
+  store: Store,
+  namespace: string,
+  rows: readonly Row[],
+) {
+  for (let start = 0; start < rows.length; start += comparedAtOnce) {
+    const some = rows.slice(start, start + comparedAtOnce)
+    const keys = some.map(({ connectionId }) => connectionKey(namespace, connectionId))
+    const privateKeys = some.map(({ connectionId }) => connectionPrivateKey(namespace, connectionId))
+    const [stored, storedPrivate] = [await store.getMany(keys), await store.getMany(privateKeys)]
+    for (const [at, row] of some.entries()) {
+      const [key, privateKey] = [keys[at] as Key, privateKeys[at] as Key]
+      yield { index: start + at, row, key, before: stored[at], privateKey, privateBefore: storedPrivate[at] }
+    }
   }
 }
 
-function* termEntries({ namespace, ids }: ReadyNamespace, terms: TermOrder): Generator<Entry> {
-  for (const key of terms.keys(namespace, ids)) yield { key, value: nothing }
-}
-
-/** What a fixture says of its connection's private part; undefined for nothing. */
-function privateRecordOf({ server }: EncodedConnection, setups?: number): Uint8Array | undefined {
-  return server === undefined && setups === undefined ? undefined : privateRecordWithServer(server, setups)
-}
-
-/** The stored bytes of a record. If the fixture has no time, `createdAt` is inserted. */
-function recordOf({ record, isDated }: EncodedConnection, createdAt: string): Uint8Array {
-  if (isDated) return record
-  const connection: Connection = { ...readConnection(record), createdAt }
-  return Buffer.from(JSON.stringify(connection))
-}
-
-function textOf(term: Uint8Array): string {
-  return Buffer.from(term).toString('latin1')
+/** The record with this time, if it has none. */
+function datedRecord(record: Buffer, createdAt: string): Uint8Array {
+  if (!record.includes('"createdAt":""')) return record
+  const connection = readConnection(record)
+  return connectionBytes({ ...connection, createdAt: connection.createdAt || createdAt })
 }
 
 const nothing = new Uint8Array(0)

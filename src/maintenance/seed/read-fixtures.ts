@@ -13,12 +13,12 @@ import { validatorOf } from '../../schema/check.ts'
 import { readJsonBytes } from '../../schema/json.ts'
 import { didYouMean, nearName } from '../../schema/near-name.ts'
 import { completeConnection, completeServer, connectionProblem } from './complete.ts'
-import { type EncodedConnections, encodeConnections } from './encode.ts'
+import { FixtureConnections } from './connections-by-namespace.ts'
 import { type FixtureProblem, positionIn } from './problem.ts'
 import { createReferences } from './references.ts'
 import { FixtureApiKey, FixtureConnection, FixtureFile, FixtureOrganization, FixtureServer } from './schema.ts'
 import type { SourceFile } from './source-files.ts'
-import { createSpool, type Spool } from './spool.ts'
+import { Spool } from './spool.ts'
 
 type Of<K extends keyof FixtureFile> = NonNullable<FixtureFile[K]>[number]
 
@@ -30,7 +30,7 @@ export interface Fixtures {
   readonly servers: readonly ServerDetail[]
   /** Where each organization, namespace, server and recorded answer stands: `file: path`. */
   readonly places: ReadonlyMap<object, string>
-  readonly connections: EncodedConnections
+  readonly connections: FixtureConnections
   readonly mocks: readonly Of<'mocks'>[]
 }
 
@@ -55,7 +55,7 @@ export type ReadProgress = (connections: number) => void
 export function readFixtures(
   sources: Iterable<SourceFile>,
   onProgress: ReadProgress = () => {},
-  spool: Spool = createSpool(undefined),
+  spool = new Spool(),
 ): { fixtures: Fixtures; problems: FixtureProblem[] } {
   const reader = new FixtureReader(spool, onProgress)
   for (const source of sources) reader.read(source)
@@ -81,7 +81,7 @@ class FixtureReader {
   readonly #servers: ServerDetail[] = []
   readonly #mocks: Of<'mocks'>[] = []
   readonly #places = new Map<object, string>()
-  readonly #connections: ReturnType<typeof encodeConnections>
+  readonly #connections: FixtureConnections
   readonly #onProgress: ReadProgress
   readonly #references = createReferences()
 
@@ -98,7 +98,7 @@ class FixtureReader {
   #document: unknown
 
   constructor(spool: Spool, onProgress: ReadProgress) {
-    this.#connections = encodeConnections(spool)
+    this.#connections = new FixtureConnections(spool)
     this.#onProgress = onProgress
   }
 
@@ -138,7 +138,7 @@ class FixtureReader {
         apiKeys: this.#apiKeys,
         servers: this.#servers,
         places: this.#places,
-        connections: this.#connections.ready(),
+        connections: this.#connections,
         mocks: this.#mocks,
       },
       problems,

@@ -1,112 +1,84 @@
 /**
- * A spool: append-only bytes, in memory while they are few, and beyond that in an unlinked file. The file has no name,
- * so the system deletes it when the process ends, in whatever way.
+ * Entries of bytes that are read back later: in memory or, with a folder, in a file there. The file has no name, so the
+ * system deletes it when the process ends, in whatever way.
  */
 
 import { closeSync, openSync, readSync, rmSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../errors.ts'
-import { spoolChunkBytes, spoolMemoryBytesMax } from '../../limits.ts'
 import { writeWhole } from '../../storage/write-whole.ts'
 
-/** Dispose it to close the file. Positions remain valid until then. */
-export interface Spool extends Disposable {
-  /**
-   * Reserves `length` bytes: `bytes` from `start` on. The caller must fill them before the next call. `position` is for
-   * `read`.
-   */
-  add(length: number): { readonly bytes: Buffer; readonly start: number; readonly position: number }
-  /** Reads an entry. The caller may keep the bytes. Fastest if neighbouring entries are read in order. */
-  read(position: number, length: number): Buffer
+/** Where an entry is. Entries do not cross chunks. */
+export interface Place {
+  readonly chunk: number
+  readonly start: number
+  readonly length: number
 }
 
-/** `folder`: where to create the file. Without it, everything stays in memory. */
-export function createSpool(folder: string | undefined): Spool {
-  const held: Buffer[] = []
-  let tail = Buffer.allocUnsafeSlow(spoolChunkBytes)
-  /** Bytes used in the tail. */
-  let used = 0
-  /** Bytes in all chunks before the tail. A chunk is cut at its last entry, so there are no gaps. */
-  let before = 0
-  let descriptor: number | undefined
-  /** The part of the file that was read last. Never reused as a buffer, so entries read from it stay valid. */
-  let window: { readonly start: number; readonly bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) }
+const chunkBytes = 1024 * 1024
 
-  /** Ends the tail. Below `spoolMemoryBytesMax` it is kept in memory, above that all chunks are written to the file. */
-  function spill(): void {
-    held.push(tail.subarray(0, used))
-    before += used
-    used = 0
-    if (descriptor === undefined && (folder === undefined || before < spoolMemoryBytesMax)) {
-      tail = Buffer.allocUnsafeSlow(spoolChunkBytes)
-      return
-    }
-    try {
-      const file = descriptor ?? openNameless(folder as string)
-      descriptor = file
-      for (const chunk of held) writeWhole(file, chunk)
-    } catch (error) {
-      throw new CommandError(`cannot write to ${folder}: ${(error as Error).message}`, 1, { cause: error })
-    }
-    held.length = 0
+/** Dispose it to close the file. Entries can be read until then. */
+export class Spool implements Disposable {
+  readonly #chunks: Buffer[] = []
+  /** Where each chunk begins in the file. */
+  readonly #starts: number[] = []
+  #used = 0
+  #written = 0
+  readonly #file: number | undefined
+
+  /** Throws CommandError if no file can be made in the folder. */
+  constructor(folder?: string) {
+    this.#file = folder === undefined ? undefined : openNameless(folder)
   }
 
-  /** Reads up to `length` bytes; fewer at the end of the file. */
-  function fromFile(file: number, position: number, length: number): Buffer {
-    const bytes = Buffer.allocUnsafeSlow(length)
-    let filled = 0
-    while (filled < length) {
-      const read = readSync(file, bytes, filled, length - filled, position + filled)
-      if (read === 0) break
+  /** Throws CommandError if the file cannot be written. */
+  add(bytes: Uint8Array): Place {
+    let chunk = this.#chunks.length - 1
+    if (chunk < 0 || this.#used + bytes.length > (this.#chunks[chunk] as Buffer).length) {
+      this.#spill()
+      chunk = this.#chunks.push(Buffer.allocUnsafeSlow(Math.max(chunkBytes, bytes.length))) - 1
+      this.#used = 0
+    }
+    const start = this.#used
+    this.#chunks[chunk]?.set(bytes, start)
+    this.#used += bytes.length
+    return { chunk, start, length: bytes.length }
+  }
+
+  read({ chunk, start, length }: Place): Buffer {
+    const at = this.#starts[chunk]
+    if (this.#file === undefined || at === undefined)
+      return (this.#chunks[chunk] as Buffer).subarray(start, start + length)
+    const bytes = Buffer.allocUnsafe(length)
+    for (let filled = 0; filled < length; ) {
+      const read = readSync(this.#file, bytes, filled, length - filled, at + start + filled)
+      if (read === 0) throw new Error('the spool ends too early')
       filled += read
     }
-    return bytes.subarray(0, filled)
+    return bytes
   }
 
-  function fromMemory(position: number, length: number): Buffer {
-    // A linear search is enough: all chunks have about `spoolChunkBytes`, and with a folder `spoolMemoryBytesMax`
-    // bounds their number.
-    let start = 0
-    for (const chunk of held) {
-      if (position < start + chunk.length)
-        return Buffer.from(chunk.subarray(position - start, position - start + length))
-      start += chunk.length
+  [Symbol.dispose](): void {
+    if (this.#file !== undefined) closeSync(this.#file)
+  }
+
+  /** Writes the last chunk to the file, if there is one, and forgets its bytes. */
+  #spill(): void {
+    const last = this.#chunks.length - 1
+    if (this.#file === undefined || last < 0) return
+    const bytes = this.#chunks[last] as Buffer
+    try {
+      writeWhole(this.#file, bytes.subarray(0, this.#used))
+    } catch (error) {
+      throw new CommandError(`cannot write to the data folder: ${(error as Error).message}`, 1, { cause: error })
     }
-    return Buffer.from(tail.subarray(position - start, position - start + length))
-  }
-
-  return {
-    add(length) {
-      if (used + length > tail.length) spill()
-      if (length > tail.length) tail = Buffer.allocUnsafeSlow(length)
-      used += length
-      return { bytes: tail, start: used - length, position: before + used - length }
-    },
-    read(position, length) {
-      if (descriptor === undefined || position >= before)
-        return fromMemory(position - (descriptor === undefined ? 0 : before), length)
-      const end = window.start + window.bytes.length
-      if (position < window.start || position + length > end) {
-        // A read that continues from the last window will probably be followed by others: read ahead.
-        const isNext = position >= window.start && position <= end
-        window = {
-          start: position,
-          bytes: fromFile(descriptor, position, isNext ? spoolChunkBytes : Math.max(length, nearBytes)),
-        }
-        if (window.bytes.length < length) window = { start: position, bytes: fromFile(descriptor, position, length) }
-      }
-      return window.bytes.subarray(position - window.start, position - window.start + length)
-    },
-    [Symbol.dispose]() {
-      if (descriptor !== undefined) closeSync(descriptor)
-      descriptor = undefined
-      held.length = 0
-    },
+    this.#starts[last] = this.#written
+    this.#written += this.#used
+    this.#chunks[last] = nothing
   }
 }
 
-/** Bytes read for an entry out of order. Most entries are shorter. */
-const nearBytes = 4096
+const nothing = Buffer.alloc(0)
 
 /** Opens a new file and unlinks it at once. `wx`: a file or link placed there by someone else is not opened. */
 function openNameless(folder: string): number {

@@ -2,8 +2,8 @@
  * Sorts the index terms of very many connections into almost exact key order, which makes a large load fast. Each term
  * takes 28 bytes: its digest (16), the index of its connection (4), and a 64-bit number (8) with the digest's first
  * four bytes above the term's position. The runtime's native sort of such numbers orders millions. Connections are
- * added in id order, so positions keep that order within a term. Two digests with the same first four bytes may be out
- * of order, which costs time only.
+ * added in the order of their ids, so positions keep that order within a term. Two digests with the same first four
+ * bytes may be out of order, which costs time only.
  */
 
 import { termBytes, termKeyWriter } from '../../storage/keys.ts'
@@ -11,15 +11,15 @@ import type { Key } from '../../storage/store.ts'
 
 /** Terms of one namespace. First all `add`, then `keys`. */
 export interface TermOrder {
-  /** Adds a term of the connection with this index in `ids`. Indexes must not decrease. */
+  /** Adds a term of the connection with this index in `rows`. Indexes must not decrease. */
   add(index: number, term: Uint8Array): void
   readonly count: number
   /** The index keys of all terms, in order. May be called once: it sorts in place. */
-  keys(namespace: string, ids: readonly string[]): Generator<Key>
+  keys(namespace: string, rows: readonly { readonly connectionId: string }[]): Generator<Key>
 }
 
-/** `expected`: how many terms to allocate at first. The arrays double when they are full. */
-export function createTermOrder(expected = 1024): TermOrder {
+/** The arrays double when they are full. */
+export function createTermOrder(): TermOrder {
   let room = 0
   let terms = Buffer.alloc(0)
   let owners = new Uint32Array(0)
@@ -41,7 +41,7 @@ export function createTermOrder(expected = 1024): TermOrder {
       return count
     },
     add(index, term) {
-      if (count === room) makeRoom(Math.max(expected, room * 2))
+      if (count === room) makeRoom(Math.max(1024, room * 2))
       terms.set(term, count * termBytes)
       owners[count] = index
       // Little-endian: the low half is stored first.
@@ -49,12 +49,12 @@ export function createTermOrder(expected = 1024): TermOrder {
       halves[count * 2 + 1] = terms.readUInt32BE(count * termBytes)
       count += 1
     },
-    *keys(namespace, ids) {
+    *keys(namespace, rows) {
       const { lengthOf, write } = termKeyWriter(namespace)
       order.subarray(0, count).sort()
       for (let i = 0; i < count; i += 1) {
         const position = halves[i * 2] as number
-        const id = ids[owners[position] as number] as string
+        const id = rows[owners[position] as number]?.connectionId as string
         const key = Buffer.allocUnsafe(lengthOf(id))
         write(key, 0, terms, position * termBytes, id)
         yield key

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { fixtureProblemsText } from '../../../src/cli/check.ts'
+import type { FixtureRow, NamespaceRows } from '../../../src/maintenance/seed/connections-by-namespace.ts'
 import { isLoaded, loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
@@ -50,8 +51,8 @@ describe('the sample fixtures', () => {
 
   test('show what a platform can hold', () => {
     const { fixtures } = readFixtures(sampleSources())
-    const records = fixtures.connections.namespaces.flatMap(({ ids, read }) =>
-      ids.map((_, index) => readConnection(read(index).record)),
+    const records = fixtures.connections.namespaces.flatMap(({ rows, recordOf }) =>
+      rows.map((row) => readConnection(recordOf(row))),
     )
     expect(fixtures.organizations.length).toBe(2)
     expect(fixtures.servers.length).toBeGreaterThanOrEqual(6)
@@ -141,9 +142,8 @@ describe('loading', () => {
   test('a record written at run time stays; one that a fixture replaces is told', async () => {
     const store = openMemoryStore()
     const given = set(connection('mine', { createdAt: '2026-01-01T00:00:00Z' }))
-    const [mine] = readFixtures(given).fixtures.connections.namespaces
-    if (mine === undefined) throw new Error('a record was expected')
-    const record = readConnection(mine.read(0).record)
+    const [{ rows, recordOf }] = readFixtures(given).fixtures.connections.namespaces as [NamespaceRows]
+    const record = readConnection(recordOf(rows[0] as FixtureRow))
     await store.commit({ puts: [connectionEntry('n', record), ...indexEntries('n', record)] })
     const told: object[] = []
     const log = { ...silent, warn: (_: string, fields: object = {}) => void told.push(fields) }
