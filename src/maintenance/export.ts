@@ -3,8 +3,8 @@
 import { escapeControlCharacters } from '../ops/escape-control.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
-import { parseKey } from '../storage/keys.ts'
 import type { Scan } from '../storage/lmdb/scan.ts'
+import { parseKey } from '../storage/record-kinds.ts'
 import { type Entry, StoreError } from '../storage/store.ts'
 
 /**
@@ -62,30 +62,7 @@ export async function exportLines(scan: Scan, secret: string, give: (line: strin
         return `{"kind":"connection","namespace":${JSON.stringify(namespace)},"connection":${json}${from}}`
       }
       // Derived from records, meaningful for this instance only, or secret.
-      case 'indexEntry':
-      case 'membership':
-      case 'owned':
-      case 'folded':
-      case 'organizationApiKey':
-      case 'listingGroupVersion':
-      case 'listingsVersion':
-      case 'endedNamespace':
-      case 'deletingNamespace':
-      case 'place':
-      case 'connectionsVersion':
-      case 'directoryVersion':
-      case 'usage':
-      case 'signingKeys':
-      case 'expiring':
-      case 'grant':
-      case 'upstreamClient':
-      case 'oauthClient':
-      case 'started':
-      case 'baseUrl':
-      case 'fixturesDigest':
-      case 'fixturesManifest':
-      case 'ahead':
-      case undefined:
+      default:
         return undefined
     }
   }

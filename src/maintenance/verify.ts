@@ -5,24 +5,22 @@
  */
 
 import { readSigningKeys } from '../auth/signing-keys.ts'
-import { Connection } from '../model/connection.ts'
-import { ApiKey, Namespace, Organization, Role } from '../model/organization.ts'
-import { RecordedAnswer } from '../model/recorded-answer.ts'
-import { ServerDetail, ServerListing } from '../model/server.ts'
-import { problemText, type Validator, validatorOf } from '../schema/check.ts'
+import type { Connection } from '../model/connection.ts'
+import { type ApiKey, Role } from '../model/organization.ts'
+import { problemText, validatorOf } from '../schema/check.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import { indexKeysOf } from '../storage/directory-records.ts'
+import { directoryVersionKey, indexKind, latin1Key } from '../storage/keys.ts'
+import type { Scan } from '../storage/lmdb/scan.ts'
 import {
-  directoryVersionKey,
-  indexKind,
   isDirectoryIndex,
-  latin1Key,
   type ParsedKey,
   parseKey,
-} from '../storage/keys.ts'
-import type { Scan } from '../storage/lmdb/scan.ts'
-import { recordName } from '../storage/record-name.ts'
+  type RecordKind,
+  recordKinds,
+  recordName,
+} from '../storage/record-kinds.ts'
 import type { Entry, Key } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
@@ -65,7 +63,7 @@ export async function verifyStore(scan: Scan, { sealingKey, onProgress }: Verify
         actual.add(entry.key)
         onProgress('index entries', actual.count)
       } else {
-        records.add(entry, parsed as RecordKey | undefined)
+        records.add(entry, parsed)
         onProgress('records', records.count)
       }
     },
@@ -120,15 +118,13 @@ export async function rebuildIndex(
 }
 
 const roleShape = validatorOf(Role)
-const connectionShape = validatorOf(Connection)
-const [organizationShape, namespaceShape, apiKeyShape, serverShape, listingShape, mockShape] = [
-  validatorOf(Organization),
-  validatorOf(Namespace),
-  validatorOf(ApiKey),
-  validatorOf(ServerDetail),
-  validatorOf(ServerListing),
-  validatorOf(RecordedAnswer),
-]
+/** Of the kinds whose values are the JSON of a record. */
+const shapes = new Map(
+  Object.entries(recordKinds).flatMap(([kind, { schema }]) =>
+    schema === undefined ? [] : [[kind as RecordKind, validatorOf(schema)] as const],
+  ),
+)
+const isReadable = (kind: RecordKind, value: Uint8Array) => shapes.get(kind)?.isValid(jsonOf(value)) !== false
 
 /** Checks records one at a time, and collects what must be compared at the end. */
 class RecordCheck {
@@ -155,17 +151,18 @@ class RecordCheck {
   }
 
   /** Checks one record and counts it. */
-  add(entry: Entry, parsed: RecordKey | undefined): void {
+  add(entry: Entry, parsed: ParsedKey | undefined): void {
     this.count += 1
     this.usages.add(entry)
     for (const { key } of directoryIndexOf(entry)) this.expectedIndex.add(key)
     const { key, value } = entry
-    switch (parsed?.kind) {
-      case undefined:
-        this.#report(key, 'unknown kind of record')
-        return
+    if (parsed === undefined) {
+      this.#report(key, 'unknown kind of record')
+      return
+    }
+    const record = this.#readOwn(entry, parsed)
+    switch (parsed.kind) {
       case 'organization':
-        this.#readOwn(key, value, organizationShape, ({ organizationId }) => organizationId === parsed.organizationId)
         this.#organizations.add(parsed.organizationId)
         return
       case 'member':
@@ -173,36 +170,22 @@ class RecordCheck {
         this.#needOrganization(parsed, key)
         return
       case 'namespace':
-        this.#needOrganization(
-          this.#readOwn(key, value, namespaceShape, ({ namespace }) => namespace === parsed.namespace),
-          key,
-        )
+        this.#needOrganization(record, key)
         this.#namespaces.add(parsed.namespace)
         return
       case 'deletingNamespace':
         this.#deleting.add(parsed.namespace)
         return
-      case 'apiKey': {
-        const apiKey = this.#readOwn(key, value, apiKeyShape, ({ keyId }) => keyId === parsed.keyId)
-        if (apiKey === undefined) return
+      case 'apiKey':
+        if (record === undefined) return
         this.#keyIds.add(parsed.keyId)
-        if (apiKey.revokedAt === null) this.#needOrganization(apiKey, key)
+        if ((record as ApiKey).revokedAt === null) this.#needOrganization(record, key)
         return
-      }
       case 'apiKeyDigest':
         this.#digestedKeyIds.push(textOf(value))
         return
-      case 'server':
-        this.#readOwn(key, value, serverShape, ({ qualifiedName }) => qualifiedName === parsed.qualifiedName)
-        return
-      case 'listing':
-        this.#readOwn(key, value, listingShape, ({ qualifiedName }) => qualifiedName === parsed.qualifiedName)
-        return
-      case 'mock':
-        this.#readOwn(key, value, mockShape, ({ server }) => server === parsed.server)
-        return
       case 'connection':
-        this.#addConnection(key, value, parsed)
+        if (record !== undefined) this.#addConnection(parsed.namespace, record as Connection)
         return
       case 'usage':
         this.storedUsages.set(parsed.namespace, textOf(value))
@@ -212,25 +195,6 @@ class RecordCheck {
         return
       case 'signingKeys':
         this.#checkSigningKeys(value)
-        return
-      // No schema: the code that writes them reads them as they are.
-      case 'connectionPrivate':
-      case 'expiring':
-      case 'grant':
-      case 'upstreamClient':
-      case 'oauthClient':
-      case 'connectionsVersion':
-      case 'directoryVersion':
-      case 'endedNamespace':
-      case 'listingGroupVersion':
-      case 'listingsVersion':
-      case 'place':
-      case 'started':
-      case 'baseUrl':
-      case 'fixturesDigest':
-      case 'fixturesManifest':
-      case 'ahead':
-        return
     }
   }
 
@@ -251,9 +215,7 @@ class RecordCheck {
     return this.problems
   }
 
-  #addConnection(key: Key, value: Uint8Array, { namespace, connectionId }: ParsedKey & { kind: 'connection' }): void {
-    const connection = this.#readOwn(key, value, connectionShape, (record) => record.connectionId === connectionId)
-    if (connection === undefined) return
+  #addConnection(namespace: string, connection: Connection): void {
     this.connectionsOf.set(namespace, (this.connectionsOf.get(namespace) ?? 0) + 1)
     this.connections += 1
     for (const entry of indexEntries(namespace, connection)) this.expectedIndex.add(entry.key)
@@ -268,18 +230,23 @@ class RecordCheck {
   }
 
   /**
-   * Parses and checks a record. Reports a record that is invalid, and one whose id differs from its key. Undefined only
-   * if it is invalid.
+   * Parses and checks a record whose kind has a schema. Reports one that is invalid, and one whose fields differ from
+   * the parts of its key. Undefined for an invalid one, and where there is no schema.
    */
-  #readOwn<T>(key: Key, value: Uint8Array, shape: Validator<T>, isOwn: (record: T) => boolean): T | undefined {
+  #readOwn({ key, value }: Entry, parsed: ParsedKey): object | undefined {
+    const shape = shapes.get(parsed.kind)
+    if (shape === undefined) return undefined
     const record = jsonOf(value)
     if (!shape.isValid(record)) {
       const [problem = { place: '', message: 'is not JSON' }] = record === undefined ? [] : shape.problems(record, 1)
       this.#report(key, problemText(problem))
       return undefined
     }
-    if (!isOwn(record)) this.#report(key, 'the record does not belong to its key')
-    return record
+    const parts: Readonly<Record<string, unknown>> = parsed
+    const fields = record as Readonly<Record<string, unknown>>
+    if (recordKinds[parsed.kind].parts.some((part) => part in fields && fields[part] !== parts[part]))
+      this.#report(key, 'the record does not belong to its key')
+    return fields
   }
 
   /** Remembers that the organization of a record must be there. */
@@ -347,21 +314,18 @@ async function indexDifferences(scan: Scan): Promise<string[]> {
   ]
 }
 
-/** Keys of everything but index entries. */
-type RecordKey = Exclude<ParsedKey, { kind: 'indexEntry' | 'membership' | 'owned' | 'folded' | 'organizationApiKey' }>
-
 /** The index entries of a readable connection or record of the directory; none for any other entry. */
 function indexEntriesOf(entry: Entry): Entry[] {
   const parsed = parseKey(entry.key)
   if (parsed?.kind !== 'connection') return directoryIndexOf(entry)
-  const record = jsonOf(entry.value)
-  return connectionShape.isValid(record) ? [...indexEntries(parsed.namespace, record)] : []
+  if (!isReadable('connection', entry.value)) return []
+  return [...indexEntries(parsed.namespace, jsonOf(entry.value) as Connection)]
 }
 
 /** The entries of the directory's indexes for a readable record. */
 function directoryIndexOf(entry: Entry): Entry[] {
-  const shape = { namespace: namespaceShape, apiKey: apiKeyShape }[parseKey(entry.key)?.kind as 'namespace']
-  if (shape !== undefined && !shape.isValid(jsonOf(entry.value))) return []
+  const kind = parseKey(entry.key)?.kind
+  if ((kind !== 'namespace' && kind !== 'apiKey' && kind !== 'member') || !isReadable(kind, entry.value)) return []
   return indexKeysOf(entry).map((key) => ({ key, value: new Uint8Array(0) }))
 }
 

@@ -25,10 +25,10 @@ import {
   organizationApiKeyKey,
   organizationKey,
   ownedKey,
-  parseKey,
   revocationKey,
   serverKey,
 } from './keys.ts'
+import { parseKey } from './record-kinds.ts'
 import type { Entry, Key } from './store.ts'
 import { newVersion } from './versions.ts'
 

@@ -1,14 +1,14 @@
 /**
- * The key layout. Only this file joins and splits keys (table: `storage/README.md`). A key is one letter for its kind,
- * followed by its parts, separated by NUL. Names contain no control characters, so two parts can never be read as one.
- * `parseKey` reverses the functions above it.
+ * Makes keys (`record-kinds.ts` has their kinds, and reads them). A key is one letter for its kind, followed by its
+ * parts, separated by NUL. Names contain no control characters, so two parts can never be read as one.
  */
 
 import { asBuffer, copyBytes } from './bytes.ts'
+import { directoryIndexes, type RecordKind, recordKinds, termBytes } from './record-kinds.ts'
 import type { Key, Range } from './store.ts'
 
-function key(kind: string, ...parts: readonly string[]): Key {
-  return Buffer.from(kind + parts.join('\0'))
+function key(kind: RecordKind, ...parts: readonly string[]): Key {
+  return Buffer.from(recordKinds[kind].letter + parts.join('\0'))
 }
 
 /** Appends text to a prefix. The text must be ASCII: one byte is allocated for each character. */
@@ -36,39 +36,37 @@ export function prefixRange(prefix: Key): Omit<Range, 'limit'> {
  * Version of the directory (organizations, members, namespaces, API keys, servers, signing keys, revocations). Every
  * write to one of them replaces it.
  */
-export const directoryVersionKey = key('G')
+export const directoryVersionKey = key('directoryVersion')
 /** Time of the first start, which creates the operator key. A later start finds it and creates none. */
-export const startedKey = key('B')
+export const startedKey = key('started')
 /** Base URL of the last server that ran on this store: the issuer (`iss`) of its tokens. */
-export const baseUrlKey = key('U')
+export const baseUrlKey = key('baseUrl')
 /** Digest of the loaded fixtures. If it is unchanged, they are not loaded again. */
-export const fixturesDigestKey = key('F')
+export const fixturesDigestKey = key('fixturesDigest')
 
-export const organizationKey = (organizationId: string): Key => key('o', organizationId)
-export const memberKey = (organizationId: string, userId: string): Key => key('m', organizationId, userId)
+export const organizationKey = (organizationId: string): Key => key('organization', organizationId)
+export const memberKey = (organizationId: string, userId: string): Key => key('member', organizationId, userId)
 /** Prefix of all members. */
-export const members = key('m')
+export const members = key('member')
 /** Prefix of the members of one organization. */
-export const membersOf = (organizationId: string): Key => key('m', organizationId, '')
+export const membersOf = (organizationId: string): Key => key('member', organizationId, '')
 /** Index: the organizations of a user. Its value is empty, as those of all indexes. */
-export const membershipKey = (userId: string, organizationId: string): Key => key('v', userId, organizationId)
+export const membershipKey = (userId: string, organizationId: string): Key => key('membership', userId, organizationId)
 /** Prefix of the memberships of one user. */
-export const membershipsOf = (userId: string): Key => key('v', userId, '')
-export const namespaceKey = (namespace: string): Key => key('n', namespace)
+export const membershipsOf = (userId: string): Key => key('membership', userId, '')
+export const namespaceKey = (namespace: string): Key => key('namespace', namespace)
 /** Prefix of all namespaces. */
-export const namespaces = key('n')
+export const namespaces = key('namespace')
 /** Index: the namespaces of an owner. */
-export const ownedKey = (owner: Owner, namespace: string): Key => key('q', ...ownerParts(owner), namespace)
+export const ownedKey = (owner: Owner, namespace: string): Key => key('owned', ...ownerParts(owner), namespace)
 /** Prefix of the namespaces of one owner. */
-export const ownedBy = (owner: Owner): Key => key('q', ...ownerParts(owner), '')
+export const ownedBy = (owner: Owner): Key => key('owned', ...ownerParts(owner), '')
 /** Index: a namespace with capital letters, by its name in small ones. */
-export const foldedKey = (namespace: string): Key => key('N', namespace.toLowerCase(), namespace)
+export const foldedKey = (namespace: string): Key => key('folded', namespace.toLowerCase(), namespace)
 /** Prefix of the namespaces that are written like this in small letters, and have capital ones. */
-export const foldedLike = (namespace: string): Key => key('N', namespace.toLowerCase(), '')
-/** Prefixes of the directory's indexes (`indexKeysOf` in directory-records.ts). */
-export const directoryIndexKinds = ['N', 'K', 'q', 'v'].map((kind) => key(kind))
-/** Whether a key is an entry of one of these indexes. */
-export const isDirectoryIndex = ([kind]: Key): boolean => directoryIndexKinds.some(([one]) => one === kind)
+export const foldedLike = (namespace: string): Key => key('folded', namespace.toLowerCase(), '')
+/** Prefixes of the directory's indexes. */
+export const directoryIndexKinds = directoryIndexes.map((kind) => key(kind))
 /** The range of the namespaces of one owner. */
 export const namespacesOwnedBy = (owner: Owner): Omit<Range, 'limit'> => prefixRange(ownedBy(owner))
 /** Who owns a namespace. */
@@ -76,122 +74,122 @@ export type Owner = { readonly organizationId: string } | { readonly userId: str
 const ownerParts = (owner: Owner) =>
   'organizationId' in owner ? (['organization', owner.organizationId] as const) : (['user', owner.userId] as const)
 /** Marks a namespace that is being deleted: its record is gone, and some of its connections may not be yet. */
-export const deletingKey = (namespace: string): Key => key('D', namespace)
+export const deletingKey = (namespace: string): Key => key('deletingNamespace', namespace)
 /** Prefix of all these marks. */
-export const deleting = key('D')
+export const deleting = key('deletingNamespace')
 /**
  * When a namespace of this name was deleted last, as a random value. Whoever makes a connection checks that it has not
  * changed since it was authorized: so none is left for the owner of a namespace that is made later.
  */
-export const endedKey = (namespace: string): Key => key('E', namespace)
+export const endedKey = (namespace: string): Key => key('endedNamespace', namespace)
 /** Index: the API keys of an organization. */
-export const organizationApiKeyKey = (organizationId: string, keyId: string): Key => key('K', organizationId, keyId)
+export const organizationApiKeyKey = (organizationId: string, keyId: string): Key =>
+  key('organizationApiKey', organizationId, keyId)
 /** Prefix of the API keys of one organization. */
-export const organizationApiKeys = (organizationId: string): Key => key('K', organizationId, '')
+export const organizationApiKeys = (organizationId: string): Key => key('organizationApiKey', organizationId, '')
 /** Where the fixture of a record stands: `file: path`. Records that no fixture brought have none. */
-export const placeKey = (record: Key): Key => Buffer.concat([key('P'), record])
-export const serverKey = (qualifiedName: string): Key => key('s', qualifiedName)
+export const placeKey = (record: Key): Key => Buffer.concat([key('place'), record])
+export const serverKey = (qualifiedName: string): Key => key('server', qualifiedName)
 /** Prefix of all servers. */
-export const servers = key('s')
+export const servers = key('server')
 /** Prefix of the servers of one namespace that have a part after the slash. */
-export const serversIn = (namespace: string): Key => key('s', `${namespace}/`)
+export const serversIn = (namespace: string): Key => key('server', `${namespace}/`)
 /**
  * What lists and search show of a server (`ServerListing`). Grouped by a hash of the name, so that whoever keeps all
  * listings reads a 256th of them again after a write.
  */
-export const listingKey = (qualifiedName: string): Key => key('t', listingGroupOf(qualifiedName), qualifiedName)
+export const listingKey = (qualifiedName: string): Key => key('listing', listingGroupOf(qualifiedName), qualifiedName)
 /** Prefix of all listings. */
-export const listings = key('t')
+export const listings = key('listing')
 /** Prefix of the listings of a group. */
-export const listingsIn = (group: string): Key => key('t', group, '')
+export const listingsIn = (group: string): Key => key('listing', group, '')
 /** Version of the listings of a group. Every write to one of them replaces it. */
-export const listingGroupVersionKey = (group: string): Key => key('b', group)
+export const listingGroupVersionKey = (group: string): Key => key('listingGroupVersion', group)
 /** Version of all listings. */
-export const listingsVersionKey = key('S')
+export const listingsVersionKey = key('listingsVersion')
 /** The listings that were written last, with versions (`newListingVersions`). */
-export const listingChangesKey = key('S', 'changes')
+export const listingChangesKey = key('listingsVersion', 'changes')
 /** `00` to `ff`. */
 export const listingGroupOf = (qualifiedName: string): string => hexByte(Bun.hash.crc32(qualifiedName) & 0xff)
 export const listingGroups = Array.from({ length: 256 }, (_, group) => hexByte(group))
 function hexByte(byte: number): string {
   return byte.toString(16).padStart(2, '0')
 }
-export const apiKeyKey = (keyId: string): Key => key('k', keyId)
+export const apiKeyKey = (keyId: string): Key => key('apiKey', keyId)
 /** Prefix of all API key records. */
-export const apiKeys = key('k')
+export const apiKeys = key('apiKey')
 /** Maps the keyed hash of an API key (hex) to its key id. */
-export const apiKeyDigestKey = (digest: string): Key => key('h', digest)
+export const apiKeyDigestKey = (digest: string): Key => key('apiKeyDigest', digest)
 /** Maps a token's id (`jti`) to the end of its revocation, in Unix seconds as decimal text. */
-export const revocationKey = (jti: string): Key => key('r', jti)
+export const revocationKey = (jti: string): Key => key('revocation', jti)
 /** Prefix of all revocations. */
-export const revocations = key('r')
+export const revocations = key('revocation')
 /** All signing keys, sealed, in one value. */
-export const signingKeysKey = key('y')
+export const signingKeysKey = key('signingKeys')
 /** Prefix of the recorded answers of one server's mocks. */
-export const mocksOf = (server: string): Key => key('a', server, '')
-export const mockKey = (server: string, position: string): Key => key('a', server, position)
+export const mocksOf = (server: string): Key => key('mock', server, '')
+export const mockKey = (server: string, position: string): Key => key('mock', server, position)
 
 /** Prefix of all connections, in every namespace. */
-export const connections = key('c')
+export const connections = key('connection')
 /** Prefix of the private parts of all connections (`ConnectionPrivate`). */
-export const privates = key('p')
-export const connectionKey = (namespace: string, connectionId: string): Key => key('c', namespace, connectionId)
+export const privates = key('connectionPrivate')
+export const connectionKey = (namespace: string, connectionId: string): Key =>
+  key('connection', namespace, connectionId)
 /** Equals `latin1Key(connectionKey(…))`, without building the bytes first. */
 export const connectionLatin1Key = (namespace: string, connectionId: string): string => `c${namespace}\0${connectionId}`
 /** Prefix of the connections of one namespace. */
-export const connectionsOf = (namespace: string): Key => key('c', namespace, '')
+export const connectionsOf = (namespace: string): Key => key('connection', namespace, '')
 /** Prefix of the private parts of one namespace's connections. */
-export const privatesOf = (namespace: string): Key => key('p', namespace, '')
+export const privatesOf = (namespace: string): Key => key('connectionPrivate', namespace, '')
 /** The private part of a connection (`ConnectionPrivate`): its server and its sealed headers. Lists never read it. */
-export const connectionPrivateKey = (namespace: string, connectionId: string): Key => key('p', namespace, connectionId)
+export const connectionPrivateKey = (namespace: string, connectionId: string): Key =>
+  key('connectionPrivate', namespace, connectionId)
 /** Version of a namespace's connections. Every write to one of them replaces it. */
-export const connectionsVersionKey = (namespace: string): Key => key('g', namespace)
+export const connectionsVersionKey = (namespace: string): Key => key('connectionsVersion', namespace)
 
 /** Usage of a namespace, as three decimals: connections, bytes of its connections and servers, servers (`usage.ts`). */
-export const usageKey = (namespace: string): Key => key('u', namespace)
+export const usageKey = (namespace: string): Key => key('usage', namespace)
 /** Prefix of all usages. */
-export const usages = key('u')
+export const usages = key('usage')
 /**
  * Namespaces whose connections are being written ahead of the commit that makes them visible, one a line (`staged.ts`).
  */
-export const stagedKey = key('A')
+export const stagedKey = key('staged')
 
 /**
  * A record that expires on its own: a browser session, a login link, a sign-in attempt, an authorization code
  * (`auth/expiring-records.ts`). `expires`: Unix seconds. Ordered by it, so that expired records come first.
  */
-export const expiringKey = (expires: number, digest: string): Key => key('e', timeText(expires), digest)
+export const expiringKey = (expires: number, digest: string): Key => key('expiring', timeText(expires), digest)
 /** Prefix of all of them. */
-export const expiringRecords = key('e')
+export const expiringRecords = key('expiring')
 /** The lower bound of those that expire at this time or later, in Unix seconds. */
-export const expiringFrom = (expires: number): Key => key('e', timeText(expires))
+export const expiringFrom = (expires: number): Key => key('expiring', timeText(expires))
 /** Unix seconds until the year 5138, as text that sorts by time. */
 const timeText = (seconds: number) => String(seconds).padStart(11, '0')
 /** A client that registered us as its client: by the hash of its issuer and our redirect URI. */
-export const upstreamClientKey = (digest: string): Key => key('d', digest)
-export const upstreamClients = key('d')
+export const upstreamClientKey = (digest: string): Key => key('upstreamClient', digest)
+export const upstreamClients = key('upstreamClient')
 /** The grant of a client that signed in here (`features/authorization`). */
-export const grantKey = (grantId: string): Key => key('w', grantId)
+export const grantKey = (grantId: string): Key => key('grant', grantId)
 /** Prefix of all grants. */
-export const grants = key('w')
+export const grants = key('grant')
 /** A client that registered itself here (RFC 7591). */
-export const oauthClientKey = (clientId: string): Key => key('j', clientId)
+export const oauthClientKey = (clientId: string): Key => key('oauthClient', clientId)
 /** Prefix of all these clients. */
-export const oauthClients = key('j')
+export const oauthClients = key('oauthClient')
 /** A registered client that nobody has signed in with yet. Its id begins with a time, so the oldest come first. */
-export const unusedClientKey = (clientId: string): Key => key('i', clientId)
+export const unusedClientKey = (clientId: string): Key => key('unusedClient', clientId)
 /** The id of an unused client, from its key. */
 export const unusedClientIn = (key: Key): string => asBuffer(key).toString('latin1', 1)
 /** Prefix of all these clients. */
-export const unusedClients = key('i')
+export const unusedClients = key('unusedClient')
 
 /** The manifest: the keys of all records that the loaded fixtures brought, one a line, in parts of 500. */
-export const manifestKey = (part: number): Key => key('f', String(part).padStart(6, '0'))
+export const manifestKey = (part: number): Key => key('fixturesManifest', String(part).padStart(6, '0'))
 /** Prefix of all parts of the manifest. */
-export const manifest = key('f')
-
-/** Bytes of a term. 128 bits: finding two facts with the same term takes about 2^64 hashes. */
-export const termBytes = 16
+export const manifest = key('fixturesManifest')
 
 /**
  * The term of one fact of a connection. Hashing gives keys of one length for values of any length. `kind` separates a
@@ -205,12 +203,12 @@ export function termDigest(kind: 'name' | 'mcpUrl' | 'string' | 'json', name: st
 const digest = new Uint8Array(32)
 
 /** Prefix of all index entries. */
-export const indexKind = key('x')
+export const indexKind = key('indexEntry')
 /** Prefix of the index entries of one namespace. */
-export const termsIn = (namespace: string): Key => key('x', namespace, '')
+export const termsIn = (namespace: string): Key => key('indexEntry', namespace, '')
 /** Prefix of the index entries of one term in one namespace. The entries under it are ordered by connection id. */
 export function termEntries(namespace: string, term: Uint8Array): Key {
-  return Buffer.concat([key('x', namespace, ''), term])
+  return Buffer.concat([key('indexEntry', namespace, ''), term])
 }
 /** The key of one index entry. Its value is empty. */
 export function termKey(namespace: string, term: Uint8Array, connectionId: string): Key {
@@ -218,7 +216,7 @@ export function termKey(namespace: string, term: Uint8Array, connectionId: strin
 }
 /** Writes many index keys of one namespace into the caller's buffers, without an allocation for each. */
 export function termKeyWriter(namespace: string) {
-  const prefix = key('x', namespace, '')
+  const prefix = key('indexEntry', namespace, '')
   return {
     lengthOf: (connectionId: string) => prefix.length + termBytes + connectionId.length,
     /**
@@ -241,100 +239,6 @@ export function latin1Key(key: Key): string {
 /** The connection id at the end of a key, given the prefix before it (`connectionsOf` or `termEntries`). */
 export function idOfKey(prefix: Key, key: Key): string {
   return asBuffer(key).toString('latin1', prefix.length)
-}
-
-/** The kind of a key, and its parts. */
-export type ParsedKey =
-  | { readonly kind: 'organization'; readonly organizationId: string }
-  | { readonly kind: 'member'; readonly organizationId: string; readonly userId: string }
-  | { readonly kind: 'namespace'; readonly namespace: string }
-  | { readonly kind: 'apiKey'; readonly keyId: string }
-  | { readonly kind: 'apiKeyDigest'; readonly digest: string }
-  | { readonly kind: 'server'; readonly qualifiedName: string }
-  | { readonly kind: 'listing'; readonly group: string; readonly qualifiedName: string }
-  | { readonly kind: 'listingGroupVersion'; readonly group: string }
-  | { readonly kind: 'membership'; readonly userId: string; readonly organizationId: string }
-  | { readonly kind: 'owned'; readonly owner: Owner; readonly namespace: string }
-  | { readonly kind: 'folded'; readonly namespace: string }
-  | { readonly kind: 'endedNamespace'; readonly namespace: string }
-  | { readonly kind: 'deletingNamespace'; readonly namespace: string }
-  | { readonly kind: 'organizationApiKey'; readonly organizationId: string; readonly keyId: string }
-  | { readonly kind: 'place'; readonly record: Key }
-  | { readonly kind: 'mock'; readonly server: string; readonly position: string }
-  | { readonly kind: 'connection'; readonly namespace: string; readonly connectionId: string }
-  | { readonly kind: 'connectionPrivate'; readonly namespace: string; readonly connectionId: string }
-  | { readonly kind: 'indexEntry'; readonly namespace: string; readonly connectionId: string }
-  | { readonly kind: 'connectionsVersion'; readonly namespace: string }
-  | { readonly kind: 'usage'; readonly namespace: string }
-  | { readonly kind: 'revocation'; readonly jti: string }
-  | { readonly kind: 'expiring'; readonly digest: string }
-  | { readonly kind: 'grant'; readonly grantId: string }
-  | { readonly kind: 'upstreamClient'; readonly digest: string }
-  | { readonly kind: 'oauthClient'; readonly clientId: string }
-  | { readonly kind: 'signingKeys' | 'directoryVersion' | 'listingsVersion' | 'started' | 'baseUrl' }
-  | { readonly kind: 'fixturesDigest' | 'fixturesManifest' | 'ahead' }
-
-/** Parsers by kind letter. A key whose letter is missing here is reported by `postern verify` as an unknown kind. */
-const kinds: Readonly<Record<string, (first: string, second: string, key: Key) => ParsedKey>> = {
-  o: (organizationId) => ({ kind: 'organization', organizationId }),
-  m: (organizationId, userId) => ({ kind: 'member', organizationId, userId }),
-  n: (namespace) => ({ kind: 'namespace', namespace }),
-  k: (keyId) => ({ kind: 'apiKey', keyId }),
-  h: (digest) => ({ kind: 'apiKeyDigest', digest }),
-  s: (qualifiedName) => ({ kind: 'server', qualifiedName }),
-  t: (group, qualifiedName) => ({ kind: 'listing', group, qualifiedName }),
-  b: (group) => ({ kind: 'listingGroupVersion', group }),
-  S: () => ({ kind: 'listingsVersion' }),
-  v: (userId, organizationId) => ({ kind: 'membership', userId, organizationId }),
-  q(kind, id, key) {
-    const namespace = asBuffer(key).toString('utf8', 1).split('\0')[2] ?? ''
-    return { kind: 'owned', owner: kind === 'organization' ? { organizationId: id } : { userId: id }, namespace }
-  },
-  N: (_folded, namespace) => ({ kind: 'folded', namespace }),
-  E: (namespace) => ({ kind: 'endedNamespace', namespace }),
-  D: (namespace) => ({ kind: 'deletingNamespace', namespace }),
-  K: (organizationId, keyId) => ({ kind: 'organizationApiKey', organizationId, keyId }),
-  P: (_first, _second, key) => ({ kind: 'place', record: key.subarray(1) }),
-  a: (server, position) => ({ kind: 'mock', server, position }),
-  c: (namespace, connectionId) => ({ kind: 'connection', namespace, connectionId }),
-  p: (namespace, connectionId) => ({ kind: 'connectionPrivate', namespace, connectionId }),
-  x(namespace, _, key) {
-    // A term may contain NUL, so the id is located by length and not by splitting.
-    const connectionId = latin1Key(key).slice(1 + namespace.length + 1 + termBytes)
-    return { kind: 'indexEntry', namespace, connectionId }
-  },
-  g: (namespace) => ({ kind: 'connectionsVersion', namespace }),
-  u: (namespace) => ({ kind: 'usage', namespace }),
-  r: (jti) => ({ kind: 'revocation', jti }),
-  e: (_, digest) => ({ kind: 'expiring', digest }),
-  w: (grantId) => ({ kind: 'grant', grantId }),
-  d: (digest) => ({ kind: 'upstreamClient', digest }),
-  j: (clientId) => ({ kind: 'oauthClient', clientId }),
-  i: (clientId) => ({ kind: 'oauthClient', clientId }),
-  y: () => ({ kind: 'signingKeys' }),
-  G: () => ({ kind: 'directoryVersion' }),
-  B: () => ({ kind: 'started' }),
-  U: () => ({ kind: 'baseUrl' }),
-  F: () => ({ kind: 'fixturesDigest' }),
-  f: () => ({ kind: 'fixturesManifest' }),
-  A: () => ({ kind: 'ahead' }),
-}
-
-/**
- * The kinds whose records are small, whatever anybody writes: names, roles, keys, revocations, versions, counts and
- * indexes. One read may take those of many callers.
- */
-const smallKinds = new Set(Buffer.from('omnlkhbSvqNEDKxgurGBUFy'))
-
-/** Whether the record of a key is of a small kind. */
-export const isSmall = ([kind = 0]: Key): boolean => smallKinds.has(kind)
-
-/** Undefined for a kind letter that this version does not know. */
-export function parseKey(key: Key): ParsedKey | undefined {
-  const parse = kinds[String.fromCharCode(key[0] ?? 0)]
-  // User ids are UTF-8. All other names are ASCII.
-  const [first = '', second = ''] = asBuffer(key).toString('utf8', 1).split('\0', 2)
-  return parse?.(first, second, key)
 }
 
 /** The namespace in a key of a connection, a private part or an index entry, without parsing the rest. */

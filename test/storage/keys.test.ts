@@ -1,6 +1,8 @@
 /** The layout of keys: what is put together is taken apart again, and nothing runs into anything else. */
 
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import {
   apiKeyDigestKey,
   apiKeyKey,
@@ -15,7 +17,6 @@ import {
   fixturesDigestKey,
   grantKey,
   idOfKey,
-  isSmall,
   latin1Key,
   listingKey,
   manifestKey,
@@ -26,8 +27,6 @@ import {
   namespaceKey,
   oauthClientKey,
   organizationKey,
-  type ParsedKey,
-  parseKey,
   prefixRange,
   revocationKey,
   serverKey,
@@ -41,7 +40,7 @@ import {
   upstreamClientKey,
   usageKey,
 } from '../../src/storage/keys.ts'
-import { recordName } from '../../src/storage/record-name.ts'
+import { isSmall, type ParsedKey, parseKey, recordKinds, recordName } from '../../src/storage/record-kinds.ts'
 import type { Key } from '../../src/storage/store.ts'
 
 /** A term may hold any byte. */
@@ -82,8 +81,8 @@ const rows: [key: Key, parsed: ParsedKey, name: string][] = [
   [startedKey, { kind: 'started' }, 'time of the first start'],
   [baseUrlKey, { kind: 'baseUrl' }, 'base URL'],
   [fixturesDigestKey, { kind: 'fixturesDigest' }, 'list of the loaded fixtures'],
-  [manifestKey(12), { kind: 'fixturesManifest' }, 'list of the loaded fixtures'],
-  [stagedKey, { kind: 'ahead' }, 'list of namespaces that are being loaded'],
+  [manifestKey(12), { kind: 'fixturesManifest', part: '000012' }, 'list of the loaded fixtures'],
+  [stagedKey, { kind: 'staged' }, 'list of namespaces that are being loaded'],
 ]
 for (const [key, parsed, name] of rows) {
   test(`${parsed.kind}: read as it was written, and called ${name}`, () => {
@@ -92,14 +91,18 @@ for (const [key, parsed, name] of rows) {
   })
 }
 
-test('each kind of record has its own letter', () => {
-  const letters = rows.map(([key]) => String.fromCharCode(key[0] ?? 0))
-  expect(new Set(letters).size).toBe(rows.length)
+test('each kind of record has its own letter, and a row in the README', () => {
+  const letters = Object.values(recordKinds).map(({ letter }) => letter)
+  expect(new Set(letters).size).toBe(letters.length)
+  const table = readFileSync(join(import.meta.dir, '../../src/storage/README.md'), 'utf8')
+  const rows = [...table.matchAll(/^\|([^|]+)\|/gm)].map(([, cell = '']) => cell)
+  const described = rows.flatMap((cell) => [...cell.matchAll(/`(\w)`/g)].map(([, letter]) => letter))
+  expect(letters.filter((letter) => !described.includes(letter))).toEqual([])
 })
 
 test('records that somebody else can make large are of no small kind', () => {
   const large = rows.filter(([key]) => !isSmall(key)).map(([, { kind }]) => kind)
-  const others = ['server', 'mock', 'connection', 'connectionPrivate', 'fixturesManifest', 'ahead']
+  const others = ['server', 'mock', 'connection', 'connectionPrivate', 'fixturesManifest', 'staged']
   expect(new Set<string>(large)).toEqual(new Set(others))
   const rest = [listingKey('a/b'), expiringKey(1, 'a'), grantKey('a'), oauthClientKey('a'), upstreamClientKey('a')]
   expect(rest.filter(isSmall)).toEqual([])

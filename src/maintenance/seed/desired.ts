@@ -33,7 +33,7 @@ import {
   placeKey,
   serverKey,
 } from '../../storage/keys.ts'
-import { recordName } from '../../storage/record-name.ts'
+import { recordName } from '../../storage/record-kinds.ts'
 import type { Entry, Store } from '../../storage/store.ts'
 import type { Fixtures } from './read-fixtures.ts'
 

@@ -16,16 +16,14 @@ import {
   connectionsVersionKey,
   directoryVersionKey,
   fixturesDigestKey,
-  isDirectoryIndex,
   latin1Key,
   manifest,
   manifestKey,
   namespaceKey,
-  parseKey,
   prefixRange,
   stagedKey,
 } from '../../storage/keys.ts'
-import { recordName } from '../../storage/record-name.ts'
+import { isDirectoryIndex, parseKey, recordName } from '../../storage/record-kinds.ts'
 import { isEmpty, nothingStaged, removeStaged, stageConnections } from '../../storage/staged.ts'
 import type { Check, Entry, Key, Store } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'

@@ -14,11 +14,11 @@ import {
   namespacesOwnedBy,
   organizationApiKeys,
   organizationKey,
-  parseKey,
   prefixRange,
   serverKey,
   serversIn,
 } from '../../storage/keys.ts'
+import { parseKey } from '../../storage/record-kinds.ts'
 import type { Key, Store } from '../../storage/store.ts'
 
 /**

@@ -6,7 +6,8 @@
  * bytes may be out of order, which costs time only.
  */
 
-import { termBytes, termKeyWriter } from '../../storage/keys.ts'
+import { termKeyWriter } from '../../storage/keys.ts'
+import { termBytes } from '../../storage/record-kinds.ts'
 import type { Key } from '../../storage/store.ts'
 
 /** Terms of one namespace. First all `add`, then `keys`. */

@@ -1,0 +1,136 @@
+/**
+ * Every kind of record: the letter that its keys begin with and their parts, the name in messages, and its schema if
+ * the value is the JSON of one. Keys (`keys.ts`), names and the checks of `postern verify` are made from this table; the
+ * README says who writes and reads each kind.
+ */
+
+import type { TSchema } from '@sinclair/typebox'
+import { Connection } from '../model/connection.ts'
+import { ApiKey, Namespace, Organization } from '../model/organization.ts'
+import { RecordedAnswer } from '../model/recorded-answer.ts'
+import { ServerDetail, ServerListing } from '../model/server.ts'
+import { asBuffer } from './bytes.ts'
+import type { Key } from './store.ts'
+
+interface Row<Parts extends string> {
+  readonly letter: string
+  /** Names of the parts after the letter, which NUL separates in a key. */
+  readonly parts: readonly Words<Parts>[]
+  /** The name in messages, with parts in braces. */
+  readonly name: string
+  /** As large as somebody makes it. Others are small: one read may take those of many callers. */
+  readonly isLarge: boolean
+  /** Made from another record; its value is empty. */
+  readonly isIndex: boolean
+  readonly schema: TSchema | undefined
+}
+
+type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Exclude<Text, ''>
+
+type Size = 'small' | 'large' | 'index'
+
+/** `parts`: names, separated by spaces. */
+const row =
+  (size: Size) =>
+  <const Parts extends string>(letter: string, parts: Parts, name: string, schema?: TSchema): Row<Parts> => ({
+    letter,
+    parts: parts.split(' ').filter((part) => part !== '') as Words<Parts>[],
+    name,
+    isLarge: size === 'large',
+    isIndex: size === 'index',
+    schema,
+  })
+
+const small = row('small')
+const large = row('large')
+const index = row('index')
+
+export const recordKinds = {
+  started: small('B', '', 'time of the first start'),
+  baseUrl: small('U', '', 'base URL'),
+  directoryVersion: small('G', '', 'version of the directory'),
+  organization: small('o', 'organizationId', 'organization {organizationId}', Organization),
+  member: small('m', 'organizationId userId', 'member {organizationId}/{userId}'),
+  membership: index('v', 'userId organizationId', 'membership of {userId} in {organizationId}'),
+  namespace: small('n', 'namespace', 'namespace {namespace}', Namespace),
+  owned: index('q', 'ownerKind ownerId namespace', 'owner of namespace {namespace}'),
+  folded: index('N', 'folded namespace', 'name of namespace {namespace} in small letters'),
+  deletingNamespace: small('D', 'namespace', 'mark of namespace {namespace}, which is being deleted'),
+  endedNamespace: small('E', 'namespace', 'end of a namespace {namespace}'),
+  place: large('P', 'record', 'fixture of {record}'),
+  apiKey: small('k', 'keyId', 'API key {keyId}', ApiKey),
+  organizationApiKey: index('K', 'organizationId keyId', 'API key {keyId} of organization {organizationId}'),
+  apiKeyDigest: small('h', 'digest', 'hash of an API key {digest}'),
+  server: large('s', 'qualifiedName', 'server {qualifiedName}', ServerDetail),
+  listing: large('t', 'group qualifiedName', 'listing of server {qualifiedName}', ServerListing),
+  listingGroupVersion: small('b', 'group', 'version of the listings of servers'),
+  listingsVersion: small('S', 'changes', 'version of the listings of servers'),
+  mock: large('a', 'server position', 'mock {server}/{position}', RecordedAnswer),
+  connection: large('c', 'namespace connectionId', 'connection {namespace}/{connectionId}', Connection),
+  connectionPrivate: large('p', 'namespace connectionId', 'private part of connection {namespace}/{connectionId}'),
+  indexEntry: index('x', 'namespace connectionId', 'index entry of connection {namespace}/{connectionId}'),
+  connectionsVersion: small('g', 'namespace', 'version of the connections of {namespace}'),
+  usage: small('u', 'namespace', 'usage of namespace {namespace}'),
+  revocation: small('r', 'jti', 'revocation of token {jti}'),
+  expiring: large('e', 'expires digest', 'expiring record {digest}'),
+  grant: large('w', 'grantId', 'grant {grantId}'),
+  oauthClient: large('j', 'clientId', 'registered client {clientId}'),
+  unusedClient: large('i', 'clientId', 'registered client {clientId}'),
+  upstreamClient: large('d', 'digest', 'client at an authorization server {digest}'),
+  signingKeys: small('y', '', 'signing keys'),
+  fixturesManifest: large('f', 'part', 'list of the loaded fixtures'),
+  fixturesDigest: small('F', '', 'list of the loaded fixtures'),
+  staged: large('A', '', 'list of namespaces that are being loaded'),
+}
+
+export type RecordKind = keyof typeof recordKinds
+
+/** The kind of a key, and its parts. */
+export type ParsedKey = {
+  [Kind in RecordKind]: { readonly kind: Kind } & {
+    readonly [Part in (typeof recordKinds)[Kind]['parts'][number]]: string
+  }
+}[RecordKind]
+
+/** Bytes of a term. 128 bits: finding two facts with the same term takes about 2^64 hashes. */
+export const termBytes = 16
+
+const kinds = Object.keys(recordKinds) as RecordKind[]
+const byLetter = new Map(kinds.map((kind) => [recordKinds[kind].letter.charCodeAt(0), kind]))
+
+/** The kind of a key; undefined for a letter that this version does not know. */
+const kindOf = ([letter = 0]: Key): RecordKind | undefined => byLetter.get(letter)
+
+const smallLetters = new Set([...byLetter].flatMap(([letter, kind]) => (recordKinds[kind].isLarge ? [] : [letter])))
+
+/** Whether the record of a key is of a small kind. */
+export const isSmall = ([letter = 0]: Key): boolean => smallLetters.has(letter)
+
+/** The kinds of the directory's indexes (`indexKeysOf` in directory-records.ts). */
+export const directoryIndexes = kinds.filter((kind) => recordKinds[kind].isIndex && kind !== 'indexEntry')
+
+/** Whether a key is an entry of one of these indexes. */
+export const isDirectoryIndex = (key: Key): boolean => directoryIndexes.some((kind) => kind === kindOf(key))
+
+/** Undefined for a kind letter that this version does not know. */
+export function parseKey(key: Key): ParsedKey | undefined {
+  const kind = kindOf(key)
+  if (kind === undefined) return undefined
+  // User ids are UTF-8. All other names are ASCII.
+  const texts = asBuffer(key).toString('utf8', 1).split('\0')
+  if (kind === 'place') texts.splice(0, texts.length, recordName(key.subarray(1)))
+  // A term may contain NUL, so the id is located by length and not by splitting.
+  if (kind === 'indexEntry')
+    texts[1] = asBuffer(key).toString('latin1', 1 + (texts[0] as string).length + 1 + termBytes)
+  return {
+    kind,
+    ...Object.fromEntries(recordKinds[kind].parts.map((part, index) => [part, texts[index] ?? ''])),
+  } as ParsedKey
+}
+
+/** The name of a record in messages: `connection acme/notes`. */
+export function recordName(key: Key): string {
+  const parsed: Readonly<Record<string, string>> | undefined = parseKey(key)
+  if (parsed === undefined) return `record ${asBuffer(key).toString('utf8').replaceAll('\0', '/')}`
+  return recordKinds[parsed['kind'] as RecordKind].name.replace(/\{(\w+)\}/g, (_, part: string) => parsed[part] ?? '')
+}
