@@ -8,11 +8,10 @@
 import { join } from 'node:path'
 import { auditRefusalsPerCaller, auditRefusalsPerSecond, freeBytesMin } from '../limits.ts'
 import { freeBytes, requireFreeSpace } from '../storage/free-space.ts'
-import { AuditFile } from './audit-file.ts'
 import { openAuditLock } from './audit-lock.ts'
 import type { Entry } from './chained-file.ts'
-import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
-import { cannotWrite, createLineBatch } from './line-batch.ts'
+import { ChainedLog } from './chained-log.ts'
+import type { RefusedCaller } from './denial-count.ts'
 
 /** Fields of an entry. Undefined ones are left out. */
 export type AuditFields = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>
@@ -59,29 +58,28 @@ interface AuditLogOptions {
   readonly free?: typeof freeBytes
 }
 
-const secondMs = 1000
-/** In errors. */
-const logName = 'the audit log'
-
 /** Opens the audit log of a data folder. Throws StoreError `damaged` for an invalid lock file. */
 export function openAuditLog(folder: string, { now, replica, onFailure, free = freeBytes }: AuditLogOptions): AuditLog {
   const lock = openAuditLock(join(folder, 'audit.lock'))
-  const file = new AuditFile(join(folder, 'audit.jsonl'), lock)
+  const log = new ChainedLog({
+    path: join(folder, 'audit.jsonl'),
+    name: 'the audit log',
+    now,
+    clock: () => now().getTime(),
+    replica,
+    keeper: lock,
+    isDue: () => true,
+    alone(write) {
+      hasFailed = true
+      lock.hold(write)
+      hasFailed = false
+    },
+    refusals: { perCaller: auditRefusalsPerCaller, inAll: auditRefusalsPerSecond },
+    onFailure,
+  })
   let hasFailed = false
   /** What was done and has no line yet. No act is begun before they are written, so they are few. */
   let owed: Entry[] = []
-  const write = (entries: readonly Entry[]) => {
-    hasFailed = true
-    const waiting = owed
-    lock.hold(() => file.append([...waiting, ...entries], { time: now().toISOString(), ...(replica && { replica }) }))
-    owed = owed.slice(waiting.length)
-    hasFailed = false
-  }
-  const lines = createLineBatch(write)
-  let second = 0
-  let countTimer: ReturnType<typeof setTimeout> | undefined
-  const denials = createRefusalCount({ perCaller: auditRefusalsPerCaller, inAll: auditRefusalsPerSecond })
-
   const requireRoom = () => requireFreeSpace(folder, 0, freeBytesMin, free)
 
   function hasRoom(): boolean {
@@ -93,61 +91,36 @@ export function openAuditLog(folder: string, { now, replica, onFailure, free = f
     }
   }
 
-  /** Writes the number of denials that were only counted. */
-  function writeCounts(): void {
-    clearTimeout(countTimer)
-    countTimer = undefined
-    for (const { caller, count } of denials.end()) {
-      lines.add('refusals.unwritten', { userId: caller?.userId, keyId: caller?.keyId, count }).catch(onFailure)
-    }
-  }
-
   return {
     requireRoom,
     requireWritable() {
-      if (!hasFailed) return
+      if (!hasFailed && owed.length === 0) return
       try {
-        write([{ event: 'log.failed', fields: {} }])
+        log.write([...owed, { event: 'log.failed', fields: {} }])
+        owed = []
       } catch (error) {
-        throw cannotWrite(logName, 'unavailable', error)
+        throw log.error('unavailable', error)
       }
     },
     record: (event, fields) =>
-      lines.add(event, fields).catch((error: unknown) => {
-        throw cannotWrite(logName, 'unavailable', error)
+      log.add(event, fields).catch((error: unknown) => {
+        throw log.error('unavailable', error)
       }),
     recordDone: (event, fields) =>
-      lines.add(event, fields).catch((error: unknown) => {
+      log.add(event, fields).catch((error: unknown) => {
         owed.push({ event, fields })
         onFailure(error, { event, ...fields })
-        throw cannotWrite(logName, 'indeterminate', error)
+        throw log.error('indeterminate', error)
       }),
     recordBestEffort(event, caller, fields) {
-      const current = Math.floor(now().getTime() / secondMs)
-      if (current !== second) {
-        second = current
-        writeCounts()
-      }
       // The room that is left is for revocations: then only numbers are written.
-      if (denials.isWritten(caller, hasRoom())) {
-        lines.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(onFailure)
-        return
-      }
-      // Without a further denial, the timer ends the second.
-      countTimer ??= setTimeout(writeCounts, secondMs).unref()
+      if (!log.isWritten(caller, hasRoom())) return
+      log.add(event, { userId: caller.userId, keyId: caller.keyId, ...fields }).catch(onFailure)
     },
-    reopen() {
-      try {
-        file.reopen()
-      } catch (error) {
-        onFailure(error)
-      }
-    },
+    reopen: () => log.reopen(),
     close() {
-      writeCounts()
-      lines.flush()
+      log.close()
       lock.close()
-      file.close()
     },
   }
 }

@@ -9,9 +9,9 @@ import { dirname } from 'node:path'
 import { callLogCheckMs, callRefusalsPerSecond, freeBytesMin } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
 import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
-import { type CallFileOptions, openCallFile } from './call-file.ts'
-import { createRefusalCount, type RefusedCaller } from './denial-count.ts'
-import { cannotWrite, createLineBatch } from './line-batch.ts'
+import type { ChainEnd } from './audit-chain.ts'
+import { ChainedLog } from './chained-log.ts'
+import type { RefusedCaller } from './denial-count.ts'
 
 /**
  * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who
@@ -68,77 +68,63 @@ export interface CallLog {
   close(): void
 }
 
-export interface CallLogOptions extends CallFileOptions {
+export interface CallLogOptions {
+  readonly now: () => Date
+  /** A monotonic clock, in milliseconds. */
+  readonly monotonic: () => number
+  /** Added to each line, if the store is shared with others that have logs of their own. */
+  readonly replica?: string
   /** Free bytes of the disk of a folder; as the system says by default. */
   readonly free?: typeof freeBytes
   readonly onFailure: (error: unknown) => void
 }
 
-const secondMs = 1000
-/** In errors. */
-const logName = 'the record of calls'
-
-export function openCallLog(path: string, { onFailure, free, ...options }: CallLogOptions): CallLog {
-  const file = openCallFile(path, options)
+export function openCallLog(path: string, { now, monotonic, replica, free, onFailure }: CallLogOptions): CallLog {
+  let end: ChainEnd | undefined
+  /** When the file was looked at, and when the disk had enough room. */
+  let [lookedAt, roomyAt] = [monotonic(), Number.NEGATIVE_INFINITY]
+  const log = new ChainedLog({
+    path,
+    name: 'the record of calls',
+    now,
+    clock: monotonic,
+    replica,
+    // One process writes it.
+    keeper: { end: () => end, keep: (last) => void (end = last) },
+    isDue() {
+      const isDue = monotonic() - lookedAt >= callLogCheckMs
+      if (isDue) lookedAt = monotonic()
+      return isDue
+    },
+    refusals: { perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond },
+    onFailure,
+  })
   /** Lines that could not be written. */
   let lost = 0
-  const lines = createLineBatch((entries) => file.append(entries))
-  /** When the disk had enough room, by the monotonic clock. */
-  let roomyAt = Number.NEGATIVE_INFINITY
-  let second = 0
-  const refusals = createRefusalCount({ perCaller: callRefusalsPerSecond, inAll: callRefusalsPerSecond })
-  let countTimer: ReturnType<typeof setTimeout> | undefined
 
-  const add = (event: string, fields: object) =>
-    lines.add(event, fields).catch((error: unknown) => {
+  const record = (call: CallRecord) =>
+    log.add('call', call).catch((error: unknown) => {
       lost += 1
-      throw cannotWrite(logName, 'indeterminate', error)
+      throw log.error('indeterminate', error)
     })
-
-  /** Writes the number of refusals that were only counted. */
-  function writeCounts(): void {
-    clearTimeout(countTimer)
-    countTimer = undefined
-    for (const { caller, count } of refusals.end())
-      add('refusals.unwritten', { userId: caller?.userId, keyId: caller?.keyId, count }).catch(onFailure)
-  }
 
   return {
     requireWritable() {
-      if (options.monotonic() - roomyAt >= callLogCheckMs) {
+      if (monotonic() - roomyAt >= callLogCheckMs) {
         requireFreeSpace(dirname(path), 0, freeBytesMin, free)
-        roomyAt = options.monotonic()
+        roomyAt = monotonic()
       }
       if (lost === 0) return
       try {
-        file.append([{ event: 'calls.lost', fields: { count: lost } }])
+        log.write([{ event: 'calls.lost', fields: { count: lost } }])
         lost = 0
       } catch (error) {
-        throw cannotWrite(logName, 'unavailable', error)
+        throw log.error('unavailable', error)
       }
     },
-    record: (call) => add('call', call),
-    async refused(caller, makeRecord) {
-      const current = Math.floor(options.monotonic() / secondMs)
-      if (current !== second) {
-        writeCounts()
-        second = current
-      }
-      if (refusals.isWritten(caller)) return add('call', makeRecord())
-      // Without a further refusal, the timer ends the second.
-      countTimer ??= setTimeout(writeCounts, secondMs).unref()
-    },
-    reopen() {
-      try {
-        file.reopen()
-      } catch (error) {
-        onFailure(error)
-      }
-    },
-    close() {
-      writeCounts()
-      lines.flush()
-      file.close()
-    },
+    record,
+    refused: async (caller, makeRecord) => (log.isWritten(caller) ? record(makeRecord()) : undefined),
+    reopen: () => log.reopen(),
+    close: () => log.close(),
   }
 }

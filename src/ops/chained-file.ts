@@ -1,4 +1,7 @@
-/** A file of chained lines (`audit-chain.ts`), which may be moved away at any time, and may end in half a line. */
+/**
+ * A file of chained lines (`audit-chain.ts`). It may be moved away at any time: the next write begins a new file, whose
+ * first line has the hash of the old file's last one. It may end in half a line.
+ */
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { auditTailBytes } from '../limits.ts'
@@ -18,34 +21,52 @@ export interface LineContext {
   readonly replica?: string
 }
 
-/** The end of the chain in a file, and whether the file ends with a whole line. */
-export interface FileEnd {
-  readonly end: ChainEnd
-  readonly isWhole: boolean
+/** Remembers the end of the chain, which is not in the file after a rotation. */
+export interface ChainKeeper {
+  end(): ChainEnd | undefined
+  keep(end: ChainEnd): void
+}
+
+export interface ChainedFileOptions {
+  readonly keeper: ChainKeeper
+  /** Whether it is time to look whether the file was moved away, or written by another process. */
+  readonly isDue: () => boolean
 }
 
 /** Like 'a+', but does not follow a symbolic link, whose target may not be ours to write. */
 const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
 
-/** All methods are synchronous, and throw what the file system throws. */
+/** All methods are synchronous, and throw what the file system throws. After `close` the others throw. */
 export class ChainedFile {
   readonly #path: string
+  readonly #keeper: ChainKeeper
+  readonly #isDue: () => boolean
   #file: number
+  /** The file's size after our last write; -1 if the end must be searched. */
+  #size = -1
+  #end: ChainEnd = { seq: 0, hash: firstHash }
+  #isWhole = true
+  #isClosed = false
 
-  constructor(path: string) {
+  constructor(path: string, { keeper, isDue }: ChainedFileOptions) {
     this.#path = path
+    this.#keeper = keeper
+    this.#isDue = isDue
     this.#file = openSync(path, appending, 0o600)
   }
 
-  get size(): number {
-    return fstatSync(this.#file).size
-  }
-
-  /** Appends entries in order after `end`, in one write. Returns the new end. Throws if they were not written whole. */
-  append(entries: readonly Entry[], { end, isWhole }: FileEnd, { time, replica }: LineContext): ChainEnd {
-    let { seq, hash } = end
+  /**
+   * Appends entries in order, one a line, in one write; an empty file that continues another says so first. Throws if
+   * they were not written whole.
+   */
+  append(given: readonly Entry[], { time, replica }: LineContext): void {
+    if (this.#isClosed) throw new Error(`${this.#path} is closed`)
+    if (this.#size < 0 || this.#isDue()) this.#findEnd()
+    const continues = this.#size === 0 && this.#end.seq > 0 && given.length > 0
+    const entries = continues ? [{ event: 'log.continued', fields: {} }, ...given] : given
+    let { seq, hash } = this.#end
     // A line truncated by a crash stays as it is; `audit verify` reports it.
-    let text = isWhole ? '' : '\n'
+    let text = this.#isWhole ? '' : '\n'
     for (const { event, fields } of entries) {
       seq += 1
       const line = formatLine({ seq, time, event, ...fields, ...(replica && { replica }), prev: hash })
@@ -53,39 +74,52 @@ export class ChainedFile {
       text += `${line.text}\n`
     }
     const bytes = Buffer.from(text)
+    const before = this.#size
+    this.#size = -1
     if (writeSync(this.#file, bytes) !== bytes.length) throw new Error(`${this.#path} was not written whole`)
-    return { seq, hash }
+    this.#size = before + bytes.length
+    this.#isWhole = true
+    this.#end = { seq, hash }
+    this.#keeper.keep(this.#end)
   }
 
-  /** The last whole entry in the file's tail. Number 0 if there is none. */
-  end(): FileEnd {
-    const { size } = this
-    const tail = Buffer.alloc(Math.min(size, auditTailBytes))
-    readSync(this.#file, tail, 0, tail.length, size - tail.length)
-    const text = tail.toString()
-    const isWhole = size === 0 || text.endsWith('\n')
-    for (const line of text.split('\n').reverse()) {
-      const parsed = parseLine(line)
-      if (parsed !== undefined) return { end: { seq: parsed.seq, hash: parsed.hash }, isWhole }
-    }
-    return { end: { seq: 0, hash: firstHash }, isWhole }
-  }
-
-  /** Whether the open file is still the one under its name. */
-  isStillNamed(): boolean {
-    const named = lstatSync(this.#path, { throwIfNoEntry: false })
-    const { ino, dev } = fstatSync(this.#file)
-    return named?.ino === ino && named.dev === dev
-  }
-
-  /** Opens the file under its name, and closes the other. */
+  /** Closes a file that was moved away, and opens the one under its name. */
   reopen(): void {
+    if (this.#isClosed) throw new Error(`${this.#path} is closed`)
+    // Some lines of a write that failed may be in the former file.
+    if (this.#size < 0) this.#readEnd()
     const next = openSync(this.#path, appending, 0o600)
     closeSync(this.#file)
     this.#file = next
+    this.#size = -1
   }
 
   close(): void {
+    this.#isClosed = true
     closeSync(this.#file)
+  }
+
+  /** Finds the end of the chain in the file under this name, unless nobody else has written to it. */
+  #findEnd(): void {
+    const named = lstatSync(this.#path, { throwIfNoEntry: false })
+    const { ino, dev, size } = fstatSync(this.#file)
+    if (named?.ino !== ino || named.dev !== dev) this.reopen()
+    else if (size === this.#size) return
+    this.#readEnd()
+    // A new, emptied or truncated file does not contain the end of the chain; the keeper does.
+    const kept = this.#keeper.end()
+    if (kept !== undefined && kept.seq >= this.#end.seq) this.#end = kept
+  }
+
+  /** Searches the tail of the open file for its last whole entry. */
+  #readEnd(): void {
+    const { size } = fstatSync(this.#file)
+    const tail = Buffer.alloc(Math.min(size, auditTailBytes))
+    readSync(this.#file, tail, 0, tail.length, size - tail.length)
+    const text = tail.toString()
+    const found = text.split('\n').reduceRight<ChainEnd | undefined>((last, line) => last ?? parseLine(line), undefined)
+    if (found !== undefined && found.seq >= this.#end.seq) this.#end = { seq: found.seq, hash: found.hash }
+    this.#isWhole = size === 0 || text.endsWith('\n')
+    this.#size = size
   }
 }

@@ -39,7 +39,7 @@ test('calls that cannot be written whole are not said to be, and the next proces
   log.close()
   await recorded
   expect(JSON.parse(linesOf(path).at(-1) ?? '')).toMatchObject({ event: 'call', tool: 'last', seq: 6 })
-  await expect(log.record({ tool: 'late' } as CallRecord)).rejects.toThrow('the record of calls is closed')
+  await expect(log.record({ tool: 'late' } as CallRecord)).rejects.toThrow(`${path} is closed`)
   // The line that was cut off is none that was changed.
   expect(problemsOf(path)).toEqual([])
 })

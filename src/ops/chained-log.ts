@@ -1,0 +1,118 @@
+/**
+ * The audit log and the record of calls, as far as they are alike: a chained file, lines of one turn of the event loop
+ * written together, and refusals, which come in floods, counted past a bound.
+ */
+
+import { StoreError } from '../storage/store.ts'
+import { ChainedFile, type ChainedFileOptions, type Entry } from './chained-file.ts'
+import { createRefusalCount, type RefusalBounds, type RefusedCaller } from './denial-count.ts'
+
+export interface ChainedLogOptions extends ChainedFileOptions {
+  readonly path: string
+  /** In errors: `the audit log`. */
+  readonly name: string
+  readonly now: () => Date
+  /** In milliseconds: tells seconds apart. */
+  readonly clock: () => number
+  /** Added to each line, if the store is shared with others that have logs of their own. */
+  readonly replica?: string | undefined
+  /** Runs a write while no other process writes. */
+  readonly alone?: (write: () => void) => void
+  /** Refusals that are written one by one in a second. */
+  readonly refusals: RefusalBounds
+  /** Called if the number of refusals cannot be written, or the file not be opened. */
+  readonly onFailure: (error: unknown) => void
+}
+
+interface Pending extends Entry {
+  readonly done: () => void
+  readonly failed: (error: unknown) => void
+}
+
+const secondMs = 1000
+
+export class ChainedLog {
+  readonly #options: ChainedLogOptions
+  readonly #file: ChainedFile
+  readonly #refusals: ReturnType<typeof createRefusalCount>
+  #pending: Pending[] = []
+  #second = 0
+  #countTimer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(options: ChainedLogOptions) {
+    this.#options = options
+    this.#file = new ChainedFile(options.path, options)
+    this.#refusals = createRefusalCount(options.refusals)
+  }
+
+  /** Writes entries now, one a line. Throws what the file system throws; some may be in the file then. */
+  write(entries: readonly Entry[]): void {
+    const { now, replica, alone = (write) => write() } = this.#options
+    alone(() => this.#file.append(entries, { time: now().toISOString(), ...(replica && { replica }) }))
+  }
+
+  /** Resolves when the line is in the file, with the others of this turn. Rejects with what `write` throws. */
+  add(event: string, fields: object): Promise<void> {
+    return new Promise((done, failed) => {
+      if (this.#pending.length === 0) setImmediate(() => this.flush())
+      this.#pending.push({ event, fields, done, failed })
+    })
+  }
+
+  /**
+   * Counts a refusal. True if it is to be written, which it never is without `hasRoom`: the number of the others is
+   * written, by caller, when the second is over.
+   */
+  isWritten(caller: RefusedCaller, hasRoom = true): boolean {
+    const current = Math.floor(this.#options.clock() / secondMs)
+    if (current !== this.#second) {
+      this.#second = current
+      this.#writeCounts()
+    }
+    if (this.#refusals.isWritten(caller, hasRoom)) return true
+    // Without a further refusal, the timer ends the second.
+    this.#countTimer ??= setTimeout(() => this.#writeCounts(), secondMs).unref()
+    return false
+  }
+
+  /** What cannot be done without a line. `unavailable`: it was not done; `indeterminate`: it was. */
+  error(kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
+    return new StoreError(kind, `${this.#options.name} cannot be written: ${(cause as Error).message}`, { cause })
+  }
+
+  /** Opens the file of this name, if another one was moved there or the file was moved away. */
+  reopen(): void {
+    try {
+      this.#file.reopen()
+    } catch (error) {
+      this.#options.onFailure(error)
+    }
+  }
+
+  flush(): void {
+    const batch = this.#pending
+    this.#pending = []
+    if (batch.length === 0) return
+    try {
+      this.write(batch)
+      for (const { done } of batch) done()
+    } catch (error) {
+      for (const { failed } of batch) failed(error)
+    }
+  }
+
+  close(): void {
+    this.#writeCounts()
+    this.flush()
+    this.#file.close()
+  }
+
+  #writeCounts(): void {
+    clearTimeout(this.#countTimer)
+    this.#countTimer = undefined
+    for (const { caller, count } of this.#refusals.end()) {
+      const fields = { userId: caller?.userId, keyId: caller?.keyId, count }
+      this.add('refusals.unwritten', fields).catch(this.#options.onFailure)
+    }
+  }
+}
