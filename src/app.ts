@@ -335,7 +335,7 @@ export function createApp(deps: AppDeps): App {
         setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
         newClients: atMost(newClientsPerHourMax, 3600),
       }),
-      ...callbackHandlers(ofSignIn),
+      ...callbackHandlers({ ...ofSignIn, directory }),
       clientDocument: () =>
         jsonResponse(JSON.stringify(clientDocument(base)), { 'cache-control': 'public, max-age=300' }),
       ...authorizationHandlers({

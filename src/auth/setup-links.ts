@@ -7,6 +7,7 @@ import { setupTicketSeconds } from '../limits.ts'
 import type { ConnectionStatus } from '../model/connection.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import type { ConnectionRef } from './authorize.ts'
+import type { Maker } from './maker.ts'
 import { openText, sealText } from './secrets.ts'
 
 /** The status with the link to set the connection up, where there is something to set up. */
@@ -22,12 +23,17 @@ export interface SetupOf {
   readonly privatePart: Pick<ConnectionPrivate, 'setups'>
 }
 
+interface TicketText extends Maker {
+  /** Unix seconds. */
+  readonly expires: number
+}
+
 export interface SetupLinks {
   /** Without a ticket. */
   urlOf(ref: ConnectionRef): string
-  urlWithTicket(connection: SetupOf): string
-  /** Whether a ticket is good for this connection, now. */
-  isTicket(ticket: string, connection: SetupOf): boolean
+  urlWithTicket(connection: SetupOf, maker: Maker): string
+  /** The maker of a ticket for this connection, which must still be good (`maker.ts`); undefined if it is none. */
+  ticketMaker(ticket: string, connection: SetupOf): Maker | undefined
 }
 
 /** `signInKey`: see `Secrets`. `now`: milliseconds since 1970. */
@@ -38,14 +44,16 @@ export function createSetupLinks(baseUrl: string, signInKey: Buffer, now: () => 
     `ticket ${ref.namespace}/${ref.connectionId} ${createdAt} ${setups}`
   return {
     urlOf,
-    urlWithTicket(connection) {
-      const expires = Math.floor(now() / 1000) + setupTicketSeconds
-      const ticket = sealText(signInKey, String(expires), place(connection))
+    urlWithTicket(connection, maker) {
+      const text: TicketText = { ...maker, expires: Math.floor(now() / 1000) + setupTicketSeconds }
+      const ticket = sealText(signInKey, JSON.stringify(text), place(connection))
       return `${urlOf(connection.ref)}?ticket=${ticket}`
     },
-    isTicket(ticket, connection) {
-      const expires = openText(signInKey, ticket, place(connection))
-      return expires !== undefined && Number(expires) > now() / 1000
+    ticketMaker(ticket, connection) {
+      const text = openText(signInKey, ticket, place(connection))
+      if (text === undefined) return undefined
+      const { expires, ...maker } = JSON.parse(text) as TicketText
+      return expires > now() / 1000 ? maker : undefined
     },
   }
 }

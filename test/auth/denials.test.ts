@@ -32,7 +32,7 @@ test('a refusal names the connection, and of a call the method and what it named
       rpc('logging/setLevel', { name: 'x' }),
       { method: 'logging/setLevel', name: undefined },
     ],
-    [`${connection}/mcp`, 'POST', rpc('tools/call', { name: 5 }), { method: 'tools/call', name: undefined }],
+    [`${connection}/mcp`, 'POST', rpc('prompts/get', { name: 5 }), { method: 'prompts/get', name: undefined }],
     [
       `${connection}/mcp`,
       'POST',

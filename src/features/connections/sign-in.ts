@@ -4,6 +4,7 @@
  */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
+import type { Maker } from '../../auth/maker.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
@@ -55,11 +56,12 @@ export function withTicket(
   connection: Connection,
   ref: ConnectionRef,
   { privatePart }: Draft,
+  maker: Maker,
 ): Connection {
   const { status, createdAt } = connection
   const canBeSetUp = status.state === 'auth_required' || status.state === 'input_required'
   if (!canBeSetUp || status.setupUrl !== links.urlOf(ref)) return connection
-  return { ...connection, status: withSetupUrl(status, links.urlWithTicket({ ref, createdAt, privatePart })) }
+  return { ...connection, status: withSetupUrl(status, links.urlWithTicket({ ref, createdAt, privatePart }, maker)) }
 }
 
 /** The draft with the token of somebody who has signed in, for the probe. */

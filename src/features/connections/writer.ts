@@ -7,6 +7,7 @@
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorize.ts'
 import type { Denials } from '../../auth/denials.ts'
+import { makerOf } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { namespaceFull } from '../../errors.ts'
 import type { Connection, ConnectionWrite } from '../../model/connection.ts'
@@ -105,7 +106,7 @@ export function createConnectionWriter(deps: WriterDeps): ConnectionWriter {
     if (before?.privatePart.tokens !== undefined && draft.privatePart.tokens === undefined) {
       await deps.credentials.revoke(ref, before, 'its client was changed')
     }
-    return connectionBytes(withTicket(links, connection, ref, draft))
+    return connectionBytes(withTicket(links, connection, ref, draft, makerOf(context.caller)))
   }
 
   function recordWrite(event: string, { caller }: RequestContext, ref: ConnectionRef): Promise<void> {

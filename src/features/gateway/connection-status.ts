@@ -58,7 +58,7 @@ async function writeStatus(
 }
 
 /** Whether both ask the same server, with the same headers and values, as the same person. A refresh changes none. */
-function asksAlike(one: StoredConnection, other: StoredConnection): boolean {
+export function asksAlike(one: StoredConnection, other: StoredConnection): boolean {
   const parts = ({ connection, privatePart: { headers, input, oauth, setups } }: StoredConnection) =>
     JSON.stringify([connection.createdAt, connection.mcpUrl, headers, input, oauth, setups])
   return parts(one) === parts(other)

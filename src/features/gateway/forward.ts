@@ -24,7 +24,7 @@ import { StoreError } from '../../storage/store.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { CallRecorder } from './call-record.ts'
-import type { StatusRecorder } from './connection-status.ts'
+import { asksAlike, type StatusRecorder } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
@@ -88,7 +88,18 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
  * connection removed. Throws what `authorizeCall` throws.
  */
 export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Promise<AuthorizedCall> {
-  return deps.monotonic() - call.at > authorizationFreshMs ? call.renew() : call
+  return isFresh(deps, call) ? call : call.renew()
+}
+
+function isFresh({ monotonic }: GatewayDeps, { at }: AuthorizedCall): boolean {
+  return monotonic() - at <= authorizationFreshMs
+}
+
+/** Authorizes again. Throws what `authorizeCall` throws, and `upstream_error` if another server would be asked now. */
+async function requireUnchanged(deps: GatewayDeps, call: AuthorizedCall, { id }: Message): Promise<void> {
+  const { stored } = (await reauthorize(deps, call)).connection
+  if (asksAlike(stored, call.connection.stored)) return
+  throw new PlatformError('upstream_error', 'The connection was changed before this was sent: send it again', { id })
 }
 
 /**
@@ -292,6 +303,7 @@ async function sendUpstream(
         () => renewIfPossible(call),
         (why) => end(endOfStream(why)),
       ),
+    requireAccess: () => (isFresh(deps, call) ? undefined : requireUnchanged(deps, call, message)),
     onStatus: (status) => deps.statuses.record(ref, stored, status),
     restoreIdleTimeout,
   })

@@ -7,8 +7,8 @@ import type { Message } from './message.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /**
- * `more`: session headers, which override the client's. The connection's own headers override everything. All names in
- * the result are lower case.
+ * `more`: session headers, which override the client's. The connection's own headers override everything but what
+ * repeats the body, which was checked. All names in the result are lower case.
  */
 export function forwardedHeaders(
   { headers, message, connectionHeaders }: Pick<UpstreamCall, 'headers' | 'message' | 'connectionHeaders'>,
@@ -22,7 +22,10 @@ export function forwardedHeaders(
     if (isForwarded(name, message.era)) forwarded[name] = value
   })
   Object.assign(forwarded, more)
-  for (const [name, value] of Object.entries(connectionHeaders)) forwarded[name.toLowerCase()] = value
+  for (const [given, value] of Object.entries(connectionHeaders)) {
+    const name = given.toLowerCase()
+    if (!repeatsBody(name)) forwarded[name] = value
+  }
   return forwarded
 }
 
@@ -35,5 +38,9 @@ function isForwarded(name: string, era: Message['era']): boolean {
   // W3C Trace Context: with tracing on, our own span takes its place (`upstream/traced.ts`).
   if (name === 'last-event-id' || name === 'traceparent' || name === 'tracestate') return true
   if (!name.startsWith('mcp-') || name === 'mcp-session-id') return false
-  return era === 'stateless' || !(name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-'))
+  return era === 'stateless' || !repeatsBody(name)
+}
+
+function repeatsBody(name: string): boolean {
+  return name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-')
 }

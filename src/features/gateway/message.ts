@@ -84,8 +84,27 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   if (params !== undefined && (typeof params !== 'object' || params === null)) {
     throw not('params: must be an object')
   }
-  return { bytes, body, method: method as string | undefined, id: readable, era: 'handshake' }
+  if (isReply) return { bytes, body, method: undefined, id: readable, era: 'handshake' }
+  const problem = callProblem(method as string, params)
+  if (problem !== undefined) throw not(problem)
+  return { bytes, body, method: method as string, id: readable, era: 'handshake' }
 }
+
+/**
+ * Whatever a lenient server would take for a call of a tool must be one here, with the name of the tool: otherwise it is
+ * not recorded, or not as what it is.
+ */
+function callProblem(method: string, params: unknown): string | undefined {
+  const isCall = method === callMethod
+  if (!isCall && lettersOf(method) === lettersOf(callMethod)) return `method: must be written ${callMethod}`
+  if (!isCall) return undefined
+  if (Array.isArray(params)) return 'params: must be an object'
+  return typeof (params as { name?: unknown } | undefined)?.name === 'string'
+    ? undefined
+    : 'params.name: must be a string'
+}
+
+const callMethod = 'tools/call'
 
 /** Said of a number that another parser, or the client itself, may read as another one. */
 const inexactId =

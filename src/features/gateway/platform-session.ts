@@ -25,7 +25,13 @@ export async function openPlatformSession(call: UpstreamCall, post: Post, turns:
   const initialize = { jsonrpc: '2.0', id: 'postern', method: 'initialize', params }
   // Without the client's MCP headers, which describe its own request, and without its abort signal: other requests may
   // be waiting for the same session.
-  const own = { ...call, headers: new Headers(), signal: undefined, progress: { isSent: false, isAnswered: false } }
+  const own: UpstreamCall = {
+    ...call,
+    headers: new Headers(),
+    signal: undefined,
+    progress: { isSent: false, isAnswered: false },
+    requireAccess: () => undefined,
+  }
   const response = await post(own, JSON.stringify(initialize), {})
   const { 'mcp-session-id': id } = response.headers
   // The server may need no handshake, or speak the stateless revision only. The call is sent without a session, and the

@@ -53,10 +53,12 @@ export function createPost(upstream: Upstream, timeoutMs: number): Post {
    * another 401 the token is dropped.
    */
   return async (call, body, more) => {
+    await call.requireAccess()
     const response = await sendNoting(call, call.credentials, body, more)
     if (response.status !== 401) return response
     const renewed = await call.credentials?.renew()
     if (renewed === undefined) return response
+    await call.requireAccess()
     const second = await sendNoting(call, renewed, body, more)
     if (second.status === 401) await renewed.refused()
     return second

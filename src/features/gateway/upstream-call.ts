@@ -53,6 +53,11 @@ export interface UpstreamCall {
    * watching.
    */
   readonly watchAccess: (end: (why: PlatformError) => void) => () => void
+  /**
+   * Awaited before each send: authorizes again if time has passed since, as opening a session and refreshing a token
+   * take. Throws what `authorizeCall` throws, and `upstream_error` if the connection is another one by then.
+   */
+  readonly requireAccess: () => Promise<void> | undefined
   /** Called with the connection's state whenever a response or failure shows it. */
   readonly onStatus: (status: ConnectionStatus) => void
   /** Called once nothing is pending except the client reading the response. */

@@ -6,6 +6,7 @@ import type { ConnectionRef } from '../../auth/authorize.ts'
 import { cookieOf } from '../../auth/browser-sessions.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
+import type { Maker } from '../../auth/maker.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import { conflict } from '../../errors.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
@@ -41,6 +42,7 @@ export interface Attempt {
   readonly client: UpstreamClient
   readonly resource: string
   readonly scope?: string
+  readonly maker: Maker
   /** Who began it, if by a session. */
   readonly userId?: string
   readonly keyId?: string
@@ -63,6 +65,8 @@ export interface Visit {
   /** The page's own URL, ticket included. */
   readonly action: string
   readonly formToken: string
+  /** Of the ticket or the session. */
+  readonly maker: Maker
   readonly by: { readonly userId?: string; readonly keyId?: string }
 }
 
@@ -112,6 +116,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     client,
     resource: found.resource,
     ...(scope !== undefined && { scope }),
+    maker: visit.maker,
     ...visit.by,
   }
   // One for each visitor: the form's token is bound to the session or the ticket.

@@ -5,7 +5,9 @@
 
 import { cookieOf } from '../../auth/browser-sessions.ts'
 import { targetOf } from '../../auth/connection-input.ts'
+import type { Directory } from '../../auth/directory.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import { isStillGood } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
@@ -30,13 +32,14 @@ export interface CallbackDeps extends Omit<ClientOptions, 'store'> {
   readonly store: Store
   readonly upstream: Upstream
   readonly records: ExpiringRecords
+  readonly directory: Directory
   readonly headersKey: Buffer
   readonly links: Pick<SetupLinks, 'urlOf'>
   readonly audit: Audit
 }
 
 export function callbackHandlers(deps: CallbackDeps) {
-  const { store, upstream, records, signInKey, base, audit, now } = deps
+  const { store, upstream, records, directory, signInKey, base, audit, now } = deps
 
   /** The attempt that the parameters belong to, which is used up. Throws `invalid_request`, always with one text. */
   async function attemptOf(request: Request, parameters: URLSearchParams): Promise<Attempt> {
@@ -59,10 +62,11 @@ export function callbackHandlers(deps: CallbackDeps) {
     return (await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: true })).ok
   }
 
-  /** The connection, if it is still the one of the attempt. */
-  async function connectionOf({ ref, createdAt, setups }: Attempt): Promise<StoredConnection> {
+  /** The connection, if it is still the one of the attempt, and whoever began that may still access it. */
+  async function connectionOf({ ref, createdAt, setups, maker }: Attempt): Promise<StoredConnection> {
     const stored = await findConnection(store, ref.namespace, ref.connectionId)
-    if (stored?.connection.createdAt === createdAt && (stored.privatePart.setups ?? 0) === setups) return stored
+    const isSame = stored?.connection.createdAt === createdAt && (stored.privatePart.setups ?? 0) === setups
+    if (isSame && (await isStillGood(maker, ref.namespace, await directory.current()))) return stored
     throw invalidRequest('The connection has changed since this sign-in began: start again')
   }
 

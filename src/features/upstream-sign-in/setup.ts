@@ -6,6 +6,7 @@
 import type { Authorizer } from '../../auth/authorize.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Directory } from '../../auth/directory.ts'
+import { isStillGood, makerOf } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -49,10 +50,11 @@ export function setupHandlers(deps: SetupDeps) {
     const ticket = readQuery(request.url).get('ticket') // 400
     if (ticket !== undefined && isName) {
       const stored = await findConnection(store, namespace, connectionId)
-      if (stored !== undefined && links.isTicket(ticket, { ref, ...stored, createdAt: stored.connection.createdAt })) {
+      const maker = stored && links.ticketMaker(ticket, { ref, ...stored, createdAt: stored.connection.createdAt })
+      if (stored !== undefined && maker && (await isStillGood(maker, namespace, await directory.current()))) {
         await allowanceOf(request).belongsTo(ticketHolder(ref))
         const action = `${links.urlOf(ref)}?ticket=${ticket}`
-        return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), by: {} }
+        return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), maker, by: {} }
       }
     }
     const session = await sessions.find(request)
@@ -62,7 +64,15 @@ export function setupHandlers(deps: SetupDeps) {
     const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
     const { userId, keyId } = session.caller
     const formToken = session.formToken(`setup ${namespace}/${connectionId}`)
-    return { request, ref, stored, action: links.urlOf(ref), formToken, by: { userId, keyId } }
+    return {
+      request,
+      ref,
+      stored,
+      action: links.urlOf(ref),
+      formToken,
+      maker: makerOf(session.caller),
+      by: { userId, keyId },
+    }
   }
 
   /** Throws PlatformError. */

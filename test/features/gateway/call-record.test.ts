@@ -255,6 +255,8 @@ describe('the outcome of a call', () => {
     }
     const store = { ...platform.store, get }
     const later = await createTestPlatform({ callLog: log, upstream, store, fastLane: false })
+    // Opens the session.
+    await apiOf(later.fetch, sampleKeys.ada)('POST /connect/ada/up/.tools/do', {})
     answer = () => {
       later.now += 11_000
       isAway = true
@@ -263,6 +265,18 @@ describe('the outcome of a call', () => {
     const path = 'POST /connect/ada/up/.tools/do'
     expect(await apiOf(later.fetch, sampleKeys.ada)(path, {})).toMatchObject({ status: 503 })
     expect(lines().at(-1)).toMatchObject({ outcome: 'cancelled', code: 'unavailable', bytesOut: 0 })
+  })
+
+  test('that has lost the right while a session was opened for it, and is not sent', async () => {
+    const token = await mintToken(platform.fetch, sampleKeys.ada, { policy: [{ ttl: '10s' }] })
+    let asked = 0
+    answer = () => {
+      asked += 1
+      platform.now += 11_000
+      return JSON.stringify(result({}))
+    }
+    expect((await call('ada/up', 'do', {}, token)).status).toBe(401)
+    expect([asked, lines().at(-1)]).toMatchObject([1, { outcome: 'refused', code: 'unauthorized' }])
   })
 
   test('of a client that goes away', async () => {

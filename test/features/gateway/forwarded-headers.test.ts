@@ -55,3 +55,9 @@ test('the session’s before the client’s, and the connection’s own before a
     'x-key': 'k',
   })
 })
+
+test('what repeats the body is the client’s, which was compared with it, and never the connection’s', () => {
+  const connectionHeaders = { 'MCP-Name': 'other', 'mcp-method': 'other', 'Mcp-Param-Owner': 'other' }
+  expect(sent({}, { connectionHeaders })).toEqual({})
+  expect(sent({ 'mcp-name': 'n' }, { era: 'stateless', connectionHeaders })).toEqual({ 'mcp-name': 'n' })
+})

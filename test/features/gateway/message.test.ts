@@ -56,6 +56,21 @@ describe('a message', () => {
     ],
     ['an id that is a list', rpc({ id: [1], method: 'ping' }), 'id: must be a string or a number', null],
     ['parameters of null', rpc({ id: 1, method: 'ping', params: null }), 'params: must be an object', 1],
+    ...['tools/call ', ' tools/call', 'Tools/Call', 'tools//call', 'tools\u2215call', 'tools/call\n'].map(
+      (method): (typeof refused)[number] => [
+        `a method like ${JSON.stringify(method)}`,
+        rpc({ id: 1, method, params: { name: 'a' } }),
+        'method: must be written tools/call',
+        1,
+      ],
+    ),
+    ...[['a'], { a: 1 }, 1, true, null, undefined].map((name): (typeof refused)[number] => [
+      `a call of ${JSON.stringify(name)}`,
+      rpc({ id: 1, method: 'tools/call', params: { name } }),
+      'params.name: must be a string',
+      1,
+    ]),
+    ['a call with a list', rpc({ id: 1, method: 'tools/call', params: ['a', {}] }), 'params: must be an object', 1],
     ['parameters that are a text', rpc({ id: 1, method: 'ping', params: 'a' }), 'params: must be an object', 1],
   ]
   for (const [what, body, message, id] of refused) {
@@ -125,7 +140,7 @@ describe('headers of the newer revision', () => {
     expect(await asked('tools/call', { name: 'a' }, { 'mcp-name': 'a' })).toContain('Mcp-Method')
     expect(await asked('tools/call', { name: 'a' }, { 'mcp-method': 'tools/call' })).toContain('Mcp-Name')
     expect(await asked('tools/call', { name: 'b' }, call)).toContain('Mcp-Name')
-    expect(await asked('tools/call', {}, call)).toContain('Mcp-Name')
+    expect(await asked('prompts/get', {}, { 'mcp-method': 'prompts/get', 'mcp-name': 'a' })).toContain('Mcp-Name')
     expect(await asked('tools/list', {}, { 'mcp-method': 'tools/list', 'mcp-name': 'a' })).toContain('Mcp-Name')
     expect(await asked('tools/call', { name: 'a' }, { ...call, 'mcp-method': 'tools/list' })).toBeString()
   })

@@ -137,6 +137,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       signal: undefined,
       rewrite: undefined,
       watchAccess: () => () => {},
+      requireAccess: () => undefined,
       restoreIdleTimeout: () => {
         seen.done += 1
       },

@@ -1,6 +1,8 @@
 /** Signing in to the server behind a connection (sign-in contract, section 1), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { revokeApiKey } from '../../../src/auth/api-key.ts'
+import { revokeToken } from '../../../src/auth/revocation.ts'
 import { ticketHolder } from '../../../src/fairness/owner.ts'
 import { sweepUpstreamClients } from '../../../src/features/upstream-sign-in/client.ts'
 import {
@@ -14,6 +16,7 @@ import {
 import { findConnection } from '../../../src/storage/connections.ts'
 import { expiringRecords, prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
+import { mintToken } from '../../api/cases.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import {
   issuer as base,
@@ -235,6 +238,26 @@ describe('a ticket', () => {
     const begun = await begin(path)
     await comeBack(servers.authorize(begun.url), begun.cookie)
     expect((await platform.fetch(path)).status).toBe(303)
+  })
+
+  test('is void when its maker has lost the right, and so is a sign-in that has begun', async () => {
+    const keyId = await keyIdOf(platform, 'ada')
+    const token = await mintToken(platform.fetch, sampleKeys.ada)
+    const { jti, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    const withToken = { ...headers, authorization: `Bearer ${token}` }
+    const body = JSON.stringify({ mcpUrl })
+    const made = await platform.fetch('/connect/ada/guarded', { method: 'PUT', headers: withToken, body })
+    const path = pathIn(((await made.json()) as Answered).status.setupUrl)
+    const begun = await begin(path)
+    await revokeToken(platform.store, jti, { exp, nowSeconds: platform.now / 1000 })
+    expect((await platform.fetch(path)).status).toBe(303)
+    const back = await comeBack(servers.authorize(begun.url), begun.cookie)
+    expect([back.status, (await read()).status.state]).toEqual([400, 'auth_required'])
+    // One of the key itself is good until that is revoked.
+    const other = pathIn((await put({ mcpUrl }, 'other')).status.setupUrl)
+    expect((await platform.fetch(other)).status).toBe(200)
+    await revokeApiKey(platform.store, keyId, new Date(platform.now))
+    expect((await platform.fetch(other)).status).toBe(303)
   })
 
   test('is void for another connection of the same name', async () => {

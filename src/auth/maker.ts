@@ -1,0 +1,31 @@
+/**
+ * The credential by which somebody made a setup ticket, or began a sign-in. Both outlast its request, and not its
+ * rights: they are void when the key or a token is revoked, or its user may access the namespace no more.
+ */
+
+import { type Caller, callerOfKey, canAccessNamespace, isLive, isOrganizationAdmin } from './authenticate.ts'
+import type { DirectorySnapshot } from './directory.ts'
+
+export interface Maker {
+  readonly keyId: string
+  /** The ids of the token and of those that it was minted with. */
+  readonly tokens: readonly string[]
+  /** The organization that the token was minted for. */
+  readonly organizationId?: string
+}
+
+export function makerOf({ keyId, token }: Caller): Maker {
+  const tokens = token === undefined ? [] : [...(token.par ?? []), token.jti]
+  return { keyId, tokens, ...(token?.org !== undefined && { organizationId: token.org }) }
+}
+
+/** Whether the maker could access the namespace now. A token's expiry does not count: a link is for another person. */
+export async function isStillGood(maker: Maker, namespace: string, directory: DirectorySnapshot): Promise<boolean> {
+  for (const jti of maker.tokens) if (await directory.isRevoked(jti)) return false
+  const [key, record] = [await directory.apiKey(maker.keyId), await directory.namespace(namespace)]
+  if (!isLive(key) || record === undefined) return false
+  const { organizationId = key.organizationId } = maker
+  if (maker.organizationId !== undefined && !(await isOrganizationAdmin(key, maker.organizationId, directory)))
+    return false
+  return canAccessNamespace({ ...callerOfKey(key), organizationId }, record, directory)
+}
