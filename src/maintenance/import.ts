@@ -4,14 +4,11 @@
  * holds names and counts, and never the records.
  */
 
-import { closeSync, openSync, readSync } from 'node:fs'
 import { CommandError } from '../errors.ts'
-import { fixtureDepthMax, importIndexBatchMax } from '../limits.ts'
-import { urlProblem } from '../model/connection.ts'
+import { importIndexBatchMax } from '../limits.ts'
 import { namespaceOf } from '../model/names.ts'
-import { extrasOf, listingOf, noExtras, serverUrlProblem } from '../model/server.ts'
-import { type Problem, problemText } from '../schema/check.ts'
-import { readJsonBytes } from '../schema/json.ts'
+import { type Namespace, ownerName } from '../model/organization.ts'
+import { extrasOf, listingOf, noExtras } from '../model/server.ts'
 import { bytesOf, findConnection, indexEntries, newConnectionsVersion } from '../storage/connections.ts'
 import {
   indexKeysOf,
@@ -19,6 +16,7 @@ import {
   newListingVersions,
   readApiKey,
   readListing,
+  readNamespace,
   readRevocation,
   serverEntry,
 } from '../storage/directory-records.ts'
@@ -37,7 +35,9 @@ import { nothingStaged } from '../storage/staged.ts'
 import type { Check, Entry, Key, Store, Write } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
 import { newVersion } from '../storage/versions.ts'
-import { type ExportLine, endShape, entriesOf, headShape, lineShapes } from './export-format.ts'
+import { type ExportLine, entriesOf } from './export-format.ts'
+import { linesOf } from './import-lines.ts'
+import { belongsToOthers } from './organization-owners.ts'
 
 /** Numbers of lines. */
 export interface Imported {
@@ -86,6 +86,9 @@ class ImportPlan {
   readonly #named = new Map<string, Key>()
   /** Organizations and namespaces that the file itself contains, by the same names. */
   readonly #loaded = new Set<string>()
+  /** The ids of organizations in the file, and their owners there. */
+  readonly #organizations: string[] = []
+  readonly #owners = new Map<string, Set<string>>()
   /** Revocation times of API keys in the store, by key id. An older export must not reactivate them. */
   readonly #revokedAt = new Map<string, string>()
   /**
@@ -133,8 +136,17 @@ class ImportPlan {
     for (const entry of this.#listings.values()) await this.#count(entry)
   }
 
-  /** Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store. */
+  /**
+   * Throws CommandError for a referenced organization or namespace that is neither in the file nor in the store, and
+   * for an organization of others.
+   */
   async requireNamed(): Promise<void> {
+    for (const organizationId of this.#organizations) {
+      if (!(await belongsToOthers(this.#store, organizationId, this.#owners.get(organizationId) ?? new Set()))) continue
+      throw new CommandError(
+        `${this.#file}: has the organization ${organizationId}, which belongs to others here: delete it first`,
+      )
+    }
     for (const [what, key] of this.#named) {
       if (!this.#loaded.has(what) && (await this.#store.get(key)) === undefined) {
         throw new CommandError(`${this.#file}: names the ${what}, which is neither in the file nor in the store`)
@@ -172,13 +184,18 @@ class ImportPlan {
         this.#revokedUntil.set(line.jti, Math.max(line.until, stored, this.#revokedUntil.get(line.jti) ?? 0))
         return
       }
+      case 'member':
+        if (line.role === 'owner')
+          this.#owners.set(line.organizationId, (this.#owners.get(line.organizationId) ?? new Set()).add(line.userId))
+        return
       case 'organization':
+        this.#organizations.push(line.organization.organizationId)
         this.#loaded.add(`organization ${line.organization.organizationId}`)
         return
       case 'namespace':
         this.#loaded.add(`namespace ${line.namespace.namespace}`)
         await this.#requireGone(line.namespace.namespace)
-        await this.#replace(namespaceKey(line.namespace.namespace))
+        this.#requireSameOwner(line.namespace, await this.#replace(namespaceKey(line.namespace.namespace)))
         if ('organizationId' in line.namespace) {
           const { organizationId } = line.namespace
           this.#named.set(`organization ${organizationId}`, organizationKey(organizationId))
@@ -207,10 +224,20 @@ class ImportPlan {
         this.#named.set(`namespace ${line.namespace}`, namespaceKey(line.namespace))
         await this.#addConnection(line)
         return
-      case 'member':
       case 'mock':
         return
     }
+  }
+
+  /** What is in a namespace now is its present owner's: connections, with their headers and sign-ins. */
+  #requireSameOwner(namespace: Namespace, stored: Uint8Array | undefined): void {
+    if (stored === undefined) return
+    const [is, was] = [ownerName(readNamespace(stored)), ownerName(namespace)]
+    if (is === was) return
+    throw new CommandError(
+      `${this.#file}: has the namespace ${namespace.namespace} of ${was}, and here it belongs to ${is}: ` +
+        'delete it first, or take it out of the file',
+    )
   }
 
   /** Its connections would go with those of the one that is being deleted. */
@@ -305,89 +332,4 @@ function asRevoked(
 /** Sorts by key: writing a tree in key order is several times faster. */
 function sortEntries(entries: Entry[]): Entry[] {
   return entries.sort((a, b) => Buffer.compare(a.key, b.key))
-}
-
-type Line =
-  | { readonly line: ExportLine; readonly head: undefined }
-  | { readonly line: ExportLine; readonly head: string }
-
-/**
- * Reads and checks all lines. The first item is the head: `head` is its `secret`, and `line` is undefined. Throws
- * CommandError with `file:line` for the first bad line, and for a file without an end.
- */
-function* linesOf(file: string): Generator<Line> {
-  let number = 0
-  let ended = false
-  for (const bytes of rawLines(file)) {
-    number += 1
-    const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
-    if (bytes.length === 0) continue
-    const read = readJsonBytes(bytes, { depthMax: fixtureDepthMax })
-    if ('problem' in read) throw wrong(problemText(read.problem))
-    if (number === 1) {
-      if (!headShape.isValid(read.value)) throw wrong('is not the first line of an export of this version')
-      yield { line: undefined as never, head: read.value.secret }
-      continue
-    }
-    if (endShape.isValid(read.value)) {
-      if (read.value.records !== number - 2)
-        throw wrong(`is the end of ${read.value.records} records, and there are ${number - 2}`)
-      ended = true
-      continue
-    }
-    if (ended) throw wrong('stands after the end')
-    const kind = String((read.value as { kind?: unknown } | null)?.kind)
-    const shape = Object.hasOwn(lineShapes, kind) ? lineShapes[kind] : undefined
-    if (shape === undefined)
-      throw wrong(`kind: ${JSON.stringify(kind)} is none of ${Object.keys(lineShapes).join(', ')}`)
-    if (!shape.isValid(read.value)) {
-      throw wrong(problemText(shape.firstProblem(read.value)))
-    }
-    const line = read.value as ExportLine
-    const wrongUrl = urlProblemOf(line)
-    if (wrongUrl !== undefined) throw wrong(problemText(wrongUrl))
-    yield { line, head: undefined }
-  }
-  if (number === 0) throw new CommandError(`${file}: is empty`)
-  if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
-}
-
-/** The same URL checks as for a write over HTTP: a URL that could never be called is refused. */
-function urlProblemOf(line: ExportLine): Problem | undefined {
-  const { kind } = line
-  if (kind === 'server') return inside('server', serverUrlProblem(line.server))
-  if (kind !== 'connection' || line.connection.mcpUrl === null) return undefined
-  const message = urlProblem(line.connection.mcpUrl)
-  return message === undefined ? undefined : { place: 'connection.mcpUrl', message }
-}
-
-/** Prefixes a problem's place. */
-function inside(place: string, problem: Problem | undefined): Problem | undefined {
-  return problem && { ...problem, place: `${place}.${problem.place}` }
-}
-
-/**
- * The lines of a file as bytes, without newlines. Only the current chunk and a partial line are in memory. A yielded
- * line is valid until the next.
- */
-function* rawLines(file: string): Generator<Buffer> {
-  const descriptor = openSync(file, 'r')
-  try {
-    const chunk = Buffer.allocUnsafe(1024 * 1024)
-    let rest = Buffer.alloc(0)
-    for (;;) {
-      const length = readSync(descriptor, chunk, 0, chunk.length, null)
-      if (length === 0) break
-      const bytes = Buffer.concat([rest, chunk.subarray(0, length)])
-      let start = 0
-      for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, start)) {
-        yield bytes.subarray(start, end)
-        start = end + 1
-      }
-      rest = bytes.subarray(start)
-    }
-    if (rest.length > 0) yield rest
-  } finally {
-    closeSync(descriptor)
-  }
 }

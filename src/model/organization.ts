@@ -32,6 +32,11 @@ export const Namespace = Type.Union([
 ])
 export type Namespace = Static<typeof Namespace>
 
+/** In messages. */
+export function ownerName(owner: { readonly organizationId: string } | { readonly userId: string }): string {
+  return 'organizationId' in owner ? `organization ${owner.organizationId}` : `user ${owner.userId}`
+}
+
 export const ApiKeyName = Type.String({
   pattern: `^[^\\u0000-\\u001f\\u007f]{1,${apiKeyNameCharsMax}}$`,
   errorMessage: `must be 1 to ${apiKeyNameCharsMax} characters without control characters`,

@@ -5,6 +5,7 @@
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
 import { auditTailBytes } from '../limits.ts'
+import { requirePrivateStats } from '../storage/private-file.ts'
 import { type ChainEnd, firstHash, formatLine, parseLine } from './audit-chain.ts'
 
 /** An entry, without what every line has and what links it to the others. */
@@ -36,6 +37,18 @@ export interface ChainedFileOptions {
 /** Like 'a+', but does not follow a symbolic link, whose target may not be ours to write. */
 const appending = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0)
 
+/** Throws CommandError for what another user could read or replace, or is no file. */
+function openPrivate(path: string): number {
+  const file = openSync(path, appending, 0o600)
+  try {
+    requirePrivateStats(path, fstatSync(file), 'file')
+    return file
+  } catch (error) {
+    closeSync(file)
+    throw error
+  }
+}
+
 /** All methods are synchronous, and throw what the file system throws. After `close` the others throw. */
 export class ChainedFile {
   readonly #path: string
@@ -52,7 +65,7 @@ export class ChainedFile {
     this.#path = path
     this.#keeper = keeper
     this.#isDue = isDue
-    this.#file = openSync(path, appending, 0o600)
+    this.#file = openPrivate(path)
   }
 
   /**
@@ -88,7 +101,7 @@ export class ChainedFile {
     if (this.#isClosed) throw new Error(`${this.#path} is closed`)
     // Some lines of a write that failed may be in the former file.
     if (this.#size < 0) this.#readEnd()
-    const next = openSync(this.#path, appending, 0o600)
+    const next = openPrivate(this.#path)
     closeSync(this.#file)
     this.#file = next
     this.#size = -1

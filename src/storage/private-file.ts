@@ -13,6 +13,11 @@ export function requirePrivate(path: string, kind: 'file' | 'folder'): void {
   if (found.isSymbolicLink()) {
     throw new CommandError(`${path} is a symbolic link, which is not followed: replace it with the ${kind} itself`)
   }
+  requirePrivateStats(path, found, kind)
+}
+
+/** The same for what is open already, or known to be no link. */
+export function requirePrivateStats(path: string, found: Stats, kind: 'file' | 'folder'): void {
   if (!(kind === 'file' ? found.isFile() : found.isDirectory())) {
     throw new CommandError(`${path} is not a ${kind}: move it away`)
   }

@@ -58,3 +58,31 @@ test('a namespace that is being deleted is not imported: its connections would g
   await removeAllDeleted(store)
   expect(await importFile(store, file, 'mine', () => {})).toEqual({ records: 2, leftOut: 0 })
 })
+
+test('what belongs to others by now is not imported: its owners of before would have what is in it', async () => {
+  using place = workplace()
+  const store = openMemoryStore()
+  const exported = (...lines: object[]) => {
+    const file = join(place.folder, 'export.jsonl')
+    const whole = [
+      { postern: 'export', version: 1, secret: 'mine' },
+      ...lines,
+      { postern: 'end', records: lines.length },
+    ]
+    writeFileSync(file, whole.map((line) => `${JSON.stringify(line)}\n`).join(''))
+    return importFile(store, file, 'mine', () => {})
+  }
+  const organization = { kind: 'organization', organization: { organizationId: 'org', name: 'Org' } }
+  const member = (userId: string) => ({ kind: 'member', organizationId: 'org', userId, role: 'owner' })
+  const namespace = (owner: object) => ({ kind: 'namespace', namespace: { namespace: 'shop', ...owner } })
+  await exported(member('mallory'), namespace({ userId: 'mallory' }), organization)
+  await expect(exported(namespace({ userId: 'ada' }))).rejects.toThrow(
+    'has the namespace shop of user ada, and here it belongs to user mallory: delete it first',
+  )
+  await expect(exported(member('ada'), organization)).rejects.toThrow(
+    'has the organization org, which belongs to others',
+  )
+  // With an owner in common it is the same organization.
+  expect(await exported(member('ada'), member('mallory'), organization)).toMatchObject({ records: 3 })
+  expect(await exported(namespace({ userId: 'mallory' }))).toMatchObject({ records: 1 })
+})

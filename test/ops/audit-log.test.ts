@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import {
   appendFileSync,
+  chmodSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -188,12 +189,25 @@ describe('the audit log', () => {
     test(`a last line with a right hash that is no entry stops nobody: ${body}`, async () => {
       using place = workplace()
       const line = `${body},"hash":"${createHash('sha256').update(body).digest('hex')}"}`
-      writeFileSync(join(place.folder, 'audit.jsonl'), `${line}\n`)
+      writeFileSync(join(place.folder, 'audit.jsonl'), `${line}\n`, { mode: 0o600 })
       const lines = await logOf(place.folder, 1)
       expect(lines.length).toBe(2)
       expect(verify(lines)).toMatchObject({ entries: 1, problems: ['1: was changed, or is not of this log'] })
     })
   }
+
+  test('is written to no file that others can read', async () => {
+    using place = workplace()
+    const file = join(place.folder, 'audit.jsonl')
+    const log = open(place.folder)
+    await log.record('thing.happened', {})
+    rmSync(file)
+    writeFileSync(file, '', { mode: 0o666 })
+    chmodSync(file, 0o666)
+    await expect(log.record('thing.happened', {})).rejects.toThrow('is accessible to other users')
+    expect(readFileSync(file, 'utf8')).toBe('')
+    log.close()
+  })
 
   test('a lock file that is none is told', () => {
     using place = workplace()

@@ -85,7 +85,7 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
     const { state } = connection.stored.connection.status
     return consentPage({
       action: `${endpoints.base}/oauth/authorize${searchOf(context.request)}`,
-      formToken: session.formToken(formOf(context.request)),
+      formToken: session.formToken(formOf(context.request, connection)),
       client: asked.client,
       redirectUri: asked.redirectUri,
       namespace: asked.namespace,
@@ -116,10 +116,10 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
       const session = await sessionOf(request)
       if (session instanceof Response) return session // 303
       const form = await readForm(request) // 400
-      requireFormToken(form.one('form'), session.formToken(formOf(request))) // 403
       const asked = await readRequest(deps, request, session.caller) // 400, 429
       const context = { ...session, request }
       const connection = await authorizer.requireConnection(context, 'execute', asked) // 404
+      requireFormToken(form.one('form'), session.formToken(formOf(request, connection))) // 403
       const decision = readDecision(form, asked) // 400
       if (typeof decision === 'object' && 'problem' in decision) {
         return show(asked, session, { context, connection, problem: decision.problem })
@@ -146,9 +146,9 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
   }
 }
 
-/** A form is good for the very request that its page showed. */
-function formOf(request: Request): string {
-  return `consent\0${searchOf(request)}`
+/** A form is good for the very request and connection that its page showed. */
+function formOf(request: Request, { stored: { connection } }: AuthorizedConnection): string {
+  return `consent\0${searchOf(request)}\0${connection.createdAt}\0${connection.mcpUrl}`
 }
 
 function searchOf({ url }: Request): string {

@@ -15,7 +15,7 @@ import { privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { madeNamespaceCharsMax, namespacesPerOrganizationMax } from '../../limits.ts'
 import { newNamespaceName } from '../../model/made-names.ts'
-import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite } from '../../model/organization.ts'
+import { createdAtOf, type Namespace, type NamespaceMade, NamespaceWrite, ownerName } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { namespaceEntry, readNamespace, withIndex } from '../../storage/directory-records.ts'
 import type { DirectoryChange } from '../../storage/directory-write.ts'
@@ -51,7 +51,7 @@ export function newNamespaceHandlers(deps: OrganizationDeps): Pick<Handlers, 'cr
         const owner = defaultOwner(caller)
         const owned = await store.keys({ ...namespacesOwnedBy(owner), limit: 1 })
         if (owned.keys.length > 0)
-          throw invalidRequest(`the ${ownerText(owner)} owns a namespace already: see GET /namespaces`)
+          throw invalidRequest(`the ${ownerName(owner)} owns a namespace already: see GET /namespaces`)
         return creation(deps, await freeName(store), owner)
       })
       return madeResponse(deps, made, first)
@@ -108,17 +108,13 @@ async function madeResponse(
     await audit.recordDone('namespace.created', {
       ...auditedCaller(context.caller),
       namespace: name,
-      owner: ownerText(owner),
+      owner: ownerName(owner),
     })
   const made: NamespaceMade = { name, createdAt }
   return new Response(JSON.stringify(made), { status: 201, headers: privateJson })
 }
 
 const namePattern = new RegExp(`^[a-z0-9][a-z0-9-]{1,${madeNamespaceCharsMax - 2}}[a-z0-9]$`)
-
-function ownerText(owner: Owner): string {
-  return 'organizationId' in owner ? `organization ${owner.organizationId}` : `user ${owner.userId}`
-}
 
 /** Whom a namespace belongs to that the caller makes without naming anybody. */
 function defaultOwner({ userId, organizationId }: RequestContext['caller']): Owner {
@@ -136,10 +132,10 @@ async function requireUnchanged(
   const name = namespace.namespace
   if (!(await canAccessNamespace(context.caller, namespace, context.directory))) throw taken(name)
   await requireManagerIfAccessible(context, namespace)
-  const owner = ownerText(namespace)
+  const owner = ownerName(namespace)
   const isOther =
-    (organizationId !== undefined && owner !== ownerText({ organizationId })) ||
-    (userId !== undefined && owner !== ownerText({ userId }))
+    (organizationId !== undefined && owner !== ownerName({ organizationId })) ||
+    (userId !== undefined && owner !== ownerName({ userId }))
   if (isOther) throw conflict(`The namespace ${name} belongs to ${owner}, and keeps its owner`)
 }
 

@@ -2,8 +2,8 @@
 
 import { apiKeyDigest } from '../../auth/api-key.ts'
 import { CommandError } from '../../errors.ts'
-import { membersPerRead } from '../../limits.ts'
-import type { ApiKey, Namespace, Organization } from '../../model/organization.ts'
+import { namespacesPerRead } from '../../limits.ts'
+import { type ApiKey, type Namespace, type Organization, ownerName } from '../../model/organization.ts'
 import { isSamePlace, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import {
@@ -16,25 +16,25 @@ import {
   readApiKey,
   readListing,
   readNamespace,
-  readRole,
   readServer,
   serverEntry,
   withIndex,
 } from '../../storage/directory-records.ts'
-import { everyEntry } from '../../storage/every-entry.ts'
+import { everyKey } from '../../storage/every-entry.ts'
 import {
   apiKeyDigestKey,
   apiKeyKey,
+  connectionsOf,
   deletingKey,
   latin1Key,
   listingKey,
-  membersOf,
   namespaceKey,
   placeKey,
   serverKey,
 } from '../../storage/keys.ts'
 import { recordName } from '../../storage/record-kinds.ts'
 import type { Entry, Store } from '../../storage/store.ts'
+import { belongsToOthers } from '../organization-owners.ts'
 import type { Fixtures } from './read-fixtures.ts'
 
 /** An entry that the fixtures bring. */
@@ -79,6 +79,13 @@ export async function desiredEntries(
   const madeAtRunTime = async (entry: Entry) =>
     isFromFixture(latin1Key(entry.key)) ? undefined : await store.get(entry.key)
 
+  /** Whether fixtures brought all connections of a namespace: those made over HTTP are not for another owner. */
+  const isOnlyFixtures = async (namespace: string) => {
+    for await (const key of everyKey(store, connectionsOf(namespace), namespacesPerRead))
+      if (!isFromFixture(latin1Key(key))) return false
+    return true
+  }
+
   for (const organization of fixtures.organizations) {
     const { organizationId, name, members } = organization
     const entry = organizationEntry({ organizationId, name })
@@ -96,9 +103,10 @@ export async function desiredEntries(
     const before = stored === undefined ? undefined : readNamespace(stored)
     if (before === undefined) await requireGone(store, namespace.namespace, place(namespace))
     const entry = namespaceEntry({ ...namespace, ...unsaid(namespace, before, now) })
-    if (before !== undefined && !isFromFixture(latin1Key(entry.key))) {
-      requireSameOwner(before, namespace, place(namespace))
-    }
+    if (before !== undefined && !isFromFixture(latin1Key(entry.key)))
+      requireSameOwner(before, namespace, `${place(namespace)}: the namespace ${namespace.namespace} was`)
+    else if (before !== undefined && !(await isOnlyFixtures(namespace.namespace)))
+      requireSameOwner(before, namespace, `${place(namespace)}: a connection in ${namespace.namespace} was`)
     addAt(namespace, `namespace ${namespace.namespace}`, entry)
   }
   for (const server of fixtures.servers) {
@@ -140,32 +148,22 @@ async function requireGone(store: Store, namespace: string, place: string): Prom
   )
 }
 
-function requireSameOwner(stored: Namespace, wanted: Namespace, place: string): void {
-  const [is, will] = [stored, wanted].map((one) =>
-    'userId' in one ? `user ${one.userId}` : `organization ${one.organizationId}`,
-  )
+/** `what` was made over HTTP. */
+function requireSameOwner(stored: Namespace, wanted: Namespace, what: string): void {
+  const [is, will] = [ownerName(stored), ownerName(wanted)]
   if (is === will) return
   throw new FixtureConflict(
-    `${place}: the namespace ${wanted.namespace} was made over HTTP and belongs to ${is}: ` +
-      'give it that owner, or another name',
+    `${what} made over HTTP and belongs to ${is}: give the namespace that owner, or another name`,
   )
 }
 
-/** An organization without owners, which a fixture left behind, is nobody's. */
 async function requireSharedOwner(
   store: Store,
   { organizationId, members }: Organization & { readonly members: readonly { userId: string; role: string }[] },
   place: string,
 ): Promise<void> {
-  const prefix = membersOf(organizationId)
   const owners = new Set(members.flatMap(({ userId, role }) => (role === 'owner' ? [userId] : [])))
-  let hasOwner = false
-  for await (const { key, value } of everyEntry(store, prefix, membersPerRead)) {
-    if (readRole(value) !== 'owner') continue
-    if (owners.has(Buffer.from(key).toString('utf8', prefix.length))) return
-    hasOwner = true
-  }
-  if (!hasOwner) return
+  if (!(await belongsToOthers(store, organizationId, owners))) return
   throw new FixtureConflict(
     `${place}: the organization ${organizationId} was made over HTTP by others: ` +
       'name one of its owners, or choose another id',

@@ -441,6 +441,13 @@ describe('the consent page', () => {
     expect((await post(platform, `${path}&x=1`, { ...fields, form }, cookie)).status).toBe(403)
     expect((await post(platform, path, { ...fields, form }, await signedIn(platform, 'grace'))).status).toBe(403)
     expect((await post(platform, path, { ...fields, form }, cookie)).status).toBe(303)
+    // Another connection stands under the name that the page showed.
+    const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
+    const connection = resource.slice(issuer.length, -'/mcp'.length)
+    await platform.fetch(connection, { method: 'DELETE', headers })
+    const body = JSON.stringify({ mcpUrl: 'https://elsewhere.example.com/mcp', mock: { enabled: false } })
+    expect((await platform.fetch(connection, { method: 'PUT', headers, body })).status).toBe(201)
+    expect((await post(platform, path, { ...fields, form }, cookie)).status).toBe(403)
   })
 
   const wrong: Record<string, Record<string, string | string[]>> = {

@@ -56,6 +56,18 @@ test('a load removes nothing that was made over HTTP', async () => {
   expect(await problemsOf(platform)).toEqual([])
 })
 
+test('a namespace with a connection that was made over HTTP is for no other owner, whoever the fixtures name', async () => {
+  const own = (userId: string) => ({ namespaces: [{ namespace: 'tools', userId }] })
+  await load(own('ada'))
+  await load(own('linus'))
+  await load(own('ada'))
+  await ada('PUT /connect/tools/mine', { mcpUrl: 'https://x.example.com/mcp', headers: { 'x-key': 'secret' } })
+  await expect(load(own('linus'))).rejects.toThrow(
+    'mine.json: namespaces[0]: a connection in tools was made over HTTP and belongs to user ada',
+  )
+  expect((await ada('GET /connect/tools/mine')).status).toBe(200)
+})
+
 describe('a fixture of what was made over HTTP', () => {
   test('takes a namespace of the same owner, and a server in it', async () => {
     await ada('PUT /namespaces/lab-one')

@@ -1,0 +1,95 @@
+/** The lines of an export, read and checked one by one. */
+
+import { closeSync, openSync, readSync } from 'node:fs'
+import { CommandError } from '../errors.ts'
+import { fixtureDepthMax } from '../limits.ts'
+import { urlProblem } from '../model/connection.ts'
+import { serverUrlProblem } from '../model/server.ts'
+import { type Problem, problemText } from '../schema/check.ts'
+import { readJsonBytes } from '../schema/json.ts'
+import { type ExportLine, endShape, headShape, lineShapes } from './export-format.ts'
+
+type Line =
+  | { readonly line: ExportLine; readonly head: undefined }
+  | { readonly line: ExportLine; readonly head: string }
+
+/**
+ * Reads and checks all lines. The first item is the head: `head` is its `secret`, and `line` is undefined. Throws
+ * CommandError with `file:line` for the first bad line, and for a file without an end.
+ */
+export function* linesOf(file: string): Generator<Line> {
+  let number = 0
+  let ended = false
+  for (const bytes of rawLines(file)) {
+    number += 1
+    const wrong = (what: string) => new CommandError(`${file}:${number}: ${what}`)
+    if (bytes.length === 0) continue
+    const read = readJsonBytes(bytes, { depthMax: fixtureDepthMax })
+    if ('problem' in read) throw wrong(problemText(read.problem))
+    if (number === 1) {
+      if (!headShape.isValid(read.value)) throw wrong('is not the first line of an export of this version')
+      yield { line: undefined as never, head: read.value.secret }
+      continue
+    }
+    if (endShape.isValid(read.value)) {
+      if (read.value.records !== number - 2)
+        throw wrong(`is the end of ${read.value.records} records, and there are ${number - 2}`)
+      ended = true
+      continue
+    }
+    if (ended) throw wrong('stands after the end')
+    const kind = String((read.value as { kind?: unknown } | null)?.kind)
+    const shape = Object.hasOwn(lineShapes, kind) ? lineShapes[kind] : undefined
+    if (shape === undefined)
+      throw wrong(`kind: ${JSON.stringify(kind)} is none of ${Object.keys(lineShapes).join(', ')}`)
+    if (!shape.isValid(read.value)) {
+      throw wrong(problemText(shape.firstProblem(read.value)))
+    }
+    const line = read.value as ExportLine
+    const wrongUrl = urlProblemOf(line)
+    if (wrongUrl !== undefined) throw wrong(problemText(wrongUrl))
+    yield { line, head: undefined }
+  }
+  if (number === 0) throw new CommandError(`${file}: is empty`)
+  if (!ended) throw new CommandError(`${file}: is cut off: its last line is missing`)
+}
+
+/** The same URL checks as for a write over HTTP: a URL that could never be called is refused. */
+function urlProblemOf(line: ExportLine): Problem | undefined {
+  const { kind } = line
+  if (kind === 'server') return inside('server', serverUrlProblem(line.server))
+  if (kind !== 'connection' || line.connection.mcpUrl === null) return undefined
+  const message = urlProblem(line.connection.mcpUrl)
+  return message === undefined ? undefined : { place: 'connection.mcpUrl', message }
+}
+
+/** Prefixes a problem's place. */
+function inside(place: string, problem: Problem | undefined): Problem | undefined {
+  return problem && { ...problem, place: `${place}.${problem.place}` }
+}
+
+/**
+ * The lines of a file as bytes, without newlines. Only the current chunk and a partial line are in memory. A yielded
+ * line is valid until the next.
+ */
+function* rawLines(file: string): Generator<Buffer> {
+  const descriptor = openSync(file, 'r')
+  try {
+    const chunk = Buffer.allocUnsafe(1024 * 1024)
+    let rest = Buffer.alloc(0)
+    for (;;) {
+      const length = readSync(descriptor, chunk, 0, chunk.length, null)
+      if (length === 0) break
+      const bytes = Buffer.concat([rest, chunk.subarray(0, length)])
+      let start = 0
+      for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, start)) {
+        yield bytes.subarray(start, end)
+        start = end + 1
+      }
+      rest = bytes.subarray(start)
+    }
+    if (rest.length > 0) yield rest
+  } finally {
+    closeSync(descriptor)
+  }
+}

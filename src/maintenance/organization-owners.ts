@@ -1,0 +1,23 @@
+/** Whose an organization is, for what brings records of it: fixtures and imports. */
+
+import { membersPerRead } from '../limits.ts'
+import { readRole } from '../storage/directory-records.ts'
+import { everyEntry } from '../storage/every-entry.ts'
+import { membersOf } from '../storage/keys.ts'
+import type { Store } from '../storage/store.ts'
+
+/** Whether the stored organization has owners, none of whom is among these. One without owners is nobody's. */
+export async function belongsToOthers(
+  store: Store,
+  organizationId: string,
+  owners: ReadonlySet<string>,
+): Promise<boolean> {
+  const prefix = membersOf(organizationId)
+  let hasOwner = false
+  for await (const { key, value } of everyEntry(store, prefix, membersPerRead)) {
+    if (readRole(value) !== 'owner') continue
+    if (owners.has(Buffer.from(key).toString('utf8', prefix.length))) return false
+    hasOwner = true
+  }
+  return hasOwner
+}
