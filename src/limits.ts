@@ -315,7 +315,7 @@ export const connectionNameCharsMax = 255
 export const urlCharsMax = 2048
 /** Ours: connections in a namespace, twice what the bench loads. `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
 export const namespaceConnectionsDefault = 2_000_000
-/** Ours: bytes of a namespace's connections with their private parts, and of its servers with their listings; the index of connections adds about as much again. `--namespace-bytes`. Past it: as for the number of connections. */
+/** Ours: bytes of a namespace's connections with their index and private parts, and of its servers with their listings; on disk they take about twice as much. `--namespace-bytes`. Past it: as for the number of connections. */
 export const namespaceBytesDefault = 1024 * MB
 /** Ours: servers registered in a namespace; every list looks at all, and what lists show of them is kept in memory. Past it: as for the number of connections. */
 export const namespaceServersMax = 1000
@@ -459,6 +459,12 @@ export const pendingBytesMax = 512 * MB
 export const parsedResponseCharsMax = 4 * MB
 /** Ours: bytes of memory for each character of a parsed response; usually three, seven for thousands of small objects. Counted against `pendingBytesMax`. Past it: 429. */
 export const parsedResponseMemoryFactor = 8
+/** Ours: texts of a JSON from which their hashes are looked at, a quarter of a microsecond each. Below it: so few cannot hold up anybody. */
+export const hashedTextsMin = 256
+/** Ours: different texts of a JSON that fall into one place of 4,096 by their hashes, and eight times as many as their number would bring; whoever makes names with one hash has thousands. Past it: as for what is no JSON. */
+export const textsPerHashMax = 64
+/** Ours: bytes of a text whose hash is looked at while a response arrives; longer ones are few. Past it: it is not looked at. */
+export const hashedTextBytesMax = 256
 /** Ours: keys of all objects in a parsed response; twice as many took 100 ms to parse. Past it: 502. */
 export const parsedResponseKeysMax = 40_000
 /** Ours: values in the objects and arrays of a parsed response. Past it: 502. */
@@ -546,9 +552,11 @@ export const auditNameCharsMax = 128
 export const unavailableLogIntervalMs = 10_000
 /** Ours: interval at which refused credentials are logged, for each reason. Within it: they are counted, and the next line has the number. */
 export const refusalLogIntervalMs = 10_000
-/** Ours: free disk space; LMDB may not survive a full disk. Below it: writes, mints and calls of tools are 503; reads, revocations and deletions continue. */
+/** Ours: free disk space; LMDB may not survive a full disk. Below it: writes, mints and calls of tools are 503; reads, revocations and, for a while, deletions continue. */
 export const freeBytesMin = 16 * MB
-/** Ours: free disk space that revocations and deletions leave; each writes about ten kilobytes. Below it: all writes are 503. */
+/** Ours: free disk space that deletions leave to revocations: an owner may delete thousands of connections, each with a line in the audit log. Below it: deletions of connections, servers and namespaces are 503. */
+export const deletionBytesMin = 8 * MB
+/** Ours: free disk space that revocations leave; each writes about ten kilobytes. Below it: all writes are 503. */
 export const reservedBytesMin = 4 * MB
 /** Storage contract: text before and after concatenated values: the frame of a page. Past it: a bug in postern. */
 export const wrapBytesMax = 512
@@ -598,9 +606,9 @@ export const recordedAnswersMax = 5000
 export const mockServersKeptBytesMax = 4 * MB
 /** Ours: minimum size, in parts and characters, that a schema requires of a generated value. Past it: the error recommends recording an answer. */
 export const madeUpSizeMax = 20_000
-/** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 30 to 80 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
-export const schemaSizeMax = 1500
-/** Ours: keywords that take as long to compile as a pattern does, besides one for ten of its characters, or as another target of references; so a schema has at most 150 of them. Past it: as for `schemaSizeMax`. */
+/** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 20 to 60 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
+export const schemaSizeMax = 1000
+/** Ours: keywords that take as long to compile as a pattern does, besides one for ten of its characters, or as another target of references; so a schema has at most 100 of them. Past it: as for `schemaSizeMax`. */
 export const schemaSizePerPattern = 10
 /** Ours: instructions of all patterns of a JSON Schema of others; compiling so many takes 40 ms. Past it: as for `schemaSizeMax`. */
 export const schemaProgramSizeMax = 20_000
@@ -694,7 +702,10 @@ const relations: readonly (readonly [what: string, holds: boolean])[] = [
   ['a page has no more rows by default than it may', pageItemsDefault <= pageItemsMax],
   // The longest key of the index: kind, namespace, NUL, term, connection id.
   ['the longest key fits the store', 1 + slugCharsMax + 1 + 16 + connectionIdCharsMax <= storeKeyBytesMax],
-  ['revocations have room on the disk when writes have none', reservedBytesMin < freeBytesMin],
+  [
+    'revocations have room on the disk when writes have none',
+    reservedBytesMin < deletionBytesMin && deletionBytesMin < freeBytesMin,
+  ],
   ['a response that is parsed is one that was accepted', parsedResponseCharsMax <= upstreamResponseBytesMax],
   ['four callers can have the largest response at once', 4 * upstreamResponseBytesMax <= pendingBytesMax],
   ['an event that is parsed fits its stream', streamEventBytesMax <= streamBytesMax],

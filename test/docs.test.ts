@@ -67,7 +67,7 @@ function eventsInSource(): string[] {
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.startsWith('ops/call-'))
     .map((file) => textOf(join('src', file)))
-    .filter((text) => /\b(?:record\w*|auditCommand)\(|\bevent: '/.test(text))
+    .filter((text) => /\b(?:record\w*|auditCommand|this\.add)\(|\bevent: '/.test(text))
   const named = files.flatMap((text) => [...text.matchAll(/(?<!from )'([a-z-]+(?:\.[a-z_]+)+)'(?!:)/g)])
   return [...new Set(named.map(([, name = '']) => name).filter((name) => !/\.(?:jsonl?|ts|lock|mdb)$/.test(name)))]
 }

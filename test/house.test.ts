@@ -119,6 +119,7 @@ test('clocks and chance come in from the root', () => {
     'cli/progress.ts',
     'cli/serve.ts',
     'fairness/pace.ts',
+    'fairness/turns.ts',
     'features/connections/id-stream.ts',
     'features/connections/list.ts',
     'features/gateway/stream.ts',

@@ -98,7 +98,7 @@ export async function revokeApiKey(store: Store, keyId: string, now: Date): Prom
       checks: [{ key: apiKeyKey(keyId), value: stored }],
       deletes,
       puts: [...puts, newVersion(directoryVersionKey)],
-      fromReserve: true,
+      fromReserve: 'revocation',
     })
     return committed.ok ? true : 'again'
   })

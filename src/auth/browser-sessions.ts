@@ -73,7 +73,7 @@ export function createBrowserSessions(options: BrowserSessionOptions): BrowserSe
     async end(request) {
       const secret = cookieOf(request, cookieName)
       const found = secret === undefined ? undefined : await records.find('session', secret)
-      if (found !== undefined) await store.commit({ deletes: [found.key], fromReserve: true })
+      if (found !== undefined) await store.commit({ deletes: [found.key], fromReserve: 'revocation' })
       return cookie('', 0)
     },
   }

@@ -22,7 +22,7 @@ export async function revokeToken(
   await store.commit({
     puts: [revocationEntry(jti, until), newVersion(directoryVersionKey)],
     deletes: await forgettable(store, nowSeconds),
-    fromReserve: true,
+    fromReserve: 'revocation',
   })
 }
 

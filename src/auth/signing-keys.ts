@@ -196,7 +196,7 @@ export async function changeSigningKeys(
     const committed = await store.commit({
       checks: [{ key: signingKeysKey, value: stored ?? null }],
       puts: [{ key: signingKeysKey, value }, newVersion(directoryVersionKey)],
-      fromReserve: true,
+      fromReserve: 'revocation',
     })
     return committed.ok ? after : 'again'
   })

@@ -27,12 +27,13 @@ export interface Fairness {
 }
 
 export function createFairness(): Fairness {
+  const time = createPaces()
   return {
     memory: createShares(pendingBytesMax),
-    turns: createTurns(),
+    turns: createTurns(time),
     reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 2 }),
     writes: createQueues(),
-    time: createPaces(),
+    time,
     requests: createShares(outgoingRequestsMax),
     lookups: createShares(pendingLookupsMax),
   }

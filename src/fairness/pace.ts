@@ -18,6 +18,8 @@ export interface Pace {
 
 export interface Paces {
   of(holder: Holder): Pace
+  /** By the name of the owner. */
+  ofOwner(owner: string): Pace
 }
 
 /** `now` is a monotonic clock in milliseconds. */
@@ -30,9 +32,9 @@ export function createPaces(now = () => performance.now()): Paces {
     for (const [owner, paid] of paidAt) if (paid <= at) paidAt.delete(owner)
   }
 
-  return {
-    of(holder) {
-      const owner = ownerOf(holder)
+  const paces: Paces = {
+    of: (holder) => paces.ofOwner(ownerOf(holder)),
+    ofOwner(owner) {
       const wait = () => Math.max(0, (paidAt.get(owner) ?? 0) - now() - ownerBurstMs / ownerTimeShare)
       return {
         wait,
@@ -47,4 +49,5 @@ export function createPaces(now = () => performance.now()): Paces {
       }
     },
   }
+  return paces
 }

@@ -3,12 +3,14 @@
  * rounds among owners (`rounds.ts`). So neither an expensive request, nor many of them, nor many tokens, block others.
  *
  * Work is a generator that yields the cost of its next step before taking it. A slice ends once its cost reaches
- * `sliceCost`, about three milliseconds.
+ * `sliceCost`, about three milliseconds. A single step may take longer: compiling a schema, parsing a large answer. It
+ * counts for its owner's part of the time (`pace.ts`), so that such steps do not follow one another.
  */
 
 import { rateLimited } from '../errors.ts'
-import { sliceCost } from '../limits.ts'
+import { eventLoopSliceMs, sliceCost } from '../limits.ts'
 import type { Holder } from './owner.ts'
+import { createPaces, type Paces } from './pace.ts'
 import { createRounds } from './rounds.ts'
 
 export type Work<T> = Generator<number, T>
@@ -26,22 +28,29 @@ interface Job {
   slice(): boolean
 }
 
-export function createTurns(): Turns {
+/** `now`: a monotonic clock in milliseconds. */
+export function createTurns(time: Paces = createPaces(), now = () => performance.now()): Turns {
   const waiting = createRounds<Job>()
   let isScheduled = false
+  const mayGo = (owner: string) => time.ofOwner(owner).wait() === 0
 
-  function schedule(): void {
+  function schedule(isLater = false): void {
     if (isScheduled) return
     isScheduled = true
-    setImmediate(turn)
+    if (isLater) setTimeout(turn, eventLoopSliceMs)
+    else setImmediate(turn)
   }
 
   function turn(): void {
     isScheduled = false
-    const next = waiting.next()
-    if (next === undefined) return
-    if (!next.job.slice()) waiting.putBack(next.holder, next.job)
-    if (!waiting.isEmpty()) schedule()
+    const next = waiting.next(mayGo)
+    if (next !== undefined) {
+      const from = now()
+      if (!next.job.slice()) waiting.putBack(next.holder, next.job)
+      const took = now() - from
+      if (took > 2 * eventLoopSliceMs) time.of(next.holder).spend(took)
+    }
+    if (!waiting.isEmpty()) schedule(next === undefined)
   }
 
   return {

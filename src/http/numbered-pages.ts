@@ -29,9 +29,14 @@ export function pageOf<T>(items: readonly T[], { page, pageSize }: PageNumber): 
   return items.slice((page - 1) * pageSize, page * pageSize)
 }
 
-/** The wanted members of an item, by `fields=a,b`; names that it does not have are passed over. */
-export function withFields<T extends object>(item: T, fields: string | undefined): Partial<T> {
+/** The names in `fields=a,b`; undefined for all. */
+export function fieldsIn(query: ReadonlyMap<string, string>): ReadonlySet<string> | undefined {
+  const fields = query.get('fields')
+  return fields === undefined ? undefined : new Set(fields.split(','))
+}
+
+/** These members of an item; names that it does not have are passed over. */
+export function withFields<T extends object>(item: T, fields: ReadonlySet<string> | undefined): Partial<T> {
   if (fields === undefined) return item
-  const wanted = new Set(fields.split(','))
-  return Object.fromEntries(Object.entries(item).filter(([name]) => wanted.has(name))) as Partial<T>
+  return Object.fromEntries(Object.entries(item).filter(([name]) => fields.has(name))) as Partial<T>
 }

@@ -277,7 +277,7 @@ class ImportPlan {
     if (stored !== undefined) {
       for (const { key } of indexEntries(namespace, stored.connection)) this.#deletes.push(key)
       this.#deletes.push(connectionPrivateKey(namespace, connectionId))
-      this.#usages.change(namespace, { connections: -1, bytes: -bytesOf(stored) })
+      this.#usages.change(namespace, { connections: -1, bytes: -bytesOf(namespace, stored) })
       const { headers } = stored.privatePart
       // An export contains no secrets, so a connection keeps the headers it has, but only if its URL is unchanged:
       // credentials for one server must never be sent to another.

@@ -1,6 +1,8 @@
 /** Counts the parts of JSON while its bytes arrive, so that nothing is built of what has too many. */
 
-import type { JsonBounds } from './json.ts'
+import { hashedTextBytesMax } from '../limits.ts'
+import { type JsonBounds, unescaped } from './json.ts'
+import { TextHashes } from './text-hashes.ts'
 
 /** What has more than the bounds allow, in words that continue a sentence; undefined while nothing has. */
 export interface PartsCounter {
@@ -22,15 +24,26 @@ export function createPartsCounter({
   let [keys, values, depth] = [0, 0, 0]
   let isInString = false
   let isEscaped = false
+  const hashes = new TextHashes()
+  let haveOneHash = false
+  /** The beginning of a string. Longer ones are too few to matter. */
+  const string = Buffer.alloc(hashedTextBytesMax)
+  let length = 0
 
   function addInString(byte: number): void {
-    if (byte === lineEnd || (byte === quote && !isEscaped)) isInString = false
+    if (byte === lineEnd || (byte === quote && !isEscaped)) {
+      isInString = false
+      if (length <= string.length && !hashes.add(unescaped(string.toString('utf8', 0, length)))) haveOneHash = true
+    } else if (length < string.length) string[length] = byte
+    length += 1
     isEscaped = byte === backslash && !isEscaped && isInString
   }
 
   function addOutside(byte: number): void {
-    if (byte === quote) isInString = true
-    else if (byte === colon) keys += 1
+    if (byte === quote) {
+      isInString = true
+      length = 0
+    } else if (byte === colon) keys += 1
     else if (byte === comma) values += 1
     else if (byte === openArray || byte === openObject) {
       values += 1
@@ -44,6 +57,7 @@ export function createPartsCounter({
         if (isInString) addInString(byte)
         else addOutside(byte)
         if (depth > depthMax) return `is nested deeper than ${depthMax}`
+        if (haveOneHash) return 'has too many texts with one hash'
       }
       if (keys > keysMax) return `has more than ${keysMax} keys`
       return values > valuesMax ? `has more than ${valuesMax} values` : undefined

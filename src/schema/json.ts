@@ -3,9 +3,10 @@
  * addition: valid UTF-8, no byte order mark, no duplicate keys, no lone surrogates, and a bound on nesting. No I/O.
  */
 
-import { jsonCharacterCost, jsonNumberCharsMax } from '../limits.ts'
+import { hashedTextsMin, jsonCharacterCost, jsonNumberCharsMax } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
+import { TextHashes } from './text-hashes.ts'
 
 export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
 
@@ -61,6 +62,7 @@ export function readJson(text: string, { depthMax, numbers = 'any', keysMax, val
   const tooMany = (count: number, max: number | undefined) => max !== undefined && count > max
   if (tooMany(parts.keys, keysMax)) return { problem: { place: '', message: `has more than ${keysMax} keys` } }
   if (tooMany(parts.values, valuesMax)) return { problem: { place: '', message: `has more than ${valuesMax} values` } }
+  if (haveOneHash(text, parts.strings)) return { problem: { place: '', message: 'has too many texts with one hash' } }
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -85,8 +87,38 @@ export function parseWithin(
   text: string,
   { keysMax, valuesMax, depthMax }: Readonly<Record<'keysMax' | 'valuesMax' | 'depthMax', number>>,
 ): { readonly value: unknown } | undefined {
-  const { keys, values, depth } = countParts(text)
-  return keys > keysMax || values > valuesMax || depth > depthMax ? undefined : { value: JSON.parse(text) }
+  const { keys, values, depth, strings } = countParts(text)
+  if (keys > keysMax || values > valuesMax || depth > depthMax || haveOneHash(text, strings)) return undefined
+  return { value: JSON.parse(text) }
+}
+
+/** Parses a small text of somebody else. Throws SyntaxError. */
+export function parseForeign(text: string): unknown {
+  if (haveOneHash(text, countParts(text).strings)) throw new SyntaxError('too many texts with one hash')
+  return JSON.parse(text)
+}
+
+/** Whether many of a text's strings were made to have one hash (`text-hashes.ts`). `strings`: how many it has. */
+function haveOneHash(text: string, strings: number): boolean {
+  if (strings < hashedTextsMin) return false
+  const hashes = new TextHashes()
+  for (let i = text.indexOf('"'); i >= 0; i = text.indexOf('"', i + 1)) {
+    const end = stringEnd(text, i)
+    if (end < 0) return false
+    if (!hashes.add(unescaped(text.slice(i + 1, end)))) return true
+    i = end
+  }
+  return false
+}
+
+/** The string between two quotes of JSON; as it is, if it is none. */
+export function unescaped(raw: string): string {
+  if (!raw.includes('\\')) return raw
+  try {
+    return JSON.parse(`"${raw}"`) as string
+  } catch {
+    return raw
+  }
 }
 
 /** Replaces the value at a place by NaN. */
@@ -99,9 +131,10 @@ function withNaN(value: unknown, place: readonly (string | number)[]): unknown {
   return value
 }
 
-/** Counts keys and values, both upper estimates, and the depth of a text, before anything is built. */
-function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth', number>> {
+/** Counts keys and values, both upper estimates, strings, and the depth of a text, before anything is built. */
+function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth' | 'strings', number>> {
   let keys = 0
+  let strings = 0
   let values = 0
   let open = 0
   let depth = 0
@@ -110,6 +143,7 @@ function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth', 
     if (c === 0x22) {
       i = stringEnd(text, i)
       if (i < 0) break
+      strings += 1
     } else if (c === 0x3a) keys += 1
     else if (c === 0x2c) values += 1
     else if (c === 0x5b || c === 0x7b) {
@@ -118,7 +152,7 @@ function countParts(text: string): Readonly<Record<'keys' | 'values' | 'depth', 
       if (open > depth) depth = open
     } else if (c === 0x5d || c === 0x7d) open -= 1
   }
-  return { keys, values, depth }
+  return { keys, values, depth, strings }
 }
 
 /** Number of keys of all objects in a value; NaN if it is nested deeper than `levels`. */

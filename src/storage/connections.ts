@@ -7,7 +7,7 @@ import { type Connection, filterText } from '../model/connection.ts'
 import { asBuffer } from './bytes.ts'
 import { connectionKey, connectionPrivateKey, connectionsVersionKey, termDigest, termKey } from './keys.ts'
 import type { Entry, Store, Write } from './store.ts'
-import { type Usage, usageCount } from './usage.ts'
+import { indexBytesOf, type Usage, usageCount } from './usage.ts'
 import { newVersion } from './versions.ts'
 
 const nothing = new Uint8Array(0)
@@ -88,8 +88,8 @@ export function readPrivate(bytes: Uint8Array | undefined): ConnectionPrivate {
 }
 
 /** The bytes that a connection adds to its namespace's usage. */
-export function bytesOf({ bytes, privateBytes }: StoredConnection): number {
-  return bytes.length + (privateBytes?.length ?? 0)
+export function bytesOf(namespace: string, { connection, bytes, privateBytes }: StoredConnection): number {
+  return bytes.length + (privateBytes?.length ?? 0) + indexBytesOf(namespace, connection)
 }
 
 /**
@@ -114,7 +114,9 @@ export function connectionChange(
       records.push({ key: privateRecordKey, value: Buffer.from(JSON.stringify(after.privatePart)) })
     }
   }
-  const bytes = records.reduce((sum, { value }) => sum + value.length, before === undefined ? 0 : -bytesOf(before))
+  const index = after === undefined ? 0 : indexBytesOf(namespace, after.connection)
+  const taken = before === undefined ? 0 : bytesOf(namespace, before)
+  const bytes = records.reduce((sum, { value }) => sum + value.length, index - taken)
   const connections = (after === undefined ? 0 : 1) - (before === undefined ? 0 : 1)
   return {
     checks: [
@@ -129,7 +131,7 @@ export function connectionChange(
       ...records,
       ...(after === undefined ? [] : indexEntries(namespace, after.connection)),
     ],
-    fromReserve: after === undefined,
+    fromReserve: after === undefined ? 'deletion' : undefined,
   }
 }
 

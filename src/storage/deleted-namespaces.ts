@@ -22,7 +22,7 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
   if (mark === undefined) return
   const isStillMarked = async () => equalBytes(await store.get(markKey), mark)
   // From here on no connection is made that was authorized before.
-  await store.commit({ puts: [newVersion(endedKey(namespace))], fromReserve: true })
+  await store.commit({ puts: [newVersion(endedKey(namespace))], fromReserve: 'deletion' })
   const prefix = connectionsOf(namespace)
   const versionKey = connectionsVersionKey(namespace)
   for (;;) {
@@ -32,7 +32,11 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
     const found = await Promise.all(ids.map((id) => findConnection(store, namespace, id)))
     if (!(await isStillMarked())) return
     if (keys.length === 0) {
-      await store.commit({ checks: [{ key: versionKey, value: version }], deletes: [versionKey], fromReserve: true })
+      await store.commit({
+        checks: [{ key: versionKey, value: version }],
+        deletes: [versionKey],
+        fromReserve: 'deletion',
+      })
       break
     }
     await Promise.all(
@@ -42,7 +46,7 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
       }),
     )
   }
-  await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: true })
+  await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: 'deletion' })
 }
 
 /** Continues deletions that were interrupted: at start, and every hour. */

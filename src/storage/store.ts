@@ -56,8 +56,11 @@ export interface Write {
   readonly counts?: readonly Count[]
   readonly puts?: Iterable<Entry>
   readonly deletes?: Iterable<Key>
-  /** May use the disk space reserved for writes that take access away (revocations, deletions). */
-  readonly fromReserve?: boolean
+  /**
+   * May use disk space that is reserved for writes that take access away: revocations all of it, deletions, of which
+   * there may be as many as there are records, a part.
+   */
+  readonly fromReserve?: 'revocation' | 'deletion' | undefined
 }
 
 /**

@@ -3,18 +3,33 @@
  * when `postern verify` checks what is stored.
  */
 
+import type { Connection } from '../model/connection.ts'
 import { namespaceOf } from '../model/names.ts'
+import { asBuffer } from './bytes.ts'
 import { countBytes } from './counts.ts'
 import { connections, idOfKey, listings, listingsIn, namespaceIn, privates, servers, usageKey } from './keys.ts'
+import { termBytes } from './record-kinds.ts'
 import type { Count, Entry, Key } from './store.ts'
 
 /** What a namespace holds, or may hold at most. */
 export interface Usage {
   readonly connections: number
-  /** Of the records and private parts of connections, and of the details and listings of servers. */
+  /** Of connections, with their index and private parts, and of the details and listings of servers. */
   readonly bytes: number
   readonly servers: number
 }
+
+/** The bytes that a connection's index entries take: one for each fact, with its key. */
+export function indexBytesOf(
+  namespace: string,
+  { connectionId, mcpUrl, metadata }: Pick<Connection, 'connectionId' | 'mcpUrl' | 'metadata'>,
+): number {
+  const facts = 1 + (mcpUrl === null ? 0 : 1) + Object.keys(metadata ?? {}).length
+  return facts * (namespace.length + connectionId.length + termBytes + entryBytes)
+}
+
+/** What the store adds to an entry: kind, separator, and its place in a segment. */
+const entryBytes = 10
 
 /** Changes a namespace's usage, up or down. With a quota, an increase beyond it is refused. */
 export function usageCount(
@@ -54,8 +69,11 @@ export function createUsages(): Usages {
   /** `times`: 1, or -1 for a record that goes. */
   function count({ key, value }: Entry, times: 1 | -1): void {
     const bytes = value.length * times
-    if (key[0] === connections[0]) change(namespaceIn(key), { connections: times, bytes })
-    else if (key[0] === privates[0]) change(namespaceIn(key), { bytes })
+    if (key[0] === connections[0]) {
+      const namespace = namespaceIn(key)
+      const index = indexBytesOf(namespace, JSON.parse(asBuffer(value).toString()) as Connection)
+      change(namespace, { connections: times, bytes: bytes + index * times })
+    } else if (key[0] === privates[0]) change(namespaceIn(key), { bytes })
     else if (key[0] === servers[0]) change(namespaceOf(idOfKey(servers, key)), { servers: times, bytes })
     else if (key[0] === listings[0]) change(namespaceOf(idOfKey(listingsIn('00'), key)), { bytes })
   }

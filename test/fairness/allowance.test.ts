@@ -157,15 +157,14 @@ test('a call’s body counts until its event stream ends', async () => {
 
 test('large bodies and answers of an owner wait for its part of the time, with whichever key, and nobody else waits', async () => {
   const waits: string[] = []
+  const ofOwner = (owner: string) => ({
+    wait: () => 0,
+    spend: (milliseconds: number) => void waits.push(`${owner} spends ${milliseconds}`),
+    pause: async () => void waits.push(`${owner} waits`),
+  })
   const fairness: Fairness = {
     ...createFairness(),
-    time: {
-      of(holder) {
-        const spend = (milliseconds: number) => void waits.push(`${ownerOf(holder)} spends ${milliseconds}`)
-        const pause = async () => void waits.push(`${ownerOf(holder)} waits`)
-        return { wait: () => 0, spend, pause }
-      },
-    },
+    time: { ofOwner, of: (holder) => ofOwner(ownerOf(holder)) },
   }
   const one = open(fairness, 'many')
   await one.belongsTo(ada)

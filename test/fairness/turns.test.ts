@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { createPaces } from '../../src/fairness/pace.ts'
 import { createTurns, inSlices, type Work } from '../../src/fairness/turns.ts'
 import { sliceCost, waitingJobsMax } from '../../src/limits.ts'
 
@@ -138,4 +139,25 @@ test('work inside a queue waits for nobody’s turns, and holds the event loop f
   expect(log.slice(0, before).filter((name) => name.startsWith('m')).length).toBeLessThanOrEqual(5)
   expect(await inSlices(steps('b', 0, 1, log))).toBe('b')
   await Promise.all(many)
+})
+
+test('a step that takes long keeps the next one of its owner waiting, and nobody else’s', async () => {
+  let now = 0
+  const time = createPaces(() => now)
+  const turns = createTurns(time, () => now)
+  const log: string[] = []
+  function* long(name: string): Work<string> {
+    yield sliceCost
+    now += 60
+    log.push(name)
+    return name
+  }
+  const running = [turns.run(mallory, long('m1')), turns.run(mallory, long('m2')), turns.run(ada, long('a1'))]
+  await running[2]
+  expect(log).toEqual(['m1', 'a1'])
+  const wait = time.of(mallory).wait()
+  expect(wait).toBeGreaterThan(60)
+  now += wait
+  await Promise.all(running)
+  expect(log).toEqual(['m1', 'a1', 'm2'])
 })

@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as ten kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as eleven kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -19,6 +19,10 @@ const waitMaxMs = 100
 const memoryMaxMegabytes = 400
 const atOnce = 40
 const rows = 4000
+/** Texts whose hashes agree in their last 18 bits. */
+const oneHash = readFileSync(join(import.meta.dir, '../support/one-hash.txt'), 'utf8')
+  .trim()
+  .split('\n')
 
 const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
   (name) => `a-key-of-${name}-for-this-trial-0001`,
@@ -27,7 +31,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 100, short: 10 },
+  times: { full: 110, short: 11 },
   isTimed: true,
 
   async run(times, seed) {
@@ -229,6 +233,15 @@ const worsts: Readonly<Record<string, Worst>> = {
       const path = chance.pick(['/signin', '/oauth/token', '/oauth/revoke'])
       const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 65000\r\n\r\n`
       return held(server, head + 'a'.repeat(64_999), 1)
+    }),
+  'names with one hash': ({ ask, keys, chance }) =>
+    times(atOnce, async (i) => {
+      const names = oneHash.slice(0, chance.pick([5000, 12_000]))
+      const args = Object.fromEntries(names.map((name) => [name, 1]))
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'sized', arguments: args } }
+      const isStranger = i % 4 === 0
+      const [path, body] = isStranger ? ['/oauth/register', args] : ['/connect/mallory/real/mcp', call]
+      return (await ask('POST', path, body, chance.pick(keys))).status
     }),
   'requests sent ahead': ({ server, chance }) =>
     times(atOnce, () => {

@@ -20,6 +20,7 @@ import {
   unusedClientsMax,
 } from '../../limits.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { oauthClientKey, prefixRange, unusedClientIn, unusedClientKey, unusedClients } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
@@ -250,7 +251,7 @@ async function fetchDocument(
       holder,
     })
     if (status !== 200) throw unusable(`could not be fetched: it answered ${status}. ${remedy}`)
-    const document: unknown = JSON.parse(body instanceof Uint8Array ? asBuffer(body).toString() : '')
+    const document: unknown = parseForeign(body instanceof Uint8Array ? asBuffer(body).toString() : '')
     if (!documentShape.isValid(document)) throw unusable('does not describe a client')
     if (document.client_id !== url) throw unusable('is about another client_id')
     if ((document.token_endpoint_auth_method ?? 'none') !== 'none') {

@@ -74,7 +74,7 @@ export async function endGrant(store: Store, grantId: string, nowSeconds: number
     deletes: [key],
     // No access token of it lives longer.
     puts: [revocationEntry(grantId, nowSeconds + accessTokenSeconds), newVersion(directoryVersionKey)],
-    fromReserve: true,
+    fromReserve: 'revocation',
   })
   return true
 }
@@ -95,7 +95,7 @@ export async function sweepGrants(store: Store, nowSeconds: number): Promise<voi
     const { usedAt = 0 } = JSON.parse(asBuffer(value).toString()) as { usedAt?: number }
     if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
   }
-  while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: true })
+  while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: 'revocation' })
 }
 
 function readGrant(bytes: Uint8Array): Grant {

@@ -4,6 +4,7 @@ import type { RpcId } from '../../errors.ts'
 import { mediaType } from '../../http/body.ts'
 import { callOutcomeBytesMax, eventBytesAtOnce } from '../../limits.ts'
 import type { CallOutcome } from '../../ops/call-log.ts'
+import { parseForeign } from '../../schema/json.ts'
 
 export interface Stated {
   readonly outcome: CallOutcome
@@ -134,7 +135,7 @@ function statedInEvent(text: string, id: RpcId): Stated | undefined {
 function statedInMessage(text: string, id?: RpcId): Stated | undefined {
   let message: { id?: unknown; error?: { code?: unknown } | null; result?: { isError?: unknown } | null }
   try {
-    message = JSON.parse(text)
+    message = parseForeign(text) as typeof message
   } catch {
     return undefined
   }

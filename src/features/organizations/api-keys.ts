@@ -74,7 +74,7 @@ export function apiKeyHandlers(
           await requireAdmin(context) // 403
           const record = (await liveKeys(store, organizationId)).find((one) => one.keyId === keyId)
           if (record === undefined) throw notFound('API key not found')
-          return { write: { ...revocationOf(record, new Date(now())), fromReserve: true }, result: undefined }
+          return { write: { ...revocationOf(record, new Date(now())), fromReserve: 'revocation' }, result: undefined }
         },
         'removal',
       )

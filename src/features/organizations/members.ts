@@ -83,7 +83,10 @@ export function memberHandlers(deps: OrganizationDeps): Pick<Handlers, 'putMembe
           await refuseFixture(store, memberKey(organizationId, userId)) // 409
           if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
           const entry = memberEntry(organizationId, userId, before)
-          return { write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: true }, result: undefined }
+          return {
+            write: { deletes: [entry.key, ...indexKeysOf(entry)], fromReserve: 'revocation' },
+            result: undefined,
+          }
         },
         'removal',
       )

@@ -3,7 +3,7 @@
 import type { RequestContext } from '../../auth/authorize.ts'
 import { accessibleNamespaces, firstNames, namespacesOf } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { type PageNumber, readPageNumber } from '../../http/numbered-pages.ts'
+import { fieldsIn, type PageNumber, readPageNumber } from '../../http/numbered-pages.ts'
 import { readFlag, readQuery } from '../../http/query.ts'
 import { namespacesPageMax } from '../../limits.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
@@ -15,7 +15,7 @@ export interface NamespaceQuery {
   readonly ownerId: string | undefined
   readonly hasServers: boolean | undefined
   readonly hasSkills: boolean | undefined
-  readonly fields: string | undefined
+  readonly fields: ReadonlySet<string> | undefined
 }
 
 /** Which namespaces have servers. */
@@ -36,7 +36,7 @@ export function readNamespaceQuery(url: string): NamespaceQuery {
     ownerId: query.get('ownerId'),
     hasServers: readFlag(query, 'hasServers'),
     hasSkills: readFlag(query, 'hasSkills'),
-    fields: query.get('fields'),
+    fields: fieldsIn(query),
   }
 }
 

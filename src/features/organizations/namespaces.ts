@@ -93,7 +93,7 @@ export function namespaceHandlers(deps: NamespaceDeps): NamespaceHandlers {
           const deletes = [key, ...indexKeysOf({ key, value })]
           // Random: a deletion under way must not take a later one for itself.
           const mark = newVersion(deletingKey(namespace))
-          return { write: { deletes, puts: [mark], fromReserve: true }, result: namespace }
+          return { write: { deletes, puts: [mark], fromReserve: 'deletion' }, result: namespace }
         },
         'removal',
       )

@@ -98,7 +98,7 @@ export function organizationHandlers(deps: OrganizationDeps): OrganizationHandle
           // An organization that is made later under the same id must not inherit the keys.
           const { puts, deletes } = await revocationsOfKeys(store, organizationId, new Date(deps.now()))
           const gone = [key, ...deletes, ...members.flatMap((entry) => [entry.key, ...indexKeysOf(entry)])]
-          return { write: { deletes: gone, puts, fromReserve: true }, result: undefined }
+          return { write: { deletes: gone, puts, fromReserve: 'revocation' }, result: undefined }
         },
         'removal',
       )

@@ -4,7 +4,14 @@ import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
 import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { type PageNumber, pageOf, paginationOf, readPageNumber, withFields } from '../../http/numbered-pages.ts'
+import {
+  fieldsIn,
+  type PageNumber,
+  pageOf,
+  paginationOf,
+  readPageNumber,
+  withFields,
+} from '../../http/numbered-pages.ts'
 import { pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
@@ -37,7 +44,7 @@ interface ServerQuery {
   readonly page: PageNumber
   readonly q: string | undefined
   readonly topK: number
-  readonly fields: string | undefined
+  readonly fields: ReadonlySet<string> | undefined
   readonly ownerId: string | undefined
   /** Whether a server has what the other filters ask for. */
   readonly matches: (server: Listed) => boolean
@@ -168,7 +175,7 @@ function readServerQuery(url: string): ServerQuery {
     page: readPageNumber(query, { sizeDefault: serversPageDefault, sizeMax: serversPageMax }),
     q,
     topK: readInteger(query, 'topK', { least: searchHitsMin, most: searchHitsMax, otherwise: searchHitsMax }),
-    fields: query.get('fields'),
+    fields: fieldsIn(query),
     ownerId: query.get('ownerId'),
     matches: readFilters(query),
   }

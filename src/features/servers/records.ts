@@ -113,7 +113,7 @@ export function createServerRecords({ store, authorizer, denials, quota, now }: 
           await refuseFixture(store, serverKey(qualifiedName))
           const counts = usagesWithout(deletes, values).counts()
           const puts = newListingVersions([qualifiedName], values[2])
-          return { write: { deletes, puts, counts, fromReserve: true }, result: undefined }
+          return { write: { deletes, puts, counts, fromReserve: 'deletion' }, result: undefined }
         },
         'removal',
       ),

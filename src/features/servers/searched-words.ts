@@ -7,6 +7,7 @@
 import type { Holder } from '../../fairness/owner.ts'
 import { createShares } from '../../fairness/shares.ts'
 import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedNameWordsMax, searchedWordsMax } from '../../limits.ts'
+import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
 
@@ -75,9 +76,11 @@ function firstWords(
   most: number,
 ): { readonly fields: string[][]; readonly count: number } {
   const seen = new Set<string>()
+  const hashes = new TextHashes()
   const kept = fields.map((words) =>
     words.filter((word) => {
-      if (seen.size < most) seen.add(word)
+      // Words that were made to have one hash are left out: they would slow down whoever looks them up.
+      if (!seen.has(word) && seen.size < most && hashes.add(word)) seen.add(word)
       return seen.has(word)
     }),
   )

@@ -62,7 +62,7 @@ export function createCliLogins({ records, store, signInKey }: CliLoginsOptions)
       return found
     },
     async take({ key, bytes }) {
-      const { ok } = await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: true })
+      const { ok } = await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: 'revocation' })
       if (!ok) throw missing()
     },
   }

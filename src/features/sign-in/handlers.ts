@@ -88,7 +88,11 @@ export function signInHandlers(deps: SignInDeps): Pick<Handlers, 'signInPage' | 
   async function redeem(link: string): Promise<{ readonly keyId: string; readonly userId: string }> {
     const found = await foundLink(link)
     const { key, bytes } = found
-    const committed = await deps.store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: true })
+    const committed = await deps.store.commit({
+      checks: [{ key, value: bytes }],
+      deletes: [key],
+      fromReserve: 'revocation',
+    })
     if (!committed.ok) throw spentLink()
     return userOf(found)
   }

@@ -59,7 +59,7 @@ export function callbackHandlers(deps: CallbackDeps) {
   }
 
   async function useUp({ key, bytes }: FoundRecord<Attempt>): Promise<boolean> {
-    return (await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: true })).ok
+    return (await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: 'revocation' })).ok
   }
 
   /** The connection, if it is still the one of the attempt, and whoever began that may still access it. */

@@ -107,7 +107,7 @@ export async function forgetClient(
   const kept = await readClient(options, issuer)
   if (kept.client?.clientId !== clientId) return
   const key = keyOf(options, issuer)
-  await options.store.commit({ checks: [{ key, value: kept.bytes }], deletes: [key], fromReserve: true })
+  await options.store.commit({ checks: [{ key, value: kept.bytes }], deletes: [key], fromReserve: 'revocation' })
 }
 
 /** Forgets the clients past `upstreamClientsMax` that nobody used for longest: an MCP server can name any issuer. */
@@ -119,7 +119,7 @@ export async function sweepUpstreamClients(store: Pick<Store, 'range' | 'commit'
   const used = entries.map(({ key, value }) => ({ key, usedAt: keptIn(value).usedAt }))
   const gone = used.sort((one, other) => one.usedAt - other.usedAt).slice(0, excess)
   while (gone.length > 0) {
-    await store.commit({ deletes: gone.splice(0, grantsPerRead).map(({ key }) => key), fromReserve: true })
+    await store.commit({ deletes: gone.splice(0, grantsPerRead).map(({ key }) => key), fromReserve: 'revocation' })
   }
 }
 

@@ -6,6 +6,7 @@ import { oauthScopeCharsMax, oauthUrlCharsMax } from '../../limits.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { validatorOf } from '../../schema/check.ts'
+import { parseForeign } from '../../schema/json.ts'
 import { version } from '../../version.ts'
 import { readChallenge } from './challenge.ts'
 import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
@@ -212,7 +213,7 @@ async function readJson(fetch: OAuthFetch, url: string): Promise<unknown> {
   if (response.status >= 400 && response.status < 500) return undefined
   if (response.status !== 200) throw new SignInProblem(step, `${url} answered ${response.status}`)
   try {
-    return JSON.parse(await response.text())
+    return parseForeign(await response.text())
   } catch {
     throw new SignInProblem(step, `${url} is not JSON`)
   }

@@ -70,7 +70,7 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
         ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
       const write = connectionChange(ref.namespace, ref.connectionId, before, { connection, privatePart })
-      return (await store.commit({ ...write, fromReserve: true })).ok || 'again'
+      return (await store.commit({ ...write, fromReserve: 'revocation' })).ok || 'again'
     })
   }
 

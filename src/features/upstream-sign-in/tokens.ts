@@ -11,6 +11,7 @@ import {
 } from 'oauth4webapi'
 import type { ConnectionRef } from '../../auth/authorize.ts'
 import { openJson, sealJson } from '../../auth/secrets.ts'
+import { parseForeign } from '../../schema/json.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
 import { authenticationOf, problemOf, type UpstreamClient } from './client.ts'
 import type { KeptServer } from './discovery.ts'
@@ -173,7 +174,7 @@ async function withoutIdToken(response: Response): Promise<Response> {
   const text = await response.text()
   const { headers } = response
   try {
-    const { id_token: _, ...answer } = JSON.parse(text) as Record<string, unknown>
+    const { id_token: _, ...answer } = parseForeign(text) as Record<string, unknown>
     return Response.json(answer, { headers })
   } catch {
     return new Response(text, { headers })

@@ -10,6 +10,7 @@ import {
 } from '../../storage/connections.ts'
 import { connectionKey, connectionPrivateKey, latin1Key } from '../../storage/keys.ts'
 import type { Entry, Key, Store } from '../../storage/store.ts'
+import { indexBytesOf } from '../../storage/usage.ts'
 import type { FixtureRow, NamespaceRows } from './connections-by-namespace.ts'
 import { createTermOrder } from './term-order.ts'
 
@@ -71,6 +72,7 @@ export async function namespaceChange(
       bytes += value.length - (before?.length ?? 0)
       if (stored === undefined) connections += 1
       const connection = readConnection(value)
+      bytes += indexBytesOf(namespace, connection) - (stored ? indexBytesOf(namespace, stored) : 0)
       isMoved = stored !== undefined && stored.mcpUrl !== connection.mcpUrl
       // Only the difference between old and new terms is written: most edits change none or one.
       const known = new Map((stored ? termsOf(stored) : []).map((term) => [latin1Key(term), term]))
@@ -119,8 +121,9 @@ export async function removal(store: Store, namespace: string, ids: readonly str
   for await (const { index, before, privateBefore } of compared(store, namespace, rows)) {
     if (before === undefined) continue
     connections -= 1
-    bytes -= before.length + (privateBefore?.length ?? 0)
-    for (const term of termsOf(readConnection(before))) terms.add(index, term)
+    const connection = readConnection(before)
+    bytes -= before.length + (privateBefore?.length ?? 0) + indexBytesOf(namespace, connection)
+    for (const term of termsOf(connection)) terms.add(index, term)
   }
   function* deletes(): Generator<Key> {
     for (const { connectionId } of rows) yield connectionKey(namespace, connectionId)

@@ -1,6 +1,6 @@
 /** Applies a Write inside an LMDB transaction: all checks first, then the changes. */
 
-import { freeBytesMin, reservedBytesMin } from '../../limits.ts'
+import { deletionBytesMin, freeBytesMin, reservedBytesMin } from '../../limits.ts'
 import { equalBytes } from '../bytes.ts'
 import { applyCounts } from '../counts.ts'
 import { requireFreeSpace } from '../free-space.ts'
@@ -52,9 +52,12 @@ export function applyWrite({ folder, data, segments, records, free }: WriteTarge
     else data.put(entry.key, weighed(entry.key, entry.value))
   }
   editor.flush()
-  requireFreeSpace(folder, bytes, write.fromReserve === true ? reservedBytesMin : freeBytesMin, free)
+  requireFreeSpace(folder, bytes, floors[write.fromReserve ?? 'other'], free)
   return { ok: true }
 }
+
+/** Free bytes that a write must leave. */
+const floors = { other: freeBytesMin, deletion: deletionBytesMin, revocation: reservedBytesMin }
 
 /** Estimated bytes of a key and its node in the tree. */
 const keyBytesAbout = 100

@@ -96,7 +96,7 @@ test('a deletion is done before the writes that wait', async () => {
   const memory = openMemoryStore()
   const { store } = watched(memory, (write) => {
     if (isOpen) return undefined
-    const isDeletion = write.fromReserve === true
+    const isDeletion = write.fromReserve === 'deletion'
     order.push(isDeletion ? 'delete' : 'put')
     if (!isDeletion) return gate.promise.then(() => memory.commit(write))
     if (!isFirstDeletion) return undefined

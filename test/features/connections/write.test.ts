@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { connectionBytesMax } from '../../../src/limits.ts'
 import { bytesOf, connectionBytes, connectionChange, findConnection } from '../../../src/storage/connections.ts'
 import { usageKey } from '../../../src/storage/keys.ts'
+import { indexBytesOf } from '../../../src/storage/usage.ts'
 import { createAddresses } from '../../../src/upstream/addresses.ts'
 import { createUpstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -378,17 +379,17 @@ describe('what a namespace may hold', () => {
     await send('PUT', '/connect/ada/one', { ...mocked, metadata: { team: 'x' } })
     const one = await findConnection(platform.store, 'ada', 'one')
     if (one === undefined) throw new Error('it was made')
-    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(one)} 0`)
+    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf('ada', one)} 0`)
     await send('PUT', '/connect/ada/one', { name: 'a longer name', headers: { authorization: 'secret' } })
     const changed = await findConnection(platform.store, 'ada', 'one')
     if (changed === undefined) throw new Error('it was changed')
-    expect(bytesOf(changed)).toBeGreaterThan(bytesOf(one))
-    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf(changed)} 0`)
+    expect(bytesOf('ada', changed)).toBeGreaterThan(bytesOf('ada', one))
+    expect(await usage('ada')).toBe(`${connections + 1} ${bytes + bytesOf('ada', changed)} 0`)
     await send('DELETE', '/connect/ada/one')
     expect(await usage('ada')).toBe(before)
     // One that has nothing beside its record.
     await platform.store.commit(connectionChange('ada', 'bare', undefined, { connection: bare, privatePart: {} }))
-    const stored = connectionBytes(bare).length
+    const stored = connectionBytes(bare).length + indexBytesOf('ada', bare)
     expect(await usage('ada')).toBe(`${connections + 1} ${bytes + stored} 0`)
     await send('DELETE', '/connect/ada/bare')
     expect(await usage('ada')).toBe(before)

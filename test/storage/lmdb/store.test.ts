@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freeBytesMin, reservedBytesMin } from '../../../src/limits.ts'
+import { deletionBytesMin, freeBytesMin, reservedBytesMin } from '../../../src/limits.ts'
 import { openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
 import { scanStore } from '../../../src/storage/lmdb/scan.ts'
 import type { PackedKinds } from '../../../src/storage/lmdb/segments.ts'
@@ -66,21 +66,24 @@ async function writeVersion(folder: string, version: string): Promise<void> {
   await root.close()
 }
 
-test('below the floor of free disk only what takes access away is written, and below the second nothing', async () => {
+test('below the floor of free disk only what takes access away is written, then only revocations, and then nothing', async () => {
   using place = workplace()
   let free = freeBytesMin + 2 ** 20
   const store = openLmdbStore(place.folder, undefined, () => free)
-  const write = (fromReserve: boolean) =>
+  const write = (fromReserve?: 'deletion' | 'revocation') =>
     store.commit({ puts: [{ key: Buffer.from('r'), value: Buffer.from(String(free)) }], fromReserve })
-  expect((await write(false)).ok).toBe(true)
+  expect((await write()).ok).toBe(true)
   free = freeBytesMin
-  await expect(write(false)).rejects.toThrow('free some space')
-  expect((await write(true)).ok).toBe(true)
+  await expect(write()).rejects.toThrow('free some space')
+  expect((await write('deletion')).ok).toBe(true)
+  free = deletionBytesMin
+  await expect(write('deletion')).rejects.toThrow('free some space')
+  expect((await write('revocation')).ok).toBe(true)
   free = reservedBytesMin + 2 ** 20
-  await expect(write(false)).rejects.toThrow('free some space')
-  expect((await write(true)).ok).toBe(true)
+  await expect(write()).rejects.toThrow('free some space')
+  expect((await write('revocation')).ok).toBe(true)
   free = reservedBytesMin
-  await expect(write(true)).rejects.toThrow('free some space')
+  await expect(write('revocation')).rejects.toThrow('free some space')
   expect(Buffer.from((await store.get(Buffer.from('r'))) ?? '').toString()).toBe(String(reservedBytesMin + 2 ** 20))
   await store.close()
 })
