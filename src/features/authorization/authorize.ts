@@ -124,8 +124,15 @@ export function authorizeHandlers(deps: AuthorizeDeps) {
       if (typeof decision === 'object' && 'problem' in decision) {
         return show(asked, session, { context, connection, problem: decision.problem })
       }
-      const answer = (parameters: Record<string, string | undefined>) =>
-        redirect(withParameters(asked.redirectUri, { ...parameters, state: asked.state, iss: endpoints.issuer }))
+      const answer = async (parameters: Record<string, string | undefined>) => {
+        const to = withParameters(asked.redirectUri, { ...parameters, state: asked.state, iss: endpoints.issuer })
+        const response = redirect(to)
+        // Cookies have no port (RFC 6265, 8.5): a client on our own host would get that of the session, and with it
+        // all that its user may do. The browser forgets it before it goes there.
+        if (new URL(to).hostname === new URL(endpoints.base).hostname)
+          response.headers.set('set-cookie', await sessions.end(request))
+        return response
+      }
       if (decision === 'deny') return answer({ error: 'access_denied' })
       const { namespace, connectionId } = asked
       const record: CodeRecord = {

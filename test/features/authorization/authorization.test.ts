@@ -433,6 +433,22 @@ describe('the consent page', () => {
     expect(page).not.toContain('<script')
   })
 
+  test('of a client on our own host ends the session, whose cookie that client would get', async () => {
+    const local = 'http://localhost:5555/callback'
+    const { client_id: clientId } = await register(platform, { redirect_uris: [local, redirectUri] })
+    for (const [uri, ends] of [
+      [redirectUri, false],
+      [local, true],
+    ] as const) {
+      const cookie = await signedIn(platform)
+      const path = authorizePath({ clientId, verifier: newVerifier() }, { redirect_uri: uri })
+      const response = await decide(platform, path, cookie)
+      expect([response.status, sentBack(response).has('code')]).toEqual([303, true])
+      expect(response.headers.get('set-cookie')?.includes('Max-Age=0') ?? false).toBe(ends)
+      expect((await platform.fetch(path, { headers: { cookie } })).status).toBe(ends ? 303 : 200)
+    }
+  })
+
   test('is good for its own request only: not for another one, another user, or without its form', async () => {
     const { path, cookie, response } = await opened()
     const { form = '' } = fieldsOf(await response.text())
