@@ -249,7 +249,7 @@ export const rpcValueCharsMax = 1024
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
 /** Ours: memory that the process may gain before garbage is collected and memory returned, with a pause of 10 to 90 ms. Past it: that pause. */
-export const garbageBytesMax = 100 * MB
+export const garbageBytesMax = 200 * MB
 /** Ours: milliseconds between two looks at the memory of the process, of 8 microseconds each. Past it: the next look. */
 export const garbageCheckMs = 50
 /** Ours: part of the time in which one owner's bytes from other servers and its large answers are handled. Past it: the bytes wait in their sockets, and the requests for their place. */

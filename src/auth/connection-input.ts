@@ -1,6 +1,6 @@
 /** What a person entered for the server of a connection, sealed with the connection as its own headers are. */
 
-import { type InputValues, type UpstreamTarget, withInput } from '../model/input-fields.ts'
+import { type InputValues, noInput, type UpstreamTarget, withInput } from '../model/input-fields.ts'
 import type { ConnectionPrivate, StoredConnection } from '../storage/connections.ts'
 import { openHeaders, type SealedFor } from './sealed-headers.ts'
 import { openJson, sealJson } from './secrets.ts'
@@ -16,7 +16,7 @@ export function sealInput(input: InputValues, associatedData: SealedFor, key: Bu
 
 /** Throws Error if the values were sealed with another secret or for another connection. */
 export function openInput({ input }: ConnectionPrivate, associatedData: SealedFor, key: Buffer): InputValues {
-  return openJson(key, input, textOf(associatedData), 'values') ?? { headers: {}, query: {} }
+  return openJson(key, input, textOf(associatedData), 'values') ?? noInput
 }
 
 /** The target of a stored connection, with its own headers and what was entered, in the clear. */

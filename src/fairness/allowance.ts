@@ -6,7 +6,7 @@
 
 import { rateLimited } from '../errors.ts'
 import { answerMsPerMegabyte, bodyMemoryFactor } from '../limits.ts'
-import type { Costs } from '../operations.ts'
+import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
 import type { Holder } from './owner.ts'
 import type { Work } from './turns.ts'
@@ -15,6 +15,8 @@ import type { Work } from './turns.ts'
 export type WriteKind = 'ordinary' | 'removal'
 
 export class Allowance {
+  /** Left out by tests. */
+  readonly operation: OperationId | undefined
   readonly costs: Costs
   readonly #fairness: Fairness
   readonly #stranger: () => Holder
@@ -29,9 +31,10 @@ export class Allowance {
   #hasEnded = false
 
   /** `stranger`: the holder until the request is authenticated; asked only if something is taken before. */
-  constructor(fairness: Fairness, costs: Costs, stranger: () => Holder) {
+  constructor(fairness: Fairness, costs: Costs, stranger: () => Holder, operation?: OperationId) {
     this.#fairness = fairness
     this.costs = costs
+    this.operation = operation
     this.#stranger = stranger
   }
 
@@ -130,6 +133,11 @@ const allowances = new WeakMap<Request, Allowance>()
 
 export function openAllowance(request: Request, allowance: Allowance): void {
   allowances.set(request, allowance)
+}
+
+/** The operation that the router has found for a request; undefined if it did not get that far. */
+export function routedOperation(request: Request): OperationId | undefined {
+  return allowances.get(request)?.operation
 }
 
 /** The allowance of a request in progress. Throws Error for a request that did not come through the router. */

@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { routedOperation } from '../fairness/allowance.ts'
 import { stackFunctionsShownMax, unavailableLogIntervalMs, unreadBodyBytesMax } from '../limits.ts'
 import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
@@ -113,7 +114,7 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
         ...(response.status === 500 && { in: functionsOf(errors.get(request)) }),
       })
     }
-    const operation = operationOf(request.method, pathOf(request.url))
+    const operation = routedOperation(request) ?? operationOf(request.method, pathOf(request.url))
     // The runtime would go on receiving a body that nobody reads. Not for other errors: the close may overtake a body
     // that is still under way, and then the client sees no response.
     const isRefused = operation === undefined || response.status === 413 || response.status === 429

@@ -50,13 +50,13 @@ export function createRouter(handlers: Handlers, { answerError, fairness, addres
   })
   for (const [id, operation] of operationEntries) {
     if (id === 'createToken') continue
-    const answer = within(handlers[id], operation)
+    const answer = within(id, operation)
     for (const path of routePaths(operation))
       app.route(operation.method, path, ({ request }) => answer(request), unread)
   }
   // Last: the plugin makes the framework parse all headers and the query for every route that is added after it.
   const { createToken } = operations
-  const mint = within(handlers.createToken, createToken)
+  const mint = within('createToken', createToken)
   app
     .use(bearer())
     .route(
@@ -71,9 +71,10 @@ export function createRouter(handlers: Handlers, { answerError, fairness, addres
   return app.compile().fetch
 
   /** Runs a handler within the allowance of its operation. */
-  function within(handle: Handler, { costs, errors }: Operation): (request: Request) => Promise<Response> {
+  function within(id: OperationId, { costs, errors }: Operation): (request: Request) => Promise<Response> {
+    const handle = handlers[id]
     return async (request) => {
-      const allowance = new Allowance(fairness, costs, () => strangerAt(addressOf(request)))
+      const allowance = new Allowance(fairness, costs, () => strangerAt(addressOf(request)), id)
       openAllowance(request, allowance)
       try {
         return await handle(request)

@@ -104,12 +104,16 @@ export interface UpstreamTarget {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** Nothing was entered. */
+export const noInput: InputValues = { headers: {}, query: {} }
+
 /** Adds what was entered. The connection's own headers and the query of its URL were set by whoever owns it, and win. */
 export function withInput(
   mcpUrl: string | null,
   headers: Readonly<Record<string, string>>,
   input: InputValues,
 ): UpstreamTarget {
+  if (input === noInput) return { url: mcpUrl ?? '', headers }
   const own = new Set(Object.keys(headers).map((name) => name.toLowerCase()))
   const entered = Object.entries(input.headers).filter(([name]) => !own.has(name.toLowerCase()))
   return { url: withQuery(mcpUrl ?? '', input.query), headers: { ...headers, ...Object.fromEntries(entered) } }

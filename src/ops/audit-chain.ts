@@ -11,17 +11,21 @@ export interface ChainEnd {
   readonly hash: string
 }
 
+/** What links an entry and says when it was written; `time` and `event` need no escapes in JSON. */
+interface LineHead extends Link {
+  readonly time: string
+  readonly event: string
+  readonly replica: string | undefined
+}
+
 /**
- * Formats an entry as a line. It ends with the SHA-256 (hex) of the line's text without that hash. Control characters
- * are escaped first, so the hash covers what is in the file.
+ * Formats an entry with these fields as a line. It ends with the SHA-256 (hex) of the line's text without that hash.
+ * Control characters are escaped first, so the hash covers what is in the file.
  */
-export function formatLine(
-  entry: { readonly seq: number; readonly prev: string } & Readonly<Record<string, unknown>>,
-): {
-  text: string
-  hash: string
-} {
-  const body = escapeControlCharacters(JSON.stringify(entry)).slice(0, -1)
+export function formatLine({ seq, time, event, replica, prev }: Omit<LineHead, 'hash'>, fields: object) {
+  const own = JSON.stringify(fields).slice(1, -1)
+  const middle = `${own === '' ? '' : `,${own}`}${replica === undefined ? '' : `,"replica":${JSON.stringify(replica)}`}`
+  const body = escapeControlCharacters(`{"seq":${seq},"time":"${time}","event":"${event}"${middle},"prev":"${prev}"`)
   const hash = Bun.SHA256.hash(body, 'hex')
   return { text: `${body},"hash":"${hash}"}`, hash }
 }
@@ -32,7 +36,7 @@ export interface Link {
   readonly prev: string
   readonly hash: string
   /** Whose line it is, if several write a log each. */
-  readonly replica?: string
+  readonly replica?: string | undefined
 }
 
 /** The link of a line. Undefined if the line is incomplete or its hash is wrong. */

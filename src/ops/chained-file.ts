@@ -82,15 +82,15 @@ export class ChainedFile {
     let text = this.#isWhole ? '' : '\n'
     for (const { event, fields } of entries) {
       seq += 1
-      const line = formatLine({ seq, time, event, ...fields, ...(replica && { replica }), prev: hash })
+      const line = formatLine({ seq, time, event, replica, prev: hash }, fields)
       hash = line.hash
       text += `${line.text}\n`
     }
-    const bytes = Buffer.from(text)
+    const bytes = Buffer.byteLength(text)
     const before = this.#size
     this.#size = -1
-    if (writeSync(this.#file, bytes) !== bytes.length) throw new Error(`${this.#path} was not written whole`)
-    this.#size = before + bytes.length
+    if (writeSync(this.#file, text) !== bytes) throw new Error(`${this.#path} was not written whole`)
+    this.#size = before + bytes
     this.#isWhole = true
     this.#end = { seq, hash }
     this.#keeper.keep(this.#end)

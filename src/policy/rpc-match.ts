@@ -84,13 +84,18 @@ function textAt(body: unknown, path: string): string | undefined {
  */
 const lookalikes = new WeakMap<object, ReadonlySet<string>>()
 
+const none: ReadonlySet<string> = new Set()
+
 /** Folded names that more than one key of the object has. */
 function lookalikesIn(object: object): ReadonlySet<string> {
   const known = lookalikes.get(object)
   if (known !== undefined) return known
+  const keys = Object.keys(object)
+  // Plain names, as nearly all are, differ if they are not the same.
+  if (keys.length < 10 && /^[a-z0-9_,]*$/.test(keys.join())) return none
   const seen = new Set<string>()
   const twice = new Set<string>()
-  for (const key of Object.keys(object)) {
+  for (const key of keys) {
     const name = foldCase(key)
     if (seen.has(name)) twice.add(name)
     seen.add(name)

@@ -5,6 +5,7 @@ import { mediaType } from '../../http/body.ts'
 import { callOutcomeBytesMax, eventBytesAtOnce } from '../../limits.ts'
 import type { CallOutcome } from '../../ops/call-log.ts'
 import { parseForeign } from '../../schema/json.ts'
+import { asBuffer } from '../../storage/bytes.ts'
 
 export interface Stated {
   readonly outcome: CallOutcome
@@ -115,11 +116,13 @@ function ofWhole(): OutcomeReader {
 
 /** What a JSON-RPC response states. It is parsed only if it may be an error: most answers are results. */
 export function statedIn(body: Uint8Array | string): Stated {
-  const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  // As characters of a byte each: the names looked for are ASCII.
+  const text = typeof body === 'string' ? body : asBuffer(body).toString('latin1')
   const mayBeError = text.includes('"error"') || text.includes('"isError"') || text.includes(escaped)
   if (!mayBeError && text.includes('"result"')) return ok
-  if (text.length <= callOutcomeBytesMax) return statedInMessage(text.toString()) ?? unanswered
-  return createSearch([text.toString()]).stated() ?? unanswered
+  const whole = typeof body === 'string' ? body : asBuffer(body).toString()
+  if (text.length <= callOutcomeBytesMax) return statedInMessage(whole) ?? unanswered
+  return createSearch([whole]).stated() ?? unanswered
 }
 
 /** A JSON name may have escapes; those of ASCII letters all begin so. */
