@@ -21,6 +21,8 @@ export interface Turns {
    * what the work throws, and with `rate_limited` if too much work of the holder waits already.
    */
   run<T>(holder: Holder, work: Work<T>): Promise<T>
+  /** The same, without a promise for what runs at once. */
+  start<T>(holder: Holder, work: Work<T>): Promise<T> | T
 }
 
 interface Job {
@@ -53,8 +55,9 @@ export function createTurns(time: Paces = createPaces(), now = () => performance
     if (!waiting.isEmpty()) schedule(next === undefined)
   }
 
-  return {
-    async run<T>(holder: Holder, work: Work<T>): Promise<T> {
+  const turns: Turns = {
+    run: async (holder, work) => turns.start(holder, work),
+    start<T>(holder: Holder, work: Work<T>): Promise<T> | T {
       const first = work.next()
       if (first.done) return first.value
       const slice = slicesOf(work, first.value)
@@ -80,6 +83,7 @@ export function createTurns(time: Paces = createPaces(), now = () => performance
       return promise
     },
   }
+  return turns
 }
 
 /**

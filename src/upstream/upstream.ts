@@ -48,7 +48,7 @@ export interface UpstreamRequest {
    */
   readonly holder: Holder
   /** Aborts when the client disconnects. A function, called only for slow responses: the signal is costly to create. */
-  readonly signal?: () => AbortSignal
+  readonly signal?: (() => AbortSignal) | undefined
   /** Milliseconds until the response head must have arrived, name look-up included. */
   readonly timeoutMs: number
   /**

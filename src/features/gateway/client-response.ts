@@ -40,20 +40,29 @@ const streamHeaders = new Headers(eventStream)
  * Order matters: a 401, a compressed body, a redirect and a 5xx have no usable body, so they are handled before it is
  * read. Throws PlatformError only; a response that is not MCP becomes `upstream_error`.
  */
-export async function clientResponse(
+export function clientResponse(
   response: UpstreamResponse,
   call: UpstreamCall,
   options: ClientResponseOptions,
-): Promise<ClientResponse> {
+): Promise<ClientResponse> | ClientResponse {
+  if (response.status === 401) throw authorizationRequired(call)
+  if (response.status !== 403 || call.credentials === undefined) return usableResponse(response, call, options)
+  // With the token of somebody who has signed in: that person must allow more.
+  return wantedScope(response).then((wanted) => {
+    if (wanted === undefined) return usableResponse(response, call, options)
+    discardBody(response)
+    throw authorizationRequired(call)
+  })
+}
+
+function usableResponse(
+  response: UpstreamResponse,
+  call: UpstreamCall,
+  options: ClientResponseOptions,
+): Promise<ClientResponse> | ClientResponse {
   const { message } = call
   const { status, body } = response
   const { 'content-type': type, 'content-encoding': encoding = 'identity' } = response.headers
-  if (status === 401) throw authorizationRequired(call)
-  // With the token of somebody who has signed in: that person must allow more.
-  if (call.credentials !== undefined && (await wantedScope(response)) !== undefined) {
-    discardBody(response)
-    throw authorizationRequired(call)
-  }
   if (encoding !== 'identity') {
     throw unusableUpstream('sent a compressed response although none was requested', message)
   }
@@ -116,33 +125,39 @@ function errorOf(
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
 }
 
-/** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
-async function relayWhole(
+function relayWhole(
   bytes: Uint8Array,
-  { message, rewrite, holder, restoreIdleTimeout }: UpstreamCall,
+  call: UpstreamCall,
+  options: ClientResponseOptions,
+): Promise<ClientResponse> | ClientResponse {
+  const { message, rewrite } = call
+  // An array of messages is not a valid response to a single request.
+  if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
+  if (rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
+  const rewritten = rewrite(asBuffer(bytes).toString()).then((text) => sendWhole(Buffer.from(text), call, options))
+  return rewritten.catch((error) => {
+    throw error instanceof SyntaxError ? unusableUpstream('does not speak MCP', message) : error
+  })
+}
+
+/** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
+function sendWhole(
+  whole: Buffer,
+  { message, holder, restoreIdleTimeout }: UpstreamCall,
   { memory, releaseSlot }: ClientResponseOptions,
-): Promise<ClientResponse> {
-  try {
-    // An array of messages is not a valid response to a single request.
-    if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
-    const text = await rewrite?.(asBuffer(bytes).toString())
-    const whole = text === undefined ? asBuffer(bytes) : Buffer.from(text)
-    if (whole.length <= responseInOnePieceBytesMax) {
-      const response = new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
-      return { response: withKnownBody(response, whole), holdsSlot: false }
-    }
-    if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
-    // Only the client is waited for now, so the idle timeout applies again.
-    restoreIdleTimeout()
-    const onRead = () => {
-      memory.giveBack(holder, whole.length)
-      releaseSlot()
-    }
-    return { response: new Response(streamInPieces(whole, onRead), { headers: jsonHeaders }), holdsSlot: true }
-  } catch (error) {
-    if (error instanceof SyntaxError) throw unusableUpstream('does not speak MCP', message)
-    throw error
+): ClientResponse {
+  if (whole.length <= responseInOnePieceBytesMax) {
+    const response = new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
+    return { response: withKnownBody(response, whole), holdsSlot: false }
   }
+  if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
+  // Only the client is waited for now, so the idle timeout applies again.
+  restoreIdleTimeout()
+  const onRead = () => {
+    memory.giveBack(holder, whole.length)
+    releaseSlot()
+  }
+  return { response: new Response(streamInPieces(whole, onRead), { headers: jsonHeaders }), holdsSlot: true }
 }
 
 /**

@@ -84,20 +84,16 @@ export async function authorizeCall(deps: GatewayDeps, request: Request, isRepea
 }
 
 /**
- * Authorizes again if more than `authorizationFreshMs` have passed: the credential may have been revoked, or the
- * connection removed. Throws what `authorizeCall` throws.
+ * Whether a call need not be authorized again (`renew`): at most `authorizationFreshMs` have passed. Later the credential
+ * may have been revoked, or the connection removed.
  */
-export async function reauthorize(deps: GatewayDeps, call: AuthorizedCall): Promise<AuthorizedCall> {
-  return isFresh(deps, call) ? call : call.renew()
-}
-
-function isFresh({ monotonic }: GatewayDeps, { at }: AuthorizedCall): boolean {
+export function isFresh({ monotonic }: Pick<GatewayDeps, 'monotonic'>, { at }: AuthorizedCall): boolean {
   return monotonic() - at <= authorizationFreshMs
 }
 
 /** Authorizes again. Throws what `authorizeCall` throws, and `upstream_error` if another server would be asked now. */
-async function requireUnchanged(deps: GatewayDeps, call: AuthorizedCall, { id }: Message): Promise<void> {
-  const { stored } = (await reauthorize(deps, call)).connection
+async function requireUnchanged(call: AuthorizedCall, { id }: Message): Promise<void> {
+  const { stored } = (await call.renew()).connection
   if (asksAlike(stored, call.connection.stored)) return
   throw new PlatformError('upstream_error', 'The connection was changed before this was sent: send it again', { id })
 }
@@ -106,7 +102,7 @@ async function requireUnchanged(deps: GatewayDeps, call: AuthorizedCall, { id }:
  * Evaluates the policy on the message, then answers from the mock or sends it upstream. Throws PlatformError: what
  * `authorizeMessage` throws, `input_required`, `upstream_error`, and what the mock and the proxy throw.
  */
-export async function forward(
+export function forward(
   deps: GatewayDeps,
   call: AuthorizedCall,
   message: Message,
@@ -129,7 +125,7 @@ export async function forward(
 }
 
 /** Records a call of a tool, if calls are recorded. */
-async function forwardRecorded(
+function forwardRecorded(
   deps: GatewayDeps,
   call: AuthorizedCall,
   message: Message,
@@ -164,7 +160,7 @@ async function forwardAllowed(
   try {
     // A mock may delay its answer, and an upstream may take its time. A caller that was revoked meanwhile receives
     // nothing of the result.
-    await reauthorize(deps, allowed)
+    if (!isFresh(deps, allowed)) await allowed.renew()
     return response
   } catch (thrown) {
     await response.body?.cancel()
@@ -196,10 +192,11 @@ async function authorizeMessage(
       rpc: message.body,
       isReply: message.method === undefined && isOwnSession(deps, current, headers),
     } as const
-    const decision = await deps.turns.run(caller, decideOnMessage(caller.blocks, access))
+    const deciding = deps.turns.start(caller, decideOnMessage(caller.blocks, access))
+    const decision = deciding instanceof Promise ? await deciding : deciding
     // An expensive policy is evaluated in turns, so time may have passed. If the connection has changed meanwhile,
     // perhaps to another URL, the message is decided on anew.
-    const fresh = await reauthorize(deps, current)
+    const fresh = isFresh(deps, current) ? current : await current.renew()
     const isUnchanged = isSameRecord(fresh, current)
     current = fresh
     if (!isUnchanged) continue
@@ -276,7 +273,8 @@ async function sendUpstream(
   }
   const ref = { namespace, connectionId }
   const { url, headers: connectionHeaders } = targetOf(stored, ref, deps.headersKey)
-  const credentials = await deps.credentials.of({ ref, stored, holder: caller, request })
+  const isSignedIn = privatePart.tokens !== undefined
+  const credentials = isSignedIn ? await deps.credentials.of({ ref, stored, holder: caller, request }) : undefined
   // The proxy restores it once only the client is waited for.
   const restoreIdleTimeout = deps.disableIdleTimeout(request)
   return deps.proxy.send({
@@ -303,7 +301,7 @@ async function sendUpstream(
         () => renewIfPossible(call),
         (why) => end(endOfStream(why)),
       ),
-    requireAccess: () => (isFresh(deps, call) ? undefined : requireUnchanged(deps, call, message)),
+    requireAccess: () => (isFresh(deps, call) ? undefined : requireUnchanged(call, message)),
     onStatus: (status) => deps.statuses.record(ref, stored, status),
     restoreIdleTimeout,
   })

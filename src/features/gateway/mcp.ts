@@ -3,7 +3,7 @@
 import { PlatformError } from '../../errors.ts'
 import { refuseQuery } from '../../http/query.ts'
 import type { Handlers } from '../../http/router.ts'
-import { authorizeCall, forward, type GatewayDeps, reauthorize } from './forward.ts'
+import { authorizeCall, forward, type GatewayDeps, isFresh } from './forward.ts'
 import { protocolEra, readMessage } from './message.ts'
 
 export interface McpDeps extends GatewayDeps {
@@ -16,11 +16,13 @@ export function mcpHandlers(deps: McpDeps): Pick<Handlers, 'callMcp'> {
     async callMcp(request) {
       const call = await authorizeCall(deps, request).catch(withChallenge(deps, request)) // 401, 429, 404, 403
       refuseQuery(request.url) // 400
-      const message = await readMessage(request) // 400, 413, 429
-      const era = await protocolEra(message, request.headers)
+      const read = await readMessage(request) // 400, 413, 429
+      const found = protocolEra(read, request.headers)
+      const era = found === 'handshake' ? found : await found
       if (era instanceof Response) return era // 400
+      const message = era === read.era ? read : { ...read, era }
       // 401, 429, 404, 403 once more, and what forward() throws
-      return forward(deps, await reauthorize(deps, call), { ...message, era }, request.headers)
+      return forward(deps, isFresh(deps, call) ? call : await call.renew(), message, request.headers)
     },
   }
 }

@@ -19,49 +19,42 @@ type HeadersToAdd = Parameters<Post>[2]
 /** `timeoutMs`: until the response head must have arrived. */
 export function createPost(upstream: Upstream, timeoutMs: number): Post {
   async function sendWith(call: UpstreamCall, credentials: Credentials | undefined, body: Body, more: HeadersToAdd) {
+    const checked = call.requireAccess()
+    if (checked !== undefined) await checked
     const { url, holder, signal, via, progress } = call
     const headers = forwardedHeaders(call, more)
     if (credentials !== undefined) headers['authorization'] = `Bearer ${credentials.accessToken}`
     const wasSent = progress.isSent
     progress.isSent = true
     try {
-      return await upstream.send({
-        url,
-        headers,
-        body,
-        timeoutMs,
-        holder,
-        via,
-        ...(signal !== undefined && { signal }),
-      })
+      return await upstream.send({ url, headers, body, timeoutMs, holder, via, signal })
     } catch (error) {
       progress.isSent = wasSent || !(error instanceof UpstreamError && error.isUnsent)
       throw error
     }
   }
 
-  /** Also notes the scopes that the server wants besides those of its token. */
-  async function sendNoting(call: UpstreamCall, credentials: Credentials | undefined, body: Body, more: HeadersToAdd) {
-    const response = await sendWith(call, credentials, body, more)
-    const wanted = await wantedScope(response)
-    if (wanted !== undefined) await credentials?.wants(wanted)
-    return response
-  }
-
   /**
    * A 401 did nothing, so with a renewed token the message is sent once more: the one exception to "never twice". After
-   * another 401 the token is dropped.
+   * another 401 the token is dropped. Scopes that the server wants besides those of its token are noted.
    */
   return async (call, body, more) => {
-    await call.requireAccess()
-    const response = await sendNoting(call, call.credentials, body, more)
-    if (response.status !== 401) return response
-    const renewed = await call.credentials?.renew()
-    if (renewed === undefined) return response
-    await call.requireAccess()
-    const second = await sendNoting(call, renewed, body, more)
-    if (second.status === 401) await renewed.refused()
-    return second
+    let { credentials } = call
+    for (let isSecond = false; ; isSecond = true) {
+      const response = await sendWith(call, credentials, body, more)
+      if (response.status === 403) {
+        const wanted = await wantedScope(response)
+        if (wanted !== undefined) await credentials?.wants(wanted)
+      }
+      if (response.status !== 401) return response
+      if (isSecond) {
+        await credentials?.refused()
+        return response
+      }
+      const renewed = await credentials?.renew()
+      if (renewed === undefined) return response
+      credentials = renewed
+    }
   }
 }
 

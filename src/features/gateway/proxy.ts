@@ -48,7 +48,7 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs }: Pr
 
   const post = createPost(upstream, timeoutMs)
 
-  function platformSession(call: UpstreamCall): Promise<PlatformSession> {
+  function platformSession(call: UpstreamCall): Promise<PlatformSession> | PlatformSession {
     return sessions.platform(call.holder.keyId, call.sessionOwner, () => openPlatformSession(call, post, turns))
   }
 
@@ -56,14 +56,16 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs }: Pr
    * The session to send the message in. May open one, which asks the upstream first. Throws `session_not_found` for a
    * session that was sealed here and is no longer valid. An id that was never sealed here is ignored.
    */
-  async function resolveSession(call: UpstreamCall): Promise<Session> {
+  function resolveSession(call: UpstreamCall): Promise<Session> | Session {
     const { message, headers, sessionOwner } = call
     const given = headers.get('mcp-session-id')
     const opened = given === null ? 'foreign' : sessions.unseal(sessionOwner, given)
     if (opened === 'expired' && message.method !== 'initialize') throw sessionExpired(message)
     if (typeof opened === 'object') return { kind: 'client', id: opened.id }
     if (message.era === 'stateless' || message.method === 'initialize') return { kind: 'none' }
-    return { kind: 'platform', session: await platformSession(call) }
+    const session = platformSession(call)
+    const asPlatform = (opened: PlatformSession) => ({ kind: 'platform', session: opened }) as const
+    return session instanceof Promise ? session.then(asPlatform) : asPlatform(session)
   }
 
   /**
@@ -95,15 +97,17 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs }: Pr
           leaveSlot()
           letGo()
         }
-        const session = await resolveSession(call)
+        const found = resolveSession(call)
+        const session = found instanceof Promise ? await found : found
         const received = await sendWithRetry(call, session)
         // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
         const sessionId = clientSessionId(sessions, call, session, received)
-        const answered = await clientResponse(received, call, {
+        const answering = clientResponse(received, call, {
           memory,
           hasClientSession: session.kind === 'client',
           releaseSlot: release,
         })
+        const answered = answering instanceof Promise ? await answering : answering
         holdsSlot = answered.holdsSlot
         const { response } = answered
         const { 'mcp-protocol-version': protocolVersion } = received.headers

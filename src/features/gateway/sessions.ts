@@ -31,7 +31,11 @@ export interface Sessions {
    * and reject together if `open` rejects. At most `sessionsKeptMax` per API key, so one key's many sessions do not
    * evict another's; beyond `holdersWithSessionsMax` keys, all sessions of the key unused longest are dropped.
    */
-  platform(keyId: string, sessionOwner: string, open: () => Promise<PlatformSession>): Promise<PlatformSession>
+  platform(
+    keyId: string,
+    sessionOwner: string,
+    open: () => Promise<PlatformSession>,
+  ): Promise<PlatformSession> | PlatformSession
   /** Drops a platform session that the upstream no longer knows. */
   forget(keyId: string, sessionOwner: string, session: PlatformSession): void
 }
@@ -80,7 +84,7 @@ export function createSessions(key: Buffer): Sessions {
       const id = openText(key, given.slice(prefix.length), sessionOwner)
       return id === undefined ? 'expired' : { id }
     },
-    async platform(keyId, sessionOwner, open) {
+    platform(keyId, sessionOwner, open) {
       const sessions = sessionsOf(keyId)
       return sessions.get(sessionOwner) ?? openInto(sessions, sessionOwner, open)
     },

@@ -10,7 +10,7 @@ import { refuseQuery } from '../../http/query.ts'
 import { noStoreJson, wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { rpcDepthMax } from '../../limits.ts'
-import { authorizeCall, type GatewayDeps, reauthorize } from './forward.ts'
+import { authorizeCall, type GatewayDeps, isFresh } from './forward.ts'
 import { bodyTooLarge } from './message.ts'
 import { createToolRequests } from './tool-requests.ts'
 
@@ -45,7 +45,7 @@ export function toolHandlers(deps: GatewayDeps): Pick<Handlers, 'listTools' | 'g
         throw invalidRequest('the body must be an object: the tool’s arguments')
       }
       const params = { name: toolNameOf(request), arguments: given }
-      const { result } = await ask(await reauthorize(deps, call), 'tools/call', params)
+      const { result } = await ask(isFresh(deps, call) ? call : await call.renew(), 'tools/call', params)
       return toolResponse(request, result)
     },
   }
