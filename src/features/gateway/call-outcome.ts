@@ -51,9 +51,13 @@ function ofEvents(id: RpcId): OutcomeReader {
     large = undefined
   }
 
+  let isFirst = true
+
   /** Whole lines. */
   function read(text: string): void {
-    const lines = text.split(/\r\n|\n|\r/)
+    // A stream may begin with a byte order mark.
+    const lines = (isFirst ? text.replace(/^\ufeff/, '') : text).split(/\r\n|\n|\r/)
+    isFirst = false
     // The text ends with a line break, so the last part is empty.
     lines.pop()
     for (const line of lines) {
@@ -92,7 +96,13 @@ function ofEvents(id: RpcId): OutcomeReader {
         add(piece.subarray(at, at + eventBytesAtOnce))
       }
     },
-    stated: () => found,
+    stated() {
+      const rest = Buffer.concat(pieces)
+      // At the end of the stream no line feed follows.
+      if (found === undefined && rest.at(-1) === carriageReturn) read(rest.toString())
+      pieces = []
+      return found
+    },
   }
 }
 

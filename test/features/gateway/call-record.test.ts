@@ -158,6 +158,7 @@ describe('the outcome of a call', () => {
     ['an error', JSON.stringify(error), { outcome: 'rpc_error', code: -32_602 }],
     ['a stream with a result', stream(result({})), { outcome: 'ok' }],
     ['a stream with a failed result', stream(result({ isError: true })), { outcome: 'tool_error' }],
+    ['a stream with carriage returns', stream(result({})).replaceAll('\n', '\r'), { outcome: 'ok' }],
     ['a stream with an error', stream(error), { outcome: 'rpc_error', code: -32_602 }],
     [
       'a failed result before other events',
@@ -446,4 +447,10 @@ test('canonical JSON is that of RFC 8785', () => {
     [[333333333.3333333, 1e30, 4.5, 2e-3, 1e-27, -0], '[333333333.3333333,1e+30,4.5,0.002,1e-27,0]'],
   ] as const)
     expect(canonicalJson(value)).toBe(text)
+})
+
+test('a stream may begin with a byte order mark', async () => {
+  const reader = createOutcomeReader(1, 'text/event-stream')
+  await reader.add(Buffer.from('\ufeffdata: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'))
+  expect(reader.stated()).toEqual({ outcome: 'ok' })
 })
