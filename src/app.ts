@@ -3,7 +3,7 @@
  * All dependencies are passed in, so tests run it on a store in memory with a fixed clock.
  */
 
-import { type Caller, createAuthenticator } from './auth/authenticate.ts'
+import { createAuthenticator } from './auth/authenticate.ts'
 import { countedByOwner, createAuthorizer } from './auth/authorize.ts'
 import { createBrowserSessions } from './auth/browser-sessions.ts'
 import { createDenials } from './auth/denials.ts'
@@ -60,11 +60,11 @@ import { createUpstreamCredentials } from './features/upstream-sign-in/credentia
 import { setupHandlers } from './features/upstream-sign-in/setup.ts'
 import { asPlatformError, errorResponse, isMissingPage } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
-import { createMiddleware } from './http/middleware.ts'
+import { createMiddleware, type Middleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
 import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
-import { createRouter, type ErrorShape, type Handler } from './http/router.ts'
+import { createRouter, type ErrorShape, type Handler, type Handlers } from './http/router.ts'
 import { traceRequests } from './http/traced.ts'
 import {
   callBurstSeconds,
@@ -75,7 +75,6 @@ import {
   sessionsPerMinuteMax,
   setupsPerMinuteMax,
 } from './limits.ts'
-import type { ServiceTokenClaims } from './model/token.ts'
 import type { Audit } from './ops/audit-log.ts'
 import type { CallLog, CallOutcome } from './ops/call-log.ts'
 import type { Log } from './ops/log.ts'
@@ -154,10 +153,37 @@ export interface App {
 }
 
 export function createApp(deps: AppDeps): App {
-  const { store, secrets, issuer, audit, rates, upstream, fairness, now, monotonic, log, observer } = deps
-  const lists = createConnectionLists(store, secrets.cursorKey)
+  const lists = createConnectionLists(deps.store, deps.secrets.cursorKey)
   const fastLane = deps.fastLane === false ? undefined : fastLaneOf(deps, lists)
-  const middleware = createMiddleware({ guard: deps.guard, log, observe: observer?.answered, monotonic })
+  const { guard, log, observer, monotonic, fairness, addressOf } = deps
+  const middleware = createMiddleware({ guard, log, observe: observer?.answered, monotonic })
+  const parts = createParts(deps, middleware, fastLane)
+  const gateway = createGateway(deps, middleware, parts)
+
+  /** The response for anything thrown while handling a request. */
+  function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
+    const error = unavailableError(thrown) ?? asPlatformError(thrown)
+    // Only our own failures are logged; an upstream's show in the connection's state.
+    if (['internal', 'unavailable', 'outcome_unknown'].includes(error.code)) middleware.noteError(request, thrown)
+    const isPage = shape === undefined && isMissingPage(request, error)
+    return errorResponse(error, isPage ? 'page' : shape, `${parts.base}/docs`)
+  }
+
+  const handlers = createHandlers(deps, { parts, gateway, lists, fastLane })
+  const route = createRouter(handlers, { answerError, fairness, addressOf })
+  return {
+    fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
+    pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
+  }
+}
+
+type Parts = ReturnType<typeof createParts>
+type Gateway = ReturnType<typeof createGateway>
+
+/** What several features need: who asks, and what they may access; each takes of it what its own `Deps` names. */
+function createParts(deps: AppDeps, middleware: Middleware, fastLane: FastLane | undefined) {
+  const { store, secrets, issuer, audit, rates, upstream, now, monotonic, log, observer, addressOf, quota } = deps
+  const { signInKey, headersKey } = secrets
   const denials = createDenials(audit, middleware.requestId)
   const noteRefused = createRefusedLog(log, monotonic)
   const directory = createDirectory(store)
@@ -168,203 +194,118 @@ export function createApp(deps: AppDeps): App {
     issuer,
     now,
     failures: createRateLimit({ perSecond: rates.failures, now: monotonic }),
-    addressOf: deps.addressOf,
+    addressOf,
     onRefused(reason, details) {
       noteRefused(reason, details)
       observer?.credentialRefused(reason)
     },
   })
-  const records = createExpiringRecords({ store, signInKey: secrets.signInKey, now })
-  const browserSessions = createBrowserSessions({
-    store,
-    records,
-    directory,
-    signInKey: secrets.signInKey,
-    baseUrl: issuer,
-  })
   const ordinary = createAuthorizer({ authenticator, store, denials })
-  const authorizer = countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary)
-  const sessions = createSessions(secrets.sessionKey)
-  const statuses = createStatusRecorder({ store, now: monotonic, log })
-  const { memory, turns } = fairness
+  const records = createExpiringRecords({ store, signInKey, now })
   const base = issuer.replace(/\/$/, '')
-  const links = createSetupLinks(base, secrets.signInKey, now)
-  const ofSignIn = {
-    store,
-    upstream,
-    authorizer,
-    sessions: browserSessions,
-    records,
-    links,
-    audit,
-    base,
-    signInKey: secrets.signInKey,
-    headersKey: secrets.headersKey,
+  const parts = {
+    ...{ store, upstream, audit, denials, directory, authenticator, records, quota, now, addressOf },
+    ...{ issuer, base, baseUrl: issuer, signInKey, headersKey, pepper: secrets.apiKeyPepper },
+    authorizer: countedByOwner(fastLane?.authorizer(ordinary) ?? ordinary),
+    sessions: createBrowserSessions({ store, records, directory, signInKey, baseUrl: issuer }),
+    links: createSetupLinks(base, signInKey, now),
+    writes: createHolderRateLimit({ perSecond: rates.writes, now: monotonic }),
+    namespacesPerUser: deps.namespacesPerUser,
     hasDocument: deps.authorization.hasClientDocument,
-    now,
+    catalogue: createCatalogue(store),
   }
-  const credentials = createUpstreamCredentials({ ...ofSignIn, wait: deps.wait })
-  const gateway = {
-    credentials,
-    links,
-    authorizer,
-    denials,
-    headersKey: secrets.headersKey,
+  return { ...parts, credentials: createUpstreamCredentials({ ...parts, wait: deps.wait }) }
+}
+
+function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
+  const { secrets, upstream, fairness, monotonic, observer, callLog, rates, wait } = deps
+  const { memory, turns } = fairness
+  const sessions = createSessions(secrets.sessionKey)
+  const isRecorded = callLog !== undefined || observer !== undefined
+  const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, requestId, monotonic }
+  return {
+    ...parts,
     sessions,
     memory,
-    proxy: createProxy({ upstream, sessions, memory, turns, timeoutMs: deps.upstreamTimeoutMs }),
-    statuses,
-    mocks: createMocks({ wait: deps.wait }),
     turns,
+    proxy: createProxy({ upstream, sessions, memory, turns, timeoutMs: deps.upstreamTimeoutMs }),
+    statuses: createStatusRecorder({ store: deps.store, now: monotonic, log: deps.log }),
+    mocks: createMocks({ wait }),
     streams: createOpenStreams(deps.every),
     disableIdleTimeout: deps.disableIdleTimeout,
     pseudonym: secrets.pseudonym,
     monotonic,
     tracing: deps.tracing,
-    recorder:
-      deps.callLog === undefined && observer === undefined
-        ? undefined
-        : createCallRecorder({
-            log: deps.callLog,
-            key: secrets.callKey,
-            observe: observer?.called,
-            requestId: middleware.requestId,
-            monotonic,
-          }),
+    recorder: isRecorded ? createCallRecorder(recording) : undefined,
     calls: createRateLimit({ perSecond: rates.calls, burst: rates.calls * callBurstSeconds, now: monotonic }),
   }
+}
 
-  const signClaims = async (claims: ServiceTokenClaims, caller: Caller) => {
-    const { active } = await authenticator.keys()
-    const text = signingInput(claims, active)
-    return `${text}.${await deps.signers.sign(text, active, caller)}`
-  }
+interface HandlerParts {
+  readonly parts: Parts
+  readonly gateway: Gateway
+  readonly lists: ConnectionLists
+  readonly fastLane: FastLane | undefined
+}
 
-  /** The response for anything thrown while handling a request. */
-  function answerError(request: Request, thrown: unknown, shape: ErrorShape = shapeOutsideOf(request)): Response {
-    const error = unavailableError(thrown) ?? asPlatformError(thrown)
-    // Only our own failures are logged; an upstream's show in the connection's state.
-    if (['internal', 'unavailable', 'outcome_unknown'].includes(error.code)) middleware.noteError(request, thrown)
-    const isPage = shape === undefined && isMissingPage(request, error)
-    return errorResponse(error, isPage ? 'page' : shape, `${base}/docs`)
-  }
-
-  const minter = createMinter({ authenticator, signers: deps.signers, audit, issuer, now, observer })
-  const catalogue = createCatalogue(store)
+function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: HandlerParts): Handlers {
+  const { issuer, rates, now, monotonic, observer, authorization: settings } = deps
+  const { authenticator, base } = parts
+  const minter = createMinter({ ...parts, signers: deps.signers, observer })
   const atMost = (most: number, seconds: number) =>
     createRateLimit({ perSecond: most / seconds, burst: most, now: monotonic })
-  const writes = createHolderRateLimit({ perSecond: rates.writes, now: monotonic })
-  const ofDirectory = {
-    authorizer,
-    denials,
-    writes,
-    store,
-    audit,
-    pepper: secrets.apiKeyPepper,
-    namespacesPerUser: deps.namespacesPerUser,
-    quota: deps.quota,
-    baseUrl: issuer,
-    now,
-  }
-  const route = createRouter(
-    {
-      ...connectionHandlers({
-        authorizer,
-        lists,
-        onPage: fastLane?.rememberPage ?? noop,
-        denials,
-        audit,
-        store,
-        upstream,
-        headersKey: secrets.headersKey,
-        signInKey: secrets.signInKey,
-        links,
-        credentials,
-        writes,
-        quota: deps.quota,
-        now,
-      }),
-      ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, deps.authorization) }),
-      ...toolHandlers(gateway),
-      ...registryReadHandlers({ authorizer, store, catalogue, isOpen: deps.isRegistryOpen }),
-      ...serverListHandlers({
-        authorizer,
-        store,
-        catalogue,
-        baseUrl: base,
-        onPage: fastLane?.rememberDetails ?? noop,
-      }),
-      ...serverWriteHandlers({ ...ofDirectory, upstream }),
-      ...releaseHandlers({ ...ofDirectory, upstream }),
-      ...serverHandlers({ authorizer, denials, onDetails: fastLane?.rememberDetails ?? noop }),
-      ...meHandlers(ofDirectory),
-      ...namespaceHandlers({ ...ofDirectory, catalogue }),
-      ...newNamespaceHandlers(ofDirectory),
-      ...memberHandlers(ofDirectory),
-      ...organizationHandlers(ofDirectory),
-      ...apiKeyHandlers(ofDirectory),
-      ...tokenHandlers({
-        authenticator: { ...authenticator, authenticate: authorizer.authenticate },
-        minter,
-        mints: createHolderRateLimit({ perSecond: rates.mints, now: monotonic }),
-        denials,
-        now,
-        observer,
-      }),
-      ...signInHandlers({ ...ofSignIn, authenticator, signIns: atMost(sessionsPerMinuteMax, 60), baseUrl: issuer }),
-      ...cliLoginHandlers({
-        directory,
-        sessions: browserSessions,
-        records,
-        store,
-        async mintForDay(of, requireAllowed) {
-          const { token } = await minter.mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)
-          return token
-        },
-        begins: atMost(cliLoginsPerMinuteMax, 60),
-        addressOf: deps.addressOf,
-        isPossible: isSignInPossible(issuer, deps.authorization),
-        signInKey: secrets.signInKey,
-        audit,
-        baseUrl: issuer,
-      }),
-      ...setupHandlers({
-        ...ofSignIn,
-        directory,
-        credentials,
-        setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
-        newClients: atMost(newClientsPerHourMax, 3600),
-      }),
-      ...callbackHandlers({ ...ofSignIn, directory }),
-      clientDocument: () =>
-        jsonResponse(JSON.stringify(clientDocument(base)), { 'cache-control': 'public, max-age=300' }),
-      ...authorizationHandlers({
-        settings: deps.authorization,
-        authorizer,
-        sessions: browserSessions,
-        records,
-        store,
-        directory,
-        upstream,
-        authenticator,
-        signInKey: secrets.signInKey,
-        issuer,
-        audit,
-        sign: signClaims,
-        listTools: (context, connection) => toolNames(gateway, context, connection),
-        registrations: atMost(registrationsPerMinuteMax, 60),
-        documents: atMost(clientDocumentsPerMinuteMax, 60),
-        addressOf: deps.addressOf,
-        now,
-      }),
-      ...referenceHandlers(issuer),
-      health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),
-    },
-    { answerError, fairness, addressOf: deps.addressOf },
-  )
   return {
-    fetch: inPasses(traceRequests(middleware.wrap(route, answerError, fastLane?.respond), deps.tracing)),
-    pageCache: fastLane?.pageCache ?? (() => ({ hits: 0, misses: 0 })),
+    ...connectionHandlers({ ...parts, lists, onPage: fastLane?.rememberPage ?? noop }),
+    ...mcpHandlers({ ...gateway, challenge: challengeOf(issuer, settings) }),
+    ...toolHandlers(gateway),
+    ...registryReadHandlers({ ...parts, isOpen: deps.isRegistryOpen }),
+    ...serverListHandlers({ ...parts, baseUrl: base, onPage: fastLane?.rememberDetails ?? noop }),
+    ...serverWriteHandlers(parts),
+    ...releaseHandlers(parts),
+    ...serverHandlers({ ...parts, onDetails: fastLane?.rememberDetails ?? noop }),
+    ...meHandlers(parts),
+    ...namespaceHandlers(parts),
+    ...newNamespaceHandlers(parts),
+    ...memberHandlers(parts),
+    ...organizationHandlers(parts),
+    ...apiKeyHandlers(parts),
+    ...tokenHandlers({
+      ...parts,
+      authenticator: { ...authenticator, authenticate: parts.authorizer.authenticate },
+      minter,
+      mints: createHolderRateLimit({ perSecond: rates.mints, now: monotonic }),
+      observer,
+    }),
+    ...signInHandlers({ ...parts, signIns: atMost(sessionsPerMinuteMax, 60) }),
+    ...cliLoginHandlers({
+      ...parts,
+      mintForDay: async (of, requireAllowed) =>
+        (await minter.mint({ policy: [{ ttl: '24h' }] }, of, requireAllowed)).token,
+      begins: atMost(cliLoginsPerMinuteMax, 60),
+      isPossible: isSignInPossible(issuer, settings),
+    }),
+    ...setupHandlers({
+      ...parts,
+      setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
+      newClients: atMost(newClientsPerHourMax, 3600),
+    }),
+    ...callbackHandlers(parts),
+    clientDocument: () =>
+      jsonResponse(JSON.stringify(clientDocument(base)), { 'cache-control': 'public, max-age=300' }),
+    ...authorizationHandlers({
+      ...parts,
+      settings,
+      async sign(claims, caller) {
+        const { active } = await authenticator.keys()
+        const text = signingInput(claims, active)
+        return `${text}.${await deps.signers.sign(text, active, caller)}`
+      },
+      listTools: (context, connection) => toolNames(gateway, context, connection),
+      registrations: atMost(registrationsPerMinuteMax, 60),
+      documents: atMost(clientDocumentsPerMinuteMax, 60),
+    }),
+    ...referenceHandlers(issuer),
+    health: () => jsonResponse(JSON.stringify({ status: 'ok', timestamp: new Date(now()).toISOString() })),
   }
 }
 

@@ -113,7 +113,7 @@ describe('a key that is revoked', () => {
     }
     expect(await revokeApiKey(store, record.keyId, new Date(1000))).toBe(true)
     // Also where there is room for nothing else.
-    expect(isFromReserve).toEqual([true, true])
+    expect(isFromReserve).toEqual(['revocation', 'revocation'])
     expect(await stored(memory, record.keyId)).toMatchObject({
       name: 'renamed',
       revokedAt: new Date(1000).toISOString(),

@@ -44,7 +44,7 @@ test('a revocation may use the room that is kept for it, and changes the directo
   await revokeToken(store, 'one', { exp: nowSeconds, nowSeconds })
   const version = await memory.get(directoryVersionKey)
   await revokeToken(store, 'two', { exp: nowSeconds, nowSeconds })
-  expect(isFromReserve).toEqual([true, true])
+  expect(isFromReserve).toEqual(['revocation', 'revocation'])
   expect(version).toBeDefined()
   expect(await memory.get(directoryVersionKey)).not.toEqual(version)
 })

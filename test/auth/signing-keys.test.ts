@@ -170,7 +170,7 @@ test('keys are changed again where somebody else changed them meanwhile', async 
   })
   expect(seen).toEqual([undefined, theirs])
   expect([isFromReserve, states(after ?? [])]).toEqual([
-    [true, true],
+    ['revocation', 'revocation'],
     ['next', 'active', 'retired'],
   ])
   expect((await readKeyRing(memory, sealing))?.active.kid).toBe(keyRing(after ?? []).active.kid)
