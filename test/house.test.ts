@@ -187,7 +187,6 @@ describe('what is long has a reason', () => {
   const longFiles: Readonly<Record<string, string>> = { 'limits.ts': 'every bound, each with its reason' }
   const longFunctions: Readonly<Record<string, string>> = {
     'storage/postgres/primary.ts:watchPrimary': 'one state, which looks and heartbeats change at the same time',
-    'cli/serve.ts:start': 'puts the server together, in the order in which it comes apart again',
   }
 
   test('files', () => {

@@ -4,7 +4,6 @@ import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
-import { CommandError } from '../errors.ts'
 import { createFairness } from '../fairness/fairness.ts'
 import { watchGarbage } from '../fairness/garbage.ts'
 import { sweepGrants } from '../features/authorization/grants.ts'
@@ -47,8 +46,10 @@ import { greeting } from './greeting.ts'
 import { listenError } from './listen-error.ts'
 import { checkSampleKeys, fixtureLoader, type LoadFixtures } from './load-fixtures.ts'
 import { serveMetrics } from './metrics-listener.ts'
+import { createReload } from './reload.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import type { Terminal } from './terminal.ts'
+import { isThisServer } from './this-server.ts'
 
 /** A server that answers requests. */
 export interface Running {
@@ -84,55 +85,25 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   let server = listen(config)
   cleanup.defer(() => void server.stop(true))
   const port = server.port ?? 0
-  // Who finds no replica here goes to another one; who found a 503 would take it for an answer.
+  // Refuse connections instead of answering 503: load balancers try a refused one elsewhere, and pass a 503 on.
   if (config.database !== undefined) await server.stop(true)
   replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
   const folder = await openFolder(config, dataPath, replica, terminal, log)
   const { store, database, secrets } = folder
   const load = fixtureLoader(folder, config, log)
-  // Remove what an interrupted load left. No other load is running: we hold the lock, of the folder or of the database.
-  await (database === undefined ? removeStaged(store) : database.exclusively(() => removeStaged(store)))
-  // Before fixtures: one may bring a namespace whose deletion was not finished.
-  await removeAllDeleted(store)
-  if (config.fixtures.length > 0) {
-    await load(fixtures.map(sourceFile)).catch((error: unknown) => {
-      if (!(error instanceof FixtureConflict)) throw error
-      // Somebody's things over HTTP must not keep the server from starting (door contract, 4.2).
-      log.warn('the fixtures were not loaded, and the server goes on with what it has', { problems: error.message })
-    })
-  }
+  await loadAtStart(folder, fixtures, load, log)
   await checkSampleKeys(folder, config, log)
 
   const url = config.baseUrl ?? urlOf(config.host, port)
-  const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
-  const guard = createGuard({
-    host: config.host,
-    baseUrl: url,
-    corsOrigins: config.corsOrigins,
-    localAddresses,
-    ...(config.isRegistryOpen && { isPublic: isRegistryUrl }),
-  })
-  const audit = openAuditLog(dataPath, {
-    now: () => new Date(),
-    ...(replica !== undefined && { replica }),
-    onFailure: (error, line) =>
-      log.error('the audit log cannot be written', {
-        error: String(error),
-        ...(line !== undefined && { done: JSON.stringify(line) }),
-      }),
-  })
+  const localAddresses = addressesOfMachine()
+  const { host, corsOrigins, isRegistryOpen } = config
+  const isPublic = isRegistryOpen && { isPublic: isRegistryUrl }
+  const guard = createGuard({ host, baseUrl: url, corsOrigins, localAddresses, ...isPublic })
+  const { audit, callLog } = openLogs(config, dataPath, replica, log)
   cleanup.defer(() => audit.close())
-  const callLog = config.areCallsRecorded
-    ? openCallLog(join(dataPath, 'calls.jsonl'), {
-        now: () => new Date(),
-        monotonic: () => performance.now(),
-        ...(replica !== undefined && { replica }),
-        onFailure: (error) => log.error('the record of calls cannot be written', { error: String(error) }),
-      })
-    : undefined
-  if (callLog !== undefined) cleanup.defer(() => callLog.close())
+  cleanup.defer(() => callLog?.close())
   const metrics = await openMetrics(config, { url, localAddresses, folder, log, pageCache: () => app.pageCache() })
-  if (metrics !== undefined) cleanup.defer(() => metrics.stop())
+  cleanup.defer(() => metrics?.stop())
   const signers = createSigners()
   cleanup.defer(() => signers.close())
   const fairness = createFairness()
@@ -143,13 +114,9 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     server.timeout(arrived, 0)
     return () => server.timeout(arrived, idleTimeoutSeconds)
   }
-  // A connection must not point back to this server: calls would recurse.
-  const isSelf = (address: string, at: number, target: URL) =>
-    (at === port && isThisMachine(address, config.host, localAddresses)) ||
-    isBelow(target, url) ||
-    (database?.otherAddresses().has(`${address} ${at}`) ?? false)
   const tracing = await openTracing(process.env)
   if (tracing !== undefined) log.info('requests are traced')
+  const isSelf = isThisServer({ host, port, url, localAddresses, database })
   const upstream = createUpstream(createAddresses({ ...config.upstream, isSelf, lookups: fairness.lookups }), {
     fairness,
     pseudonym: secrets.pseudonym,
@@ -157,33 +124,20 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
     observe: metrics?.observer.upstreamResponded,
   })
   const app = createApp({
+    ...{ tracing, fairness, disableIdleTimeout, signers, store, secrets, issuer: url, guard, audit, callLog, log },
     upstream: traceUpstream(upstream, tracing),
-    tracing,
     upstreamTimeoutMs: config.upstream.timeoutMs,
-    fairness,
     async wait(milliseconds, request) {
       const onWaited = disableIdleTimeout(request)
       await wait(milliseconds, undefined, { signal: request.signal }).catch(() => {})
       onWaited()
     },
-    disableIdleTimeout,
-    signers,
-    store,
-    secrets,
-    issuer: url,
-    guard,
-    audit,
-    callLog,
     authorization: { ...config.signIn, takesDocuments: config.upstream.isPublicAllowed },
-    rates: config.rates,
-    quota: config.quota,
-    namespacesPerUser: config.namespacesPerUser,
-    isRegistryOpen: config.isRegistryOpen,
+    ...{ rates: config.rates, quota: config.quota, namespacesPerUser: config.namespacesPerUser, isRegistryOpen },
     now: Date.now,
     monotonic: () => performance.now(),
     addressOf: (request) =>
       clientAddress(server.requestIP(originalRequest(request))?.address ?? '', request.headers, config.trustedProxies),
-    log,
     ...(metrics && { observer: metrics.observer }),
   })
   if (database !== undefined && replica !== undefined) {
@@ -201,37 +155,11 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   if (database !== undefined) server = listen({ ...config, port })
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
-  const reload = async (folders: readonly string[]) => {
-    audit.reopen()
-    callLog?.reopen()
-    if (folders.length === 0) {
-      log.info('the logs were opened anew; there are no fixtures to load')
-      return
-    }
-    try {
-      const loaded = await load(findFixtureFiles(folders).map(sourceFile))
-      if (loaded === 'unchanged') log.info('the fixtures have not changed')
-    } catch (error) {
-      const { message } = error as Error
-      if (error instanceof CommandError) log.warn('the fixtures were not reloaded', { problems: message })
-      else log.error('the fixtures were not reloaded', { error: message })
-    }
-  }
-  /** Reloads run one at a time: file events and signals may overlap. */
-  let reloading = Promise.resolve()
-
   // Everything is open: from here on `stop` closes it, not the end of this function.
   const held = cleanup.move()
   return {
-    url: urlOf(config.host, port),
-    folder,
-    log,
-    operatorKey,
-    load,
-    reload(folders) {
-      reloading = reloading.then(() => reload(folders))
-      return reloading
-    },
+    ...{ url: urlOf(host, port), folder, log, operatorKey, load },
+    reload: createReload({ audit, callLog, load, log }),
     async stop() {
       if (database !== undefined) await sendElsewhere(server, app.fetch)
       // Let requests finish; at the timeout, close their connections.
@@ -243,6 +171,48 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
       held.dispose()
     },
   }
+}
+
+const addressesOfMachine = () =>
+  Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
+
+/** Removes what an interrupted start or deletion left, and loads the fixtures. Throws CommandError. */
+async function loadAtStart(
+  { store, database }: DataFolder,
+  fixtures: readonly string[],
+  load: LoadFixtures,
+  log: Log,
+): Promise<void> {
+  // No other load is running: we hold the lock, of the folder or of the database.
+  await (database === undefined ? removeStaged(store) : database.exclusively(() => removeStaged(store)))
+  // Before fixtures: one may bring a namespace whose deletion was not finished.
+  await removeAllDeleted(store)
+  if (fixtures.length === 0) return
+  await load(fixtures.map(sourceFile)).catch((error: unknown) => {
+    if (!(error instanceof FixtureConflict)) throw error
+    // Somebody's things over HTTP must not keep the server from starting (door contract, 4.2).
+    log.warn('the fixtures were not loaded, and the server goes on with what it has', { problems: error.message })
+  })
+}
+
+/** The audit log, and the record of calls unless it is switched off. */
+function openLogs({ areCallsRecorded }: ServeConfig, dataPath: string, replica: string | undefined, log: Log) {
+  const common = { now: () => new Date(), ...(replica !== undefined && { replica }) }
+  const audit = openAuditLog(dataPath, {
+    ...common,
+    onFailure: (error, line) =>
+      log.error('the audit log cannot be written', {
+        error: String(error),
+        ...(line !== undefined && { done: JSON.stringify(line) }),
+      }),
+  })
+  if (!areCallsRecorded) return { audit, callLog: undefined }
+  const callLog = openCallLog(join(dataPath, 'calls.jsonl'), {
+    ...common,
+    monotonic: () => performance.now(),
+    onFailure: (error) => log.error('the record of calls cannot be written', { error: String(error) }),
+  })
+  return { audit, callLog }
 }
 
 /** Opens the store of the folder, or of the database. Throws CommandError. */
@@ -277,17 +247,6 @@ async function openMetrics({ metrics }: ServeConfig, { url, localAddresses, fold
   const listener = await serveMetrics(metrics, guard, folder.store, folder.path, pageCache)
   log.info('metrics listening', { url: listener.url })
   return listener
-}
-
-/** True for loopback, the listener's host, and every address of this machine. */
-function isThisMachine(address: string, host: string, localAddresses: readonly string[]): boolean {
-  return isLoopback(address) || address === host || localAddresses.includes(address)
-}
-
-/** True if the URL is below our own base URL, even through a proxy. Other services may share its host name. */
-function isBelow(target: URL, baseUrl: string): boolean {
-  const { origin, pathname } = new URL(baseUrl)
-  return target.origin === origin && `${target.pathname}/`.startsWith(pathname.replace(/\/*$/, '/'))
 }
 
 /**

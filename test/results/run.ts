@@ -27,7 +27,7 @@ const program = (name: string) => join(root, 'node_modules/.bin', name)
 const tests = [
   process.execPath,
   'test',
-  `--parallel=${availableParallelism() + 1}`,
+  `--parallel=${availableParallelism() + 2}`,
   `--timeout=${bunfig.test.timeout}`,
   '--only-failures',
 ]
