@@ -4,7 +4,7 @@
  */
 
 import { createAuthenticator } from './auth/authenticate.ts'
-import { countedByOwner, createAuthorizer } from './auth/authorize.ts'
+import { countedByOwner, createAuthorizer } from './auth/authorizer.ts'
 import { createBrowserSessions } from './auth/browser-sessions.ts'
 import { createDenials } from './auth/denials.ts'
 import { createDirectory } from './auth/directory.ts'
@@ -13,7 +13,6 @@ import { createRefusedLog, type RefusalReason } from './auth/refused-log.ts'
 import type { Secrets } from './auth/secrets.ts'
 import { signingInput } from './auth/service-token.ts'
 import { createSetupLinks } from './auth/setup-links.ts'
-import { PlatformError } from './errors.ts'
 import type { Fairness } from './fairness/fairness.ts'
 import { inPasses } from './fairness/passes.ts'
 import { createHolderRateLimit, createRateLimit } from './fairness/rate-limit.ts'
@@ -24,17 +23,17 @@ import {
   authorizationHandlers,
   challengeOf,
   isSignInPossible,
-} from './features/authorization/handlers.ts'
-import { connectionHandlers } from './features/connections/handlers.ts'
-import { type ConnectionLists, createConnectionLists } from './features/connections/list.ts'
+} from './features/authorization/authorization-handlers.ts'
+import { connectionHandlers } from './features/connections/connection-handlers.ts'
+import { type ConnectionLists, createConnectionLists } from './features/connections/connection-lists.ts'
 import { createCallRecorder } from './features/gateway/call-record.ts'
 import { createStatusRecorder } from './features/gateway/connection-status.ts'
-import { mcpHandlers } from './features/gateway/mcp.ts'
+import { mcpHandlers } from './features/gateway/mcp-handler.ts'
 import { createOpenStreams, type Every } from './features/gateway/open-streams.ts'
 import { createProxy } from './features/gateway/proxy.ts'
 import { createSessions } from './features/gateway/sessions.ts'
+import { toolHandlers } from './features/gateway/tool-handlers.ts'
 import { toolNames } from './features/gateway/tool-requests.ts'
-import { toolHandlers } from './features/gateway/tools.ts'
 import { createMocks } from './features/mocks/mocks.ts'
 import { apiKeyHandlers } from './features/organizations/api-keys.ts'
 import { meHandlers } from './features/organizations/me.ts'
@@ -42,30 +41,30 @@ import { memberHandlers } from './features/organizations/members.ts'
 import { namespaceHandlers } from './features/organizations/namespaces.ts'
 import { newNamespaceHandlers } from './features/organizations/new-namespace.ts'
 import { organizationHandlers } from './features/organizations/organizations.ts'
-import { referenceHandlers } from './features/reference/handlers.ts'
+import { referenceHandlers } from './features/reference/reference-handlers.ts'
 import { createCatalogue } from './features/servers/catalogue.ts'
-import { serverHandlers } from './features/servers/handlers.ts'
-import { serverListHandlers } from './features/servers/list.ts'
 import { registryReadHandlers } from './features/servers/mcp-registry.ts'
 import { releaseHandlers } from './features/servers/releases.ts'
-import { serverWriteHandlers } from './features/servers/write.ts'
-import { cliLoginHandlers } from './features/sign-in/cli-login.ts'
-import { signInHandlers } from './features/sign-in/handlers.ts'
-import { tokenHandlers } from './features/tokens/handlers.ts'
+import { serverHandlers } from './features/servers/server-handlers.ts'
+import { serverListHandlers } from './features/servers/server-list.ts'
+import { serverWriteHandlers } from './features/servers/server-writes.ts'
+import { cliLoginHandlers } from './features/sign-in/cli-login-handlers.ts'
+import { signInHandlers } from './features/sign-in/sign-in-handlers.ts'
 import { createMinter } from './features/tokens/minter.ts'
 import type { Signers } from './features/tokens/signers.ts'
+import { tokenHandlers } from './features/tokens/token-handlers.ts'
 import { callbackHandlers } from './features/upstream-sign-in/callback.ts'
-import { clientDocument } from './features/upstream-sign-in/client.ts'
 import { createUpstreamCredentials } from './features/upstream-sign-in/credentials.ts'
+import { clientDocument } from './features/upstream-sign-in/oauth-client.ts'
 import { setupHandlers } from './features/upstream-sign-in/setup.ts'
-import { asPlatformError, errorResponse, isMissingPage } from './http/error-response.ts'
+import { asPlatformError, errorResponse, isMissingPage, unavailableError } from './http/error-response.ts'
 import type { Guard } from './http/guard.ts'
 import { createMiddleware, type Middleware } from './http/middleware.ts'
 import { pathOf } from './http/path.ts'
 import { jsonResponse } from './http/respond.ts'
 import { errorsOf } from './http/route.ts'
 import { createRouter, type ErrorShape, type Handler, type Handlers } from './http/router.ts'
-import { traceRequests } from './http/traced.ts'
+import { traceRequests } from './http/traced-requests.ts'
 import {
   callBurstSeconds,
   clientDocumentsPerMinuteMax,
@@ -79,7 +78,7 @@ import type { Audit } from './ops/audit-log.ts'
 import type { CallLog, CallOutcome } from './ops/call-log.ts'
 import type { Log } from './ops/log.ts'
 import type { Tracing } from './ops/tracing.ts'
-import { type Store, StoreError } from './storage/store.ts'
+import type { Store } from './storage/store.ts'
 import type { Usage } from './storage/usage.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
@@ -323,17 +322,4 @@ function noop(): void {}
 function shapeOutsideOf(request: Request): ErrorShape {
   const shape = errorsOf(pathOf(request.url))
   return shape === 'server' || shape === 'text' ? shape : undefined
-}
-
-/**
- * 503 for a failing store, with a code of its own where the outcome of a write is unknown. Except for a damaged record:
- * that is permanent, so it is a 500, with details in the log.
- */
-function unavailableError(thrown: unknown): PlatformError | undefined {
-  if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
-  if (thrown.kind !== 'indeterminate') {
-    return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })
-  }
-  const message = 'It is not known whether this was written: read before you repeat it'
-  return new PlatformError('outcome_unknown', message, { cause: thrown })
 }

@@ -121,7 +121,7 @@ test('clocks and chance come in from the root', () => {
     'fairness/pace.ts',
     'fairness/turns.ts',
     'features/connections/id-stream.ts',
-    'features/connections/list.ts',
+    'features/connections/connection-lists.ts',
     'features/gateway/stream.ts',
     'features/gateway/tool-requests.ts',
     'maintenance/data-folder.ts',
@@ -130,7 +130,7 @@ test('clocks and chance come in from the root', () => {
     'upstream/deadline-clock.ts',
     'storage/lmdb/opening-lock.ts',
     'upstream/connection-pool.ts',
-    'upstream/names.ts',
+    'upstream/name-lookup.ts',
     'upstream/open-connection.ts',
     'upstream/upstream.ts',
   ]

@@ -6,7 +6,7 @@
 import { setupTicketSeconds } from '../limits.ts'
 import type { ConnectionStatus } from '../model/connection.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
-import type { ConnectionRef } from './authorize.ts'
+import type { ConnectionRef } from './authorizer.ts'
 import type { Maker } from './maker.ts'
 import { openText, sealText } from './secrets.ts'
 

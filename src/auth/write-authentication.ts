@@ -6,7 +6,7 @@ import type { HolderRateLimit } from '../fairness/rate-limit.ts'
 import type { Audit } from '../ops/audit-log.ts'
 import { changeDirectory, type DirectoryChange } from '../storage/directory-write.ts'
 import type { Store } from '../storage/store.ts'
-import type { Authorizer, RequestContext } from './authorize.ts'
+import type { Authorizer, RequestContext } from './authorizer.ts'
 import type { Denials } from './denials.ts'
 
 export interface WriteAuthenticationDeps {

@@ -36,7 +36,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
       refuseStore(flags)
       // A backup is checked as a whole before it is handed out, so stdout gets it from a private temporary file.
       if (file === '-') await (await import('./streamed-files.ts')).backUpToStdout(flags, terminal)
-      else await (await import('./backup.ts')).backUpCommand(file, flags, terminal)
+      else await (await import('./backup-command.ts')).backUpCommand(file, flags, terminal)
     })
   postern
     .command('restore')
@@ -50,7 +50,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
     )
     .action(async (file: string, flags) => {
       refuseStore(flags)
-      const { restoreCommand } = await import('./backup.ts')
+      const { restoreCommand } = await import('./backup-command.ts')
       const { withInputFile } = await import('./streamed-files.ts')
       await withInputFile(file, 'backup', (path) => restoreCommand(path, flags, terminal))
     })
@@ -77,7 +77,7 @@ export function addDataCommands(postern: Command, { terminal }: Context): void {
     .description('check every record and index entry, whether or not the server runs')
     .option('--repair', 'rebuild the index if it does not match the records')
     .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./verify.ts')).verify(flags, terminal))
+    .action(async (flags) => (await import('./verify-command.ts')).verify(flags, terminal))
 }
 
 /** `calls`: who called which tool. */
@@ -110,7 +110,7 @@ export function addServerCommands(postern: Command, { terminal }: Context): Comm
     .option('--owner <user>', 'owner of namespaces that are made', 'operator')
     .addOption(makingOption())
     .action(async (file: string, flags, command: Command) => {
-      const { importServersCommand } = await import('./import-servers.ts')
+      const { importServersCommand } = await import('./import-servers-command.ts')
       const { withInputFile } = await import('./streamed-files.ts')
       await withInputFile(file, 'servers', (path) =>
         importServersCommand(path, { ...flags, ...isNamed(command) }, terminal),
@@ -126,12 +126,12 @@ export function addStoreCommands(postern: Command, { terminal }: Context): void 
     .command('status')
     .description('print where the store is, whether it is replicated, and which replicas use it')
     .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./store.ts')).storeStatus(flags, terminal))
+    .action(async (flags) => (await import('./store-command.ts')).storeStatus(flags, terminal))
   store
     .command('migrate')
     .description('make or upgrade the schema of a database, as the next start would')
     .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./store.ts')).migrateStore(flags, terminal))
+    .action(async (flags) => (await import('./store-command.ts')).migrateStore(flags, terminal))
   store
     .command('copy')
     .description('copy a store with everything in it; the source may be in use')
@@ -141,7 +141,7 @@ export function addStoreCommands(postern: Command, { terminal }: Context): void 
     .addOption(instanceSecretOption('file with the secret of the store, if it comes from a database'))
     .addOption(storePasswordOption('file with the password of a database whose URL has none'))
     .addHelpText('after', copyHelp)
-    .action(async (flags) => (await import('./store.ts')).copyStore(flags, terminal))
+    .action(async (flags) => (await import('./store-command.ts')).copyStore(flags, terminal))
 }
 
 const copyHelp = `

@@ -112,19 +112,19 @@ function addKeyCommands(postern: Command, { terminal }: Context): void {
     .addOption(makingOption())
     .addHelpText('after', '\nExample:\n  KEY=$(postern keys create --user ada --name laptop)')
     .action(async (flags, command: Command) =>
-      (await import('./keys.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
+      (await import('./keys-command.ts')).createKey({ ...flags, ...isNamed(command) }, terminal),
     )
   keys
     .command('list')
     .description('list all keys, including revoked ones')
     .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./keys.ts')).listKeys(flags, terminal))
+    .action(async (flags) => (await import('./keys-command.ts')).listKeys(flags, terminal))
   keys
     .command('revoke')
     .argument('<id>', 'the id of the key, as `keys list` shows it')
     .description('revoke a key and every token minted with it')
     .addOption(dataOption('data folder'))
-    .action(async (id: string, flags) => (await import('./keys.ts')).revokeKey(id, flags, terminal))
+    .action(async (id: string, flags) => (await import('./keys-command.ts')).revokeKey(id, flags, terminal))
 }
 
 /** `login-link` and `grants`: sign-in from the operator's side. Users see their own grants nowhere else yet. */
@@ -135,7 +135,7 @@ function addSignInCommands(postern: Command, { terminal }: Context): void {
     .description('print a link that signs somebody in to the pages, once, within ten minutes')
     .addOption(dataOption('data folder'))
     .action(async (keyId: string, flags) =>
-      (await import('./login-link.ts')).loginLink(keyId, flags, new Date(), terminal),
+      (await import('./login-link-command.ts')).loginLink(keyId, flags, new Date(), terminal),
     )
   const grants = group(postern, 'grants').description(
     'list and revoke what users have allowed clients, whether or not the server runs',
@@ -144,14 +144,14 @@ function addSignInCommands(postern: Command, { terminal }: Context): void {
     .command('list')
     .description('list all grants that have not expired')
     .addOption(dataOption('data folder'))
-    .action(async (flags) => (await import('./grants.ts')).listGrantsCommand(flags, new Date(), terminal))
+    .action(async (flags) => (await import('./grants-command.ts')).listGrantsCommand(flags, new Date(), terminal))
   grants
     .command('revoke')
     .argument('<id>', 'the id of the grant, as `grants list` shows it')
     .description('revoke a grant and every token of it')
     .addOption(dataOption('data folder'))
     .action(async (id: string, flags) =>
-      (await import('./grants.ts')).revokeGrantCommand(id, flags, new Date(), terminal),
+      (await import('./grants-command.ts')).revokeGrantCommand(id, flags, new Date(), terminal),
     )
 }
 
@@ -163,7 +163,7 @@ function addCheckCommand(postern: Command, { terminal }: Context): void {
     .description('check fixtures and print every problem as "file: path: message"')
     // Without it only errors fail a pipeline. A warning is of something that works and probably was not meant.
     .option('--strict', 'treat warnings as errors')
-    .action(async (folders: string[], flags) => (await import('./check.ts')).check(folders, flags, terminal))
+    .action(async (folders: string[], flags) => (await import('./check-command.ts')).check(folders, flags, terminal))
 }
 
 /** `token`. Both take `-`: an argument can be read by all users of the machine, in the list of processes. */

@@ -5,7 +5,7 @@ import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.t
 import type { AuditLog } from '../ops/audit-log.ts'
 import type { CallLog } from '../ops/call-log.ts'
 import type { Log } from '../ops/log.ts'
-import type { LoadFixtures } from './load-fixtures.ts'
+import type { LoadFixtures } from './fixture-loader.ts'
 
 interface Reloaded {
   readonly audit: AuditLog

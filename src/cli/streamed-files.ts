@@ -18,7 +18,7 @@ import { pipeline } from 'node:stream/promises'
 import { isatty } from 'node:tty'
 import { CommandError } from '../errors.ts'
 import { writeWhole } from '../storage/write-whole.ts'
-import { backUpCommand } from './backup.ts'
+import { backUpCommand } from './backup-command.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 import type { Terminal } from './terminal.ts'
 

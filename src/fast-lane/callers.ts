@@ -4,7 +4,7 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../auth/authenticate.ts'
-import type { RequestContext } from '../auth/authorize.ts'
+import type { RequestContext } from '../auth/authorizer.ts'
 import type { DirectorySnapshot } from '../auth/directory.ts'
 import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
 import { pathOf } from '../http/path.ts'

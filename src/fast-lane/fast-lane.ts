@@ -5,8 +5,8 @@
  * `versioned-lane.ts`.
  */
 
-import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorize.ts'
-import type { ConnectionLists, Page, PreparedList } from '../features/connections/list.ts'
+import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorizer.ts'
+import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
 import { connectionsKeptBytesMax, detailsKeptBytesMax, responseInOnePieceBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
@@ -14,8 +14,8 @@ import { connectionsVersionKey, directoryVersionKey } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { type Admissions, createAdmissions } from './admissions.ts'
 import { type Callers, createCallers } from './callers.ts'
+import { createLocalVersions } from './known-versions.ts'
 import { createPages } from './pages.ts'
-import { createLocalVersions } from './versions.ts'
 
 export interface FastLane {
   /** The response, if this credential has requested this URL before and nothing that it depends on has changed. */

@@ -1,7 +1,7 @@
 /** Pages of connections, kept until their namespace changes. Headers that are reused leave this file only as copies. */
 
 import { LRUCache } from 'lru-cache'
-import type { Page, PreparedList } from '../features/connections/list.ts'
+import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { isUnchanged, privateJson } from '../http/respond.ts'
 import { pageCacheBytesMax, pagesRequestedOnceMax, responseInOnePieceBytesMax } from '../limits.ts'
 

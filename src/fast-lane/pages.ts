@@ -3,12 +3,12 @@
  * Bodies that share the store's memory do not leave this file uncopied.
  */
 
-import type { ConnectionLists, Page, PreparedList } from '../features/connections/list.ts'
+import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { pageCacheBytesMax } from '../limits.ts'
 import { connectionsVersionKey } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
 import { createKeptPages, isRepeatable } from './kept-pages.ts'
-import type { LocalVersions } from './versions.ts'
+import type { LocalVersions } from './known-versions.ts'
 
 export interface Pages {
   /** The response from the cache or a synchronous read. Undefined if the page needs an index plan, or was overtaken. */

@@ -2,8 +2,9 @@
 
 import { type ErrorCode, errorTable, PlatformError, type RpcId } from '../errors.ts'
 import type { Operation } from '../operations.ts'
+import { StoreError } from '../storage/store.ts'
 import { html } from './html.ts'
-import { isNavigation, page } from './page.ts'
+import { isNavigation, page } from './html-page.ts'
 import { json, noStoreJson } from './respond.ts'
 
 /** The PlatformError itself, or, for any other thrown value, `internal` with a fixed text that reveals no details. */
@@ -89,4 +90,17 @@ export function rpcErrorText({ code, message, data }: PlatformError, id: RpcId):
 /** A JSON-RPC error response as text. */
 export function rpcErrorBody(code: number, message: string, id: RpcId, data?: unknown): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, ...(data !== undefined && { data }) } })
+}
+
+/**
+ * 503 for a failing store, with a code of its own where the outcome of a write is unknown. Except for a damaged record:
+ * that is permanent, so it is a 500, with details in the log.
+ */
+export function unavailableError(thrown: unknown): PlatformError | undefined {
+  if (!(thrown instanceof StoreError) || thrown.kind === 'damaged') return undefined
+  if (thrown.kind !== 'indeterminate') {
+    return new PlatformError('unavailable', 'The store is unavailable right now', { cause: thrown })
+  }
+  const message = 'It is not known whether this was written: read before you repeat it'
+  return new PlatformError('outcome_unknown', message, { cause: thrown })
 }

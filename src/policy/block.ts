@@ -7,8 +7,8 @@
 import { type Constraint, type OperationKind, Policy, type ResourceType } from '../model/constraint.ts'
 import { type Problem, placeOf, validatorOf } from '../schema/check.ts'
 import { patternsProblem } from '../schema/patterns.ts'
-import { readTtl } from './duration.ts'
 import { pathProblem, type RpcRule } from './rpc-match.ts'
+import { readTtl } from './ttl.ts'
 
 /** An absent field does not restrict. A present list is never empty. */
 export interface Block {

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { openApiDocument } from '../features/reference/document.ts'
 import * as limits from '../limits.ts'
-import { FixtureFile } from '../maintenance/seed/schema.ts'
+import { FixtureFile } from '../maintenance/seed/fixture-schema.ts'
 import { commandReference, settingsTable } from './command-help.ts'
 import { carriedPackages, packageOf } from './packages.ts'
 

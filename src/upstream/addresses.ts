@@ -10,7 +10,7 @@ import { LRUCache } from 'lru-cache'
 import type { Holder } from '../fairness/owner.ts'
 import type { Shares } from '../fairness/shares.ts'
 import { dnsCacheEntriesMax, dnsCacheTtlMs } from '../limits.ts'
-import { createNames, type Lookup, TooManyLookups } from './names.ts'
+import { createNames, type Lookup, TooManyLookups } from './name-lookup.ts'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 

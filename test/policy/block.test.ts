@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { readPolicy } from '../../src/policy/block.ts'
-import { readTtl } from '../../src/policy/duration.ts'
+import { readTtl } from '../../src/policy/ttl.ts'
 
 describe('readPolicy()', () => {
   test('makes lists of one-or-many fields and seconds of a ttl', () => {

@@ -68,13 +68,15 @@ function addServerActions(server: Command, contextOf: ContextOf): void {
     .argument('<source>', 'the URL of an MCP server, or a JSON file with its details; - for stdin')
     .description('register a server, or change it')
     .action(async (name: string, source: string, flags) =>
-      (await import('./server.ts')).addServer(name, source, contextOf(flags)),
+      (await import('./server-commands.ts')).addServer(name, source, contextOf(flags)),
     )
   remote(server.command('search'))
     .argument('[words...]', 'what to search for; all servers without it')
     .option('-n, --namespace <name>', 'in this namespace alone (default: in all)')
     .description('search the registered servers')
-    .action(async (words: string[], flags) => (await import('./server.ts')).searchServers(words, contextOf(flags)))
+    .action(async (words: string[], flags) =>
+      (await import('./server-commands.ts')).searchServers(words, contextOf(flags)),
+    )
   for (const [name, description] of [
     ['get', 'print a server’s details'],
     ['introspect', 'ask a server again what it has'],
@@ -84,7 +86,7 @@ function addServerActions(server: Command, contextOf: ContextOf): void {
       .argument('<name>', 'NAMESPACE/NAME')
       .description(description)
       .action(async (qualifiedName: string, flags) => {
-        const { getServer, introspectServer, removeServer } = await import('./server.ts')
+        const { getServer, introspectServer, removeServer } = await import('./server-commands.ts')
         return { get: getServer, introspect: introspectServer, rm: removeServer }[name](qualifiedName, contextOf(flags))
       })
   }
@@ -97,16 +99,18 @@ function addNamespaceCommands(postern: Command, contextOf: ContextOf): void {
     .description('make a namespace')
     .option('--organization <id>', 'for this organization (default: for yourself)')
     .action(async (name: string, flags) =>
-      (await import('./namespace.ts')).addNamespace(name, flags.organization, contextOf(flags)),
+      (await import('./namespace-commands.ts')).addNamespace(name, flags.organization, contextOf(flags)),
     )
   remote(namespace.command('list'))
     .description('list the namespaces that you may access')
-    .action(async (flags) => (await import('./namespace.ts')).listNamespaces(contextOf(flags)))
+    .action(async (flags) => (await import('./namespace-commands.ts')).listNamespaces(contextOf(flags)))
   remote(namespace.command('rm'))
     .argument('<name>', 'the namespace')
     .description('delete a namespace with all its connections')
     .option('--yes', 'do not ask')
-    .action(async (name: string, flags) => (await import('./namespace.ts')).removeNamespace(name, contextOf(flags)))
+    .action(async (name: string, flags) =>
+      (await import('./namespace-commands.ts')).removeNamespace(name, contextOf(flags)),
+    )
 }
 
 function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
@@ -117,20 +121,24 @@ function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
     .option('--owner <user>', 'its owner (default: yourself)')
     .option('--name <name>', 'its name')
     .action(async (id: string, flags) =>
-      (await import('./organization.ts')).addOrganization(id, flags, contextOf(flags)),
+      (await import('./organization-commands.ts')).addOrganization(id, flags, contextOf(flags)),
     )
   remote(org.command('list'))
     .description('list your organizations')
-    .action(async (flags) => (await import('./organization.ts')).listOrganizations(contextOf(flags)))
+    .action(async (flags) => (await import('./organization-commands.ts')).listOrganizations(contextOf(flags)))
   remote(org.command('get'))
     .argument('<id>', 'the organization')
     .description('list the members of an organization')
-    .action(async (id: string, flags) => (await import('./organization.ts')).getOrganization(id, contextOf(flags)))
+    .action(async (id: string, flags) =>
+      (await import('./organization-commands.ts')).getOrganization(id, contextOf(flags)),
+    )
   remote(org.command('rm'))
     .argument('<id>', 'the organization')
     .description('delete an organization with its members and API keys')
     .option('--yes', 'do not ask')
-    .action(async (id: string, flags) => (await import('./organization.ts')).removeOrganization(id, contextOf(flags)))
+    .action(async (id: string, flags) =>
+      (await import('./organization-commands.ts')).removeOrganization(id, contextOf(flags)),
+    )
   const member = group(org, 'member').description('manage the members of an organization')
   remote(member.command('add'))
     .argument('<organization>', 'the id of the organization')
@@ -140,14 +148,14 @@ function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
       new Option('--role <role>', 'what the user may do').choices(['owner', 'admin', 'member']).default('member'),
     )
     .action(async (organization: string, user: string, flags) =>
-      (await import('./organization.ts')).setMember(organization, user, flags.role, contextOf(flags)),
+      (await import('./organization-commands.ts')).setMember(organization, user, flags.role, contextOf(flags)),
     )
   remote(member.command('rm'))
     .argument('<organization>', 'the id of the organization')
     .argument('<user>', 'the id of the user')
     .description('remove a member')
     .action(async (organization: string, user: string, flags) =>
-      (await import('./organization.ts')).removeMember(organization, user, contextOf(flags)),
+      (await import('./organization-commands.ts')).removeMember(organization, user, contextOf(flags)),
     )
   const key = group(org, 'key').description('manage the API keys of an organization')
   remote(key.command('create'))
@@ -155,20 +163,20 @@ function addOrganizationCommands(postern: Command, contextOf: ContextOf): void {
     .argument('<name>', 'what it is for')
     .description('make a key that acts for the organization, and print it, once')
     .action(async (organization: string, name: string, flags) =>
-      (await import('./organization.ts')).createOrganizationKey(organization, name, contextOf(flags)),
+      (await import('./organization-commands.ts')).createOrganizationKey(organization, name, contextOf(flags)),
     )
   remote(key.command('list'))
     .argument('<organization>', 'the id of the organization')
     .description('list its keys')
     .action(async (organization: string, flags) =>
-      (await import('./organization.ts')).listOrganizationKeys(organization, contextOf(flags)),
+      (await import('./organization-commands.ts')).listOrganizationKeys(organization, contextOf(flags)),
     )
   remote(key.command('revoke'))
     .argument('<organization>', 'the id of the organization')
     .argument('<id>', 'the id of the key, as `org key list` shows it')
     .description('revoke a key and every token minted with it')
     .action(async (organization: string, id: string, flags) =>
-      (await import('./organization.ts')).revokeOrganizationKey(organization, id, contextOf(flags)),
+      (await import('./organization-commands.ts')).revokeOrganizationKey(organization, id, contextOf(flags)),
     )
 }
 
@@ -182,20 +190,22 @@ function addConnectionCommands(postern: Command, contextOf: ContextOf): void {
     .addOption(many('--metadata <key=value>', 'metadata of the connection'))
     .option('--mock', 'answer from the server’s definition, without reaching it')
     .action(async (id: string, target: string, flags) =>
-      (await import('./connection.ts')).addConnection(id, target, flags, contextOf(flags)),
+      (await import('./connection-commands.ts')).addConnection(id, target, flags, contextOf(flags)),
     )
   inNamespace(connection.command('list'))
     .description('list connections')
     .addOption(many('--metadata <key=value>', 'only those with this metadata'))
-    .action(async (flags) => (await import('./connection.ts')).listConnections(flags, contextOf(flags)))
+    .action(async (flags) => (await import('./connection-commands.ts')).listConnections(flags, contextOf(flags)))
   inNamespace(connection.command('get'))
     .argument('<id>', 'the connection')
     .description('print a connection')
-    .action(async (id: string, flags) => (await import('./connection.ts')).getConnection(id, contextOf(flags)))
+    .action(async (id: string, flags) => (await import('./connection-commands.ts')).getConnection(id, contextOf(flags)))
   inNamespace(connection.command('rm'))
     .argument('<id>', 'the connection')
     .description('delete a connection')
-    .action(async (id: string, flags) => (await import('./connection.ts')).removeConnection(id, contextOf(flags)))
+    .action(async (id: string, flags) =>
+      (await import('./connection-commands.ts')).removeConnection(id, contextOf(flags)),
+    )
 }
 
 function addToolCommands(postern: Command, contextOf: ContextOf, exit: Context['exit']): void {
@@ -204,17 +214,17 @@ function addToolCommands(postern: Command, contextOf: ContextOf, exit: Context['
     .argument('[connection]', 'only of this connection')
     .description('list the tools of a namespace')
     .action(async (connection: string | undefined, flags) =>
-      (await import('./tool.ts')).listTools(connection, contextOf(flags)),
+      (await import('./tool-commands.ts')).listTools(connection, contextOf(flags)),
     )
   inNamespace(tool.command('search'))
     .argument('<words...>', 'what to search for')
     .description('search the tools of a namespace')
-    .action(async (words: string[], flags) => (await import('./tool.ts')).searchTools(words, contextOf(flags)))
+    .action(async (words: string[], flags) => (await import('./tool-commands.ts')).searchTools(words, contextOf(flags)))
   inNamespace(tool.command('call'))
     .argument('<tool>', 'CONNECTION.TOOL')
     .argument('[arguments...]', 'JSON, - for stdin, or KEY=VALUE pairs')
     .description('call a tool and print its result; exit 1 if it says that it failed')
     .action(async (name: string, given: string[], flags) =>
-      exit(await (await import('./tool.ts')).callTool(name, given, contextOf(flags))),
+      exit(await (await import('./tool-commands.ts')).callTool(name, given, contextOf(flags))),
     )
 }

@@ -10,8 +10,8 @@ import type { Audit } from '../../ops/audit-log.ts'
 import { findConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import { endGrant, type Grant, type GrantEnd, refreshTokenOf } from './grants.ts'
-import { type Endpoints, resourceOf, scope } from './metadata.ts'
 import { OAuthError } from './oauth-error.ts'
+import { type Endpoints, resourceOf, scope } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 
 export interface AccessDeps {

@@ -1,7 +1,7 @@
 /** The consent page: who asks, for what, for whom, and where the answer goes. */
 
 import { type Html, html } from '../../http/html.ts'
-import { page } from '../../http/page.ts'
+import { page } from '../../http/html-page.ts'
 import type { Client } from './clients.ts'
 import { formTarget, isLoopbackUri } from './redirect-uris.ts'
 

@@ -3,7 +3,7 @@
  * writes nothing.
  */
 
-import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
+import type { ConnectionRef, RequestContext } from '../../auth/authorizer.ts'
 import { openInput, sealInput } from '../../auth/connection-input.ts'
 import { hasAuthorization, openHeaders, sealHeaders } from '../../auth/sealed-headers.ts'
 import { conflict, forbidden, invalidRequest } from '../../errors.ts'

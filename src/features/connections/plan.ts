@@ -11,7 +11,7 @@ import { connectionIdFact, constraintAllows, filterAllows } from '../../policy/m
 import { termDigest, termEntries } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { allOf, anyOf, type IdStream, indexStream, singleStream, type WorkBudget } from './id-stream.ts'
-import type { Filter } from './query.ts'
+import type { Filter } from './list-query.ts'
 
 /** Which rows a list may contain: those of the namespace that match all filters and all blocks. */
 export interface RowScope {

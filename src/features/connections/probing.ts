@@ -3,7 +3,7 @@
  * decision that lacks an answer is given up, the server is asked while others write, and then it is decided again.
  */
 
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest } from '../../errors.ts'
 import type { Connection } from '../../model/connection.ts'
 import { type ProbeResult, probeServer } from '../../upstream/probe.ts'

@@ -3,7 +3,7 @@
  * 1.10).
  */
 
-import type { ConnectionRef, RequestContext } from '../../auth/authorize.ts'
+import type { ConnectionRef, RequestContext } from '../../auth/authorizer.ts'
 import type { Maker } from '../../auth/maker.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'

@@ -5,7 +5,7 @@
  */
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
-import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorize.ts'
+import { type Authorizer, type ConnectionRef, type RequestContext, sees } from '../../auth/authorizer.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { makerOf } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'

@@ -4,7 +4,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { AuthorizedConnection, RequestContext } from '../../auth/authorize.ts'
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { asPlatformError } from '../../http/error-response.ts'
 import { knownBody } from '../../http/known-body.ts'
 import { callHashArgumentsCharsMax, callHashesCharsMax, callHashesKeptMax, recordedToolCharsMax } from '../../limits.ts'

@@ -5,7 +5,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
 import { statusesKeptMax, statusWriteIntervalMs } from '../../limits.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'

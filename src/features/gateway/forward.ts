@@ -2,7 +2,7 @@
  * Forwards one JSON-RPC message through a connection if the token's policy allows it (contract, gateway).
  */
 
-import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
+import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'

@@ -35,7 +35,7 @@ export function forwardedHeaders(
  * them. `Mcp-Session-Id` is never copied: the client's value is sealed, and the upstream's comes in `more`.
  */
 function isForwarded(name: string, era: Message['era']): boolean {
-  // W3C Trace Context: with tracing on, our own span takes its place (`upstream/traced.ts`).
+  // W3C Trace Context: with tracing on, our own span takes its place (`upstream/traced-upstream.ts`).
   if (name === 'last-event-id' || name === 'traceparent' || name === 'tracestate') return true
   if (!name.startsWith('mcp-') || name === 'mcp-session-id') return false
   return era === 'stateless' || !repeatsBody(name)

@@ -1,6 +1,6 @@
 /** Requests of our own to a connection's server, under the caller's policy: a list of tools, or a call of one. */
 
-import type { AuthorizedConnection, RequestContext } from '../../auth/authorize.ts'
+import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import {
   consentToolsTimeoutMs,

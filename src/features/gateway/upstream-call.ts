@@ -1,6 +1,6 @@
 /** One message to a connection's upstream, with its caller's context. */
 
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import type { PlatformError } from '../../errors.ts'
 import type { Allowance } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'

@@ -5,7 +5,7 @@
 import { makeApiKey, revocationOf } from '../../auth/api-key.ts'
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import { isOrganizationAdmin } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { namesUnder } from '../../auth/namespace-access.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound, PlatformError } from '../../errors.ts'
@@ -21,7 +21,7 @@ import { validatorOf } from '../../schema/check.ts'
 import { readApiKey } from '../../storage/directory-records.ts'
 import { apiKeyKey, organizationApiKeys } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import type { OrganizationDeps } from './deps.ts'
+import type { OrganizationDeps } from './organization-deps.ts'
 import { requireApiKey } from './roles.ts'
 
 const writeShape = validatorOf(ApiKeyWrite)

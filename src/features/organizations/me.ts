@@ -1,6 +1,6 @@
 /** `GET /me`: who the caller is, and what its credential may access and do (door contract, 1.4). */
 
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { accessibleNamespaces, firstNames, managesNamespace, organizationsOf } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { refuseQuery } from '../../http/query.ts'
@@ -10,7 +10,7 @@ import { meNamespacesMax } from '../../limits.ts'
 import type { Me, Role } from '../../model/organization.ts'
 import { type Access, decide, namespaceFilter } from '../../policy/decide.ts'
 import { version } from '../../version.ts'
-import type { OrganizationDeps } from './deps.ts'
+import type { OrganizationDeps } from './organization-deps.ts'
 
 export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pick<Handlers, 'getMe'> {
   return {

@@ -14,7 +14,7 @@ import { validatorOf } from '../../schema/check.ts'
 import { indexKeysOf, memberEntry, withIndex } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { memberKey, organizationKey } from '../../storage/keys.ts'
-import type { OrganizationDeps } from './deps.ts'
+import type { OrganizationDeps } from './organization-deps.ts'
 import {
   organizationIn,
   requireAnotherOwner,

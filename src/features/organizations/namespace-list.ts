@@ -1,6 +1,6 @@
 /** The namespaces that a list shows (door contract, 3.1). */
 
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { accessibleNamespaces, firstNames, namespacesOf } from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { fieldsIn, type PageNumber, readPageNumber } from '../../http/numbered-pages.ts'

@@ -17,8 +17,8 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { deletingKey, namespaceKey, prefixRange, serverKey, serversIn } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { newVersion } from '../../storage/versions.ts'
-import type { OrganizationDeps } from './deps.ts'
 import { matchingNamespaces, type RegisteredServers, readNamespaceQuery } from './namespace-list.ts'
+import type { OrganizationDeps } from './organization-deps.ts'
 
 const changeShape = validatorOf(NamespaceChange)
 

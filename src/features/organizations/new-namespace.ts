@@ -4,7 +4,7 @@
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import { canAccessNamespace, isOrganizationAdmin } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { managesNamespace } from '../../auth/namespace-access.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, forbidden, invalidRequest, namespaceMissing, PlatformError } from '../../errors.ts'
@@ -28,7 +28,7 @@ import {
   prefixRange,
 } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import type { OrganizationDeps } from './deps.ts'
+import type { OrganizationDeps } from './organization-deps.ts'
 
 const writeShape = validatorOf(NamespaceWrite)
 const resource = 'namespaces'

@@ -1,7 +1,7 @@
 /** Organizations over HTTP (door contract, 3.5). API keys only: what is made here outlives tokens. */
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { authorizedChange, writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody } from '../../http/body.ts'
@@ -22,7 +22,7 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { memberKey, namespacesOwnedBy, organizationKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { revocationsOfKeys } from './api-keys.ts'
-import type { OrganizationDeps } from './deps.ts'
+import type { OrganizationDeps } from './organization-deps.ts'
 import {
   organizationIn,
   organizationMissing,

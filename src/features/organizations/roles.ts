@@ -1,6 +1,6 @@
 /** The members of an organization, and what their roles let them do (door contract, 3.5 and 3.6). */
 
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { conflict, notFound, PlatformError } from '../../errors.ts'
 import { namesInPath } from '../../http/path.ts'
 import { membersPerRead, organizationMembersMax } from '../../limits.ts'

@@ -1,6 +1,6 @@
 /** Asks the server at a URL what it has, for the caller of a request. */
 
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest } from '../../errors.ts'
 import { type Introspection, introspectServer } from '../../upstream/introspect.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'

@@ -1,7 +1,7 @@
 /** The server that a write is about. */
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
-import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
+import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { notFound } from '../../errors.ts'
 import { namespaceOf } from '../../model/names.ts'
 

@@ -3,7 +3,7 @@
  * pointed at a registry. There is one version of each server.
  */
 
-import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
+import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { accessOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -21,7 +21,7 @@ import { readServer } from '../../storage/directory-records.ts'
 import { serverKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { type Catalogue, type Listed, placeAfter, serversPerStep, serversStepCost } from './catalogue.ts'
-import { registryEntry, registryNameOf, updatedAtOf, versionOf } from './server-json.ts'
+import { registryEntry, registryNameOf, updatedAtOf, versionOf } from './to-server-json.ts'
 
 export interface RegistryReadDeps {
   readonly authorizer: Authorizer

@@ -1,9 +1,9 @@
 /** What a write makes of a server (door contract, 2.5 to 2.9). */
 
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { isSamePlace, noExtras, type ServerChange, type ServerDetail, type ServerWrite } from '../../model/server.ts'
 import type { Introspection } from '../../upstream/introspect.ts'
-import type { StoredServer } from './records.ts'
+import type { StoredServer } from './server-records.ts'
 
 /** Whether the caller may say that a server is verified: an operator as such, not with a token for an organization. */
 export function isOperator({ caller }: RequestContext): boolean {

@@ -4,7 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { writeAuthentication } from '../../auth/write-authentication.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { mediaType, readBytes } from '../../http/body.ts'
@@ -19,13 +19,13 @@ import { bodyProblemText, problemText, validatorOf } from '../../schema/check.ts
 import { readJsonBytes } from '../../schema/json.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { serverKey } from '../../storage/keys.ts'
-import { serverBody } from './body.ts'
-import type { ServerWriteDeps } from './deps.ts'
 import { introspectFor } from './introspection.ts'
 import { about, requireLedServer } from './managed-server.ts'
 import { trusted, withUrl } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
-import { createServerRecords } from './records.ts'
+import { serverBody } from './server-body.ts'
+import type { ServerWriteDeps } from './server-deps.ts'
+import { createServerRecords } from './server-records.ts'
 
 const payloadShape = validatorOf(ReleasePayload)
 

@@ -2,7 +2,7 @@
 
 import type { Caller } from '../../auth/authenticate.ts'
 import { html } from '../../http/html.ts'
-import { page } from '../../http/page.ts'
+import { page } from '../../http/html-page.ts'
 
 export interface CliLoginPage {
   readonly action: string

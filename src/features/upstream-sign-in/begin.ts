@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi'
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { cookieOf } from '../../auth/browser-sessions.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
@@ -16,7 +16,6 @@ import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { connectionChange, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './client.ts'
 import {
   type Discovered,
   discover,
@@ -26,6 +25,7 @@ import {
   type ServerMetadata,
 } from './discovery.ts'
 import { type StoredClient, sealGivenClient } from './given-client.ts'
+import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamClient } from './oauth-client.ts'
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
 

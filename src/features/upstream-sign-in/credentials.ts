@@ -3,7 +3,7 @@
  * (sign-in contract, 1.6).
  */
 
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { refreshAheadMs } from '../../limits.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'

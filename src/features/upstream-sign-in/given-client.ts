@@ -1,6 +1,6 @@
 /** The client that somebody registered by hand and gave to a connection, sealed with it. */
 
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { openJson, sealJson } from '../../auth/secrets.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'

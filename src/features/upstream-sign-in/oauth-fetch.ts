@@ -3,7 +3,7 @@
  * redirect, and are bounded (sign-in contract, 1.9).
  */
 
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { type Holder, ticketHolder } from '../../fairness/owner.ts'
 import { isSecureUrl } from '../../http/guard.ts'

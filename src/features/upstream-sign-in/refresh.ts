@@ -3,13 +3,13 @@
  * the store, and the new tokens are durable before anybody uses them (sign-in contract, 1.6).
  */
 
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { refreshClaimMs, refreshPollMs, refreshRetryMs } from '../../limits.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
-import { forgetClient } from './client.ts'
+import { forgetClient } from './oauth-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import type { CredentialsDeps, StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, sealTokens, type UpstreamTokens } from './tokens.ts'

@@ -3,7 +3,7 @@
  * must be told (sign-in contract, 1.3, 1.4, 1.10). Opening the page contacts nobody; its form does.
  */
 
-import type { Authorizer } from '../../auth/authorize.ts'
+import type { Authorizer } from '../../auth/authorizer.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { Directory } from '../../auth/directory.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
@@ -14,7 +14,7 @@ import { ticketHolder } from '../../fairness/owner.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readForm } from '../../http/form.ts'
 import { isSecureUrl } from '../../http/guard.ts'
-import { redirect } from '../../http/page.ts'
+import { redirect } from '../../http/html-page.ts'
 import { namesInPath, pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import type { GivenClient } from '../../model/connection.ts'

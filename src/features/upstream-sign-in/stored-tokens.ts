@@ -1,6 +1,6 @@
 /** The tokens of a connection in its record: read, replaced as long as they are still the same, and dropped. */
 
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
 import type { Audit, AuditFields } from '../../ops/audit-log.ts'
@@ -13,7 +13,7 @@ import {
 import { decideAgain } from '../../storage/decide-again.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import type { ClientOptions } from './client.ts'
+import type { ClientOptions } from './oauth-client.ts'
 import { createOAuthFetch, holderOf } from './oauth-fetch.ts'
 import { openTokens, revokeTokens, type UpstreamTokens, withoutTokens } from './tokens.ts'
 

@@ -9,12 +9,12 @@ import {
   revocationRequest,
   validateAuthResponse,
 } from 'oauth4webapi'
-import type { ConnectionRef } from '../../auth/authorize.ts'
+import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { openJson, sealJson } from '../../auth/secrets.ts'
 import { parseForeign } from '../../schema/json.ts'
 import type { ConnectionPrivate } from '../../storage/connections.ts'
-import { authenticationOf, problemOf, type UpstreamClient } from './client.ts'
 import type { KeptServer } from './discovery.ts'
+import { authenticationOf, problemOf, type UpstreamClient } from './oauth-client.ts'
 import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
 
 export interface UpstreamTokens {

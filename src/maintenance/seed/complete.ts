@@ -2,7 +2,7 @@
 
 import { type Connection, urlProblem } from '../../model/connection.ts'
 import type { ServerDetail } from '../../model/server.ts'
-import type { FixtureConnection, FixtureFile } from './schema.ts'
+import type { FixtureConnection, FixtureFile } from './fixture-schema.ts'
 
 /** The full server record. The order of fields is the order in responses. */
 export function completeServer(server: NonNullable<FixtureFile['servers']>[number]): ServerDetail {

@@ -8,8 +8,8 @@ import { extname } from 'node:path'
 import { didYouMean } from '../../schema/near-name.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { hostOf, refusalOf } from '../../upstream/addresses.ts'
+import type { FixtureFile } from './fixture-schema.ts'
 import { type FixtureProblem, recordAt } from './problem.ts'
-import type { FixtureFile } from './schema.ts'
 import type { SourceFile } from './source-files.ts'
 
 /**

@@ -5,10 +5,10 @@ import { equalBytes } from '../bytes.ts'
 import { applyCounts } from '../counts.ts'
 import { requireFreeSpace } from '../free-space.ts'
 import { type Committed, checkKey, type Key, type Write } from '../store.ts'
-import { appendChecksum, noKey, verifyChecksum } from './checksum.ts'
 import type { Records } from './records.ts'
 import type { Bytes } from './root.ts'
 import { editSegments, type SegmentEditor } from './segments.ts'
+import { appendChecksum, noKey, verifyChecksum } from './value-checksum.ts'
 
 export interface WriteTarget {
   readonly folder: string

@@ -6,10 +6,10 @@
 import { copyBytes } from '../bytes.ts'
 import { concatenate } from '../concatenated.ts'
 import type { ConcatenatedValues, Key, Range } from '../store.ts'
-import { verifyChecksum } from './checksum.ts'
 import type { Bytes } from './root.ts'
 import type { SegmentReader, Take } from './segment-reader.ts'
 import type { PackedKinds } from './segments.ts'
+import { verifyChecksum } from './value-checksum.ts'
 
 export interface Records {
   find(key: Key): Uint8Array | undefined

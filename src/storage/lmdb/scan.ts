@@ -7,11 +7,11 @@ import { scannedPerRead } from '../../limits.ts'
 import { directoryIndexKinds, indexKind, prefixRange, stagedKey } from '../keys.ts'
 import { isOf, stagedNamespaces } from '../staged.ts'
 import type { Entry, Key } from '../store.ts'
-import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from './checksum.ts'
 import { openRecords } from './layout.ts'
 import { withSharedLock } from './opening-lock.ts'
 import { type Bytes, openRoot, type Root } from './root.ts'
 import { encodeSegment, packedKinds, Segment, splitSegments } from './segments.ts'
+import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from './value-checksum.ts'
 
 /** Called for every value, synchronously and inside the snapshot. */
 export interface ScanVisitor {

@@ -3,10 +3,10 @@
 import { wrapBytesMax } from '../../limits.ts'
 import { comma, concatenatedIn } from '../concatenated.ts'
 import type { ConcatenatedValues, Key, Range } from '../store.ts'
-import { noKey, verifyChecksum } from './checksum.ts'
 import { segmentsName } from './layout.ts'
 import { type Bytes, keyEncoder, type Root } from './root.ts'
 import { Segment } from './segments.ts'
+import { noKey, verifyChecksum } from './value-checksum.ts'
 
 /** Receives one entry of a range and owns its bytes. If only keys were requested, the value is empty. */
 export type Take = (key: Key, value: Uint8Array) => void

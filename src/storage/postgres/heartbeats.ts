@@ -5,7 +5,7 @@
 
 import { version as program } from '../../version.ts'
 import type { Health } from '../store.ts'
-import type { Client } from './client.ts'
+import type { Client } from './database-client.ts'
 import type { Replica } from './replicas.ts'
 import { schemaVersion } from './schema.ts'
 

@@ -2,7 +2,7 @@
 
 import { storeReadMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
-import type { Client, Run, StatementError } from './client.ts'
+import type { Client, Run, StatementError } from './database-client.ts'
 import { choosePrimary, type Look, type StoreLog } from './primary.ts'
 import { schema, schemaVersion } from './schema.ts'
 

@@ -7,7 +7,7 @@
 import { storeBeliefMs, storeLookAgainMs, storeLookMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 import { createChange } from './change.ts'
-import type { Client } from './client.ts'
+import type { Client } from './database-client.ts'
 
 /** What a look at a host found. `timeline`: of its WAL; null for a standby, and where nothing may be written. */
 export interface Look {

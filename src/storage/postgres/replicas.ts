@@ -2,7 +2,7 @@
 
 import { replicaGoneMs, replicaSeenMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
-import type { Run } from './client.ts'
+import type { Run } from './database-client.ts'
 import type { Statements } from './statements.ts'
 
 /** A replica, as its heartbeats describe it. */

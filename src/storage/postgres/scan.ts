@@ -6,7 +6,7 @@ import { connections, directoryIndexKinds, indexKind, prefixRange, stagedKey } f
 import type { Scan, ScanVisitor } from '../lmdb/scan.ts'
 import { isOf, stagedNamespaces } from '../staged.ts'
 import { type Entry, type Key, StoreError } from '../store.ts'
-import type { Run } from './client.ts'
+import type { Run } from './database-client.ts'
 import { isIntact, type Row } from './records.ts'
 import type { PostgresStore } from './store.ts'
 import { insertEntries } from './write.ts'

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { storeOutcomeMs, storePoolReserved, storeReadMs } from '../../limits.ts'
 import { type Committed, StoreError, type Write } from '../store.ts'
-import { type Run, StatementError } from './client.ts'
+import { type Run, StatementError } from './database-client.ts'
 import type { PrimaryWatch } from './primary.ts'
 import { refusals } from './schema.ts'
 import { createSlots } from './slots.ts'

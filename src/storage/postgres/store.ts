@@ -17,7 +17,7 @@ import {
 import { asBuffer } from '../bytes.ts'
 import { type Committed, type Health, type Store, StoreError, type Write } from '../store.ts'
 import { type Address, nameOf } from './address.ts'
-import { type ClientOptions, createClient, type Run } from './client.ts'
+import { type ClientOptions, createClient, type Run } from './database-client.ts'
 import { createHeartbeats } from './heartbeats.ts'
 import { lookStatement, prepareSchema } from './prepare.ts'
 import { type Look, type StoreLog, watchPrimary } from './primary.ts'

@@ -5,7 +5,7 @@ import { asBuffer } from '../bytes.ts'
 import { checksumOf } from '../checksum.ts'
 import { type Committed, checkKey, type Entry, type Key, type Write } from '../store.ts'
 import { arrayOf, bytesArray } from './arrays.ts'
-import type { Run } from './client.ts'
+import type { Run } from './database-client.ts'
 import { schemaVersion } from './schema.ts'
 
 /** What a commit says of itself. `id`: of its first sending, so that it is not done twice. */

@@ -1,8 +1,8 @@
 /** What is in the scope of a list, record by record. */
 
 import { expect, test } from 'bun:test'
+import type { Filter } from '../../../src/features/connections/list-query.ts'
 import { inScope, isNarrowed } from '../../../src/features/connections/plan.ts'
-import type { Filter } from '../../../src/features/connections/query.ts'
 import type { Block } from '../../../src/policy/block.ts'
 import { connection } from './world.ts'
 

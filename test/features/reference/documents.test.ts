@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { createHeadingIds, documentPage } from '../../../src/features/reference/document-page.ts'
-import { referenceHandlers } from '../../../src/features/reference/handlers.ts'
+import { referenceHandlers } from '../../../src/features/reference/reference-handlers.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'
 
 // Pictures are for readers of the repository: a page of the executable loads nothing.

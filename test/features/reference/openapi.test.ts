@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { referenceHandlers } from '../../../src/features/reference/handlers.ts'
+import { referenceHandlers } from '../../../src/features/reference/reference-handlers.ts'
 import { operationOf } from '../../../src/http/route.ts'
 import { type Operation, type OperationId, operationEntries, operations } from '../../../src/operations.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { ticketHolder } from '../../../src/fairness/owner.ts'
-import { sweepUpstreamClients } from '../../../src/features/upstream-sign-in/client.ts'
+import { sweepUpstreamClients } from '../../../src/features/upstream-sign-in/oauth-client.ts'
 import {
   attemptSeconds,
   burstSeconds,

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { storeBeliefMs } from '../../../src/limits.ts'
-import type { Client } from '../../../src/storage/postgres/client.ts'
+import type { Client } from '../../../src/storage/postgres/database-client.ts'
 import { choosePrimary, type Look, watchPrimary } from '../../../src/storage/postgres/primary.ts'
 import { silent } from '../../support/platform.ts'
 

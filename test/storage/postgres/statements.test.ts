@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { storeOutcomeMs, storeReadMs } from '../../../src/limits.ts'
-import { type Client, StatementError } from '../../../src/storage/postgres/client.ts'
+import { type Client, StatementError } from '../../../src/storage/postgres/database-client.ts'
 import type { PrimaryWatch } from '../../../src/storage/postgres/primary.ts'
 import { refusals } from '../../../src/storage/postgres/schema.ts'
 import { createStatements } from '../../../src/storage/postgres/statements.ts'

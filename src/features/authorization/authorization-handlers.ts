@@ -13,11 +13,11 @@ import type { Handler, Handlers } from '../../http/router.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Upstream } from '../../upstream/upstream.ts'
-import { type AuthorizeDeps, authorizeHandlers } from './authorize.ts'
 import { createClients } from './clients.ts'
-import { authorizationServer, challenge, endpointsOf, protectedResource, scope } from './metadata.ts'
+import { type AuthorizeDeps, authorizeHandlers } from './consent.ts'
 import { OAuthError, oauthErrorResponse } from './oauth-error.ts'
-import { type TokenDeps, tokenHandlers } from './token.ts'
+import { authorizationServer, challenge, endpointsOf, protectedResource, scope } from './oauth-metadata.ts'
+import { type TokenDeps, tokenHandlers } from './token-endpoint.ts'
 
 export interface AuthorizationSettings {
   /** False with `--no-sign-in`: then there is no sign-in here. */

@@ -3,7 +3,7 @@
  * beside a line lists the error statuses that the line can produce.
  */
 
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { type WriteAuthenticationDeps, writeAuthentication } from '../../auth/write-authentication.ts'
 import { notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
@@ -17,10 +17,10 @@ import { newConnectionId } from '../../model/made-names.ts'
 import { isConnectionId } from '../../model/names.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
+import type { ConnectionLists, Page, PreparedList } from './connection-lists.ts'
 import { readWrite } from './draft.ts'
-import type { ConnectionLists, Page, PreparedList } from './list.ts'
+import { readListQuery } from './list-query.ts'
 import { createProbing } from './probing.ts'
-import { readListQuery } from './query.ts'
 import { createConnectionWriter, type WriterDeps } from './writer.ts'
 
 export interface ConnectionDeps extends WriterDeps, WriteAuthenticationDeps {

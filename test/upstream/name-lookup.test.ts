@@ -1,6 +1,6 @@
 import { expect, jest, test } from 'bun:test'
 import { dnsCacheTtlMs, lookupTimeoutMs, pendingLookupsMax } from '../../src/limits.ts'
-import { createNames } from '../../src/upstream/names.ts'
+import { createNames } from '../../src/upstream/name-lookup.ts'
 
 const holder = (keyId: string) => ({ keyId, family: keyId })
 

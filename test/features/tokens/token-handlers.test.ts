@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { unauthorized } from '../../../src/errors.ts'
-import { tokenHandlers } from '../../../src/features/tokens/handlers.ts'
+import { tokenHandlers } from '../../../src/features/tokens/token-handlers.ts'
 import { keyRetirementSeconds } from '../../../src/limits.ts'
 import { createTestPlatform, signingKeyRecord, startOfTime } from '../../support/platform.ts'
 

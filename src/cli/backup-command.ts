@@ -10,7 +10,7 @@ import { StoreError } from '../storage/store.ts'
 import { auditCommand } from './audit.ts'
 import { leavingNothing } from './leaving-nothing.ts'
 import type { Terminal } from './terminal.ts'
-import { verify } from './verify.ts'
+import { verify } from './verify-command.ts'
 
 /** `data`: path of the data folder. */
 interface Flags {

@@ -3,21 +3,21 @@
  * redirects to a client before the user has decided: a mistake in the request is a page.
  */
 
-import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorize.ts'
+import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { type BrowserSession, type BrowserSessions, requireFormToken } from '../../auth/browser-sessions.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { type Form, readForm } from '../../http/form.ts'
-import { redirect } from '../../http/page.ts'
+import { redirect } from '../../http/html-page.ts'
 import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
 import { codeSeconds, grantToolsMax, stateCharsMax } from '../../limits.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Client, Clients } from './clients.ts'
 import { consentPage, grantDays } from './consent-page.ts'
-import { connectionOf, type Endpoints, resourceOf } from './metadata.ts'
 import { OAuthError } from './oauth-error.ts'
+import { connectionOf, type Endpoints, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 import { isRegistered, withParameters } from './redirect-uris.ts'
 

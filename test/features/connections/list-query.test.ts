@@ -1,7 +1,7 @@
 /** The parameters of a list, by themselves. */
 
 import { expect, test } from 'bun:test'
-import { canonicalFilters, type Filter, readListQuery } from '../../../src/features/connections/query.ts'
+import { canonicalFilters, type Filter, readListQuery } from '../../../src/features/connections/list-query.ts'
 import { listFiltersMax, pageItemsDefault, pageItemsMax } from '../../../src/limits.ts'
 
 const read = (query: string) => readListQuery(`http://a/connect/acme${query}`)

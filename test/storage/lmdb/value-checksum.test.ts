@@ -1,7 +1,7 @@
 /** Bytes that a disk gives back otherwise than it was given them. */
 
 import { expect, test } from 'bun:test'
-import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from '../../../src/storage/lmdb/checksum.ts'
+import { appendChecksum, noKey, tryVerifyChecksum, verifyChecksum } from '../../../src/storage/lmdb/value-checksum.ts'
 
 const key = Buffer.from('cacme\0notes')
 const value = Buffer.from('{"name":"Notes"}')

@@ -7,11 +7,11 @@ import { noStoreJson } from '../../http/respond.ts'
 import { grantKey } from '../../storage/keys.ts'
 import { type Store, StoreError } from '../../storage/store.ts'
 import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
-import type { CodeRecord } from './authorize.ts'
 import type { Client, Clients } from './clients.ts'
+import type { CodeRecord } from './consent.ts'
 import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from './grants.ts'
-import { connectionOf, type Endpoints } from './metadata.ts'
 import { OAuthError } from './oauth-error.ts'
+import { connectionOf, type Endpoints } from './oauth-metadata.ts'
 
 export interface TokenDeps extends AccessDeps {
   readonly clients: Clients

@@ -1,6 +1,6 @@
 /** `GET /servers`: the servers that a caller may see, filtered, or found by words (door contract, 2.1 to 2.4). */
 
-import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
+import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { accessOf, namespacesOf } from '../../auth/namespace-access.ts'
 import { invalidRequest, notFound } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'

@@ -10,7 +10,7 @@ import { acceptsSampleKey, hasSampleKey } from '../maintenance/seed/sample-keys.
 import { digestOf, type SourceFile } from '../maintenance/seed/source-files.ts'
 import { Spool } from '../maintenance/seed/spool.ts'
 import type { Log } from '../ops/log.ts'
-import { fixtureProblemsText } from './check.ts'
+import { fixtureProblemsText } from './check-command.ts'
 import type { ServeConfig } from './config.ts'
 import { createProgress } from './progress.ts'
 

@@ -11,7 +11,7 @@ import type { Directory } from '../../auth/directory.ts'
 import { conflict, invalidRequest, unauthorized } from '../../errors.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
-import { redirect } from '../../http/page.ts'
+import { redirect } from '../../http/html-page.ts'
 import { namesInPath } from '../../http/path.ts'
 import { readQuery, refuseQuery } from '../../http/query.ts'
 import { noStoreJson } from '../../http/respond.ts'
@@ -20,7 +20,7 @@ import type { CliLoginMade, CliLoginState } from '../../model/cli-login.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import { cliLoginDone, cliLoginPage } from './cli-login-page.ts'
 import { type CliLoginsOptions, createCliLogins } from './cli-logins.ts'
-import { impossiblePage } from './handlers.ts'
+import { impossiblePage } from './sign-in-handlers.ts'
 
 export interface CliLoginDeps extends CliLoginsOptions {
   readonly directory: Directory

@@ -1,6 +1,6 @@
 /** Servers over HTTP: make or replace, change, delete, ask what they have (door contract, 2.5 to 2.8). */
 
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { writeAuthentication } from '../../auth/write-authentication.ts'
 import { conflict, invalidRequest, namespaceMissing, notFound, PlatformError } from '../../errors.ts'
 import { readOptionalBody, refuseBody } from '../../http/body.ts'
@@ -13,13 +13,13 @@ import { ServerChange, type ServerChanged, type ServerMade } from '../../model/s
 import { validatorOf } from '../../schema/check.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
 import { serverKey } from '../../storage/keys.ts'
-import { readWrite, serverBody } from './body.ts'
-import type { ServerWriteDeps } from './deps.ts'
 import { introspectFor } from './introspection.ts'
 import { about, requireLedServer } from './managed-server.ts'
 import { isOperator, merged, trusted, withChange } from './merge.ts'
 import { readQualifiedName } from './qualified-name.ts'
-import { createServerRecords, type Merge, type StoredServer } from './records.ts'
+import { readWrite, serverBody } from './server-body.ts'
+import type { ServerWriteDeps } from './server-deps.ts'
+import { createServerRecords, type Merge, type StoredServer } from './server-records.ts'
 
 const changeShape = validatorOf(ServerChange)
 

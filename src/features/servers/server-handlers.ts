@@ -1,6 +1,6 @@
 /** `GET /servers/{qualifiedName}`: the details of a registered server (specification 4.3). */
 
-import type { Authorizer, RequestContext } from '../../auth/authorize.ts'
+import type { Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { forbidden, notFound } from '../../errors.ts'
 import { refuseQuery } from '../../http/query.ts'

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Caller } from '../../auth/authenticate.ts'
-import type { RequestContext } from '../../auth/authorize.ts'
+import type { RequestContext } from '../../auth/authorizer.ts'
 import { authorizedChange } from '../../auth/write-authentication.ts'
 import { invalidRequest, namespaceFull, notFound } from '../../errors.ts'
 import { inSlices } from '../../fairness/turns.ts'
@@ -21,8 +21,8 @@ import { refuseFixture } from '../../storage/fixture-places.ts'
 import { listingChangesKey, listingKey, serverKey } from '../../storage/keys.ts'
 import type { Key } from '../../storage/store.ts'
 import { createUsages, type Usages } from '../../storage/usage.ts'
-import type { ServerWriteDeps } from './deps.ts'
 import { findings } from './findings.ts'
+import type { ServerWriteDeps } from './server-deps.ts'
 
 /** A server, with what lists show beyond its details. */
 export interface StoredServer {

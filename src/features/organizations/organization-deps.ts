@@ -1,6 +1,6 @@
 /** What the handlers of organizations and namespaces need. */
 
-import type { Authorizer } from '../../auth/authorize.ts'
+import type { Authorizer } from '../../auth/authorizer.ts'
 import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts'
 import type { Audit } from '../../ops/audit-log.ts'
 import type { Store } from '../../storage/store.ts'

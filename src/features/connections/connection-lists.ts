@@ -12,8 +12,8 @@ import type { ConcatenatedValues, Key, Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createCursors } from './cursor.ts'
 import { successor, type WorkBudget } from './id-stream.ts'
+import { canonicalFilters, type ListQuery } from './list-query.ts'
 import { inScope, isNarrowed, planOf, type RowScope } from './plan.ts'
-import { canonicalFilters, type ListQuery } from './query.ts'
 
 export interface Page {
   readonly body: Uint8Array<ArrayBuffer>

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { html } from '../../src/http/html.ts'
-import { page } from '../../src/http/page.ts'
+import { page } from '../../src/http/html-page.ts'
 
 test('a page is 200, is never kept or framed, runs no script, and sends its forms here alone', async () => {
   const response = page({ title: 'A & B', body: html`<p>${'<i>'}</p>` })
