@@ -6,7 +6,6 @@
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import { knownBody } from '../../http/known-body.ts'
 import { callHashArgumentsCharsMax, callHashesCharsMax, callHashesKeptMax, recordedToolCharsMax } from '../../limits.ts'
 import { argumentsHash, type CallLog, type CallOutcome, type CallRecord } from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
@@ -104,7 +103,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         } else await end(ending)
         throw thrown
       }
-      const body = knownBody(response)
+      const { body } = progress
       if (body !== undefined || response.body === null) {
         const bytesOut = typeof body === 'string' ? Buffer.byteLength(body) : (body?.length ?? 0)
         await end({ ...(isNotification ? { outcome: 'ok' } : statedIn(body ?? '')), bytesOut })

@@ -4,7 +4,6 @@ import { PlatformError } from '../../errors.ts'
 import type { Shares } from '../../fairness/shares.ts'
 import { isJson } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
-import { withKnownBody } from '../../http/known-body.ts'
 import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
 import { leadingSpacesMax, responseInOnePieceBytesMax } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
@@ -116,11 +115,14 @@ function errorOf(
   bytes: Uint8Array,
   status: number,
   type: string | undefined,
-  { message }: UpstreamCall,
+  { message, progress }: UpstreamCall,
   { hasClientSession }: ClientResponseOptions,
 ): Response {
   const error = isJson(type) ? rpcErrorIn(asBuffer(bytes).toString()) : undefined
-  if (error !== undefined) return withKnownBody(new Response(error, { status, headers: jsonHeaders }), error)
+  if (error !== undefined) {
+    progress.body = error
+    return new Response(error, { status, headers: jsonHeaders })
+  }
   if (status === 404 && hasClientSession) throw sessionExpired(message)
   throw unusableUpstream(`answered ${status} and no JSON-RPC`, message)
 }
@@ -143,12 +145,13 @@ function relayWhole(
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */
 function sendWhole(
   whole: Buffer,
-  { message, holder, restoreIdleTimeout }: UpstreamCall,
+  { message, holder, progress, restoreIdleTimeout }: UpstreamCall,
   { memory, releaseSlot }: ClientResponseOptions,
 ): ClientResponse {
   if (whole.length <= responseInOnePieceBytesMax) {
     const response = new Response(whole as Uint8Array<ArrayBuffer>, { headers: jsonHeaders })
-    return { response: withKnownBody(response, whole), holdsSlot: false }
+    progress.body = whole
+    return { response, holdsSlot: false }
   }
   if (!memory.take(holder, whole.length)) throw tooMany('Too many responses to this caller wait to be read', message)
   // Only the client is waited for now, so the idle timeout applies again.

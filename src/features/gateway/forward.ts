@@ -154,7 +154,7 @@ async function forwardAllowed(
   if (wait > 0) throw callsTooFast(message, wait)
   const isMocked = allowed.connection.stored.connection.mock?.enabled === true
   const response = await (isMocked
-    ? answerFromMock(deps, allowed, message, headers)
+    ? answerFromMock(deps, allowed, message, headers, progress)
     : sendUpstream(deps, allowed, message, headers, progress))
   progress.isAnswered = true
   try {
@@ -232,6 +232,7 @@ async function answerFromMock(
   call: AuthorizedCall,
   message: Message,
   headers: Headers,
+  progress: CallProgress,
 ): Promise<Response> {
   const { request, directory } = call.context
   const { connection, privatePart } = call.connection.stored
@@ -248,7 +249,9 @@ async function answerFromMock(
     throw new PlatformError('upstream_error', 'The server that this connection mocks is no longer registered', { id })
   }
   const filter = toolFilter(deps, call, message)
-  return filter === undefined ? answer : rewriteResponse(answer, errorsAsMessages(filter, id))
+  if (filter !== undefined) return rewriteResponse(answer.response, errorsAsMessages(filter, id))
+  if (answer.body !== undefined) progress.body = answer.body
+  return answer.response
 }
 
 async function sendUpstream(

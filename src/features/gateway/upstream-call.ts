@@ -15,6 +15,8 @@ export interface CallProgress {
   isSent: boolean
   /** Whether the server has answered, whether or not the caller may still have the answer. */
   isAnswered: boolean
+  /** The body of the answer, where it is in memory as a whole. */
+  body?: Uint8Array | string
 }
 
 export interface UpstreamCall {

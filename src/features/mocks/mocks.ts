@@ -7,7 +7,6 @@
 import { LRUCache } from 'lru-cache'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import { withKnownBody } from '../../http/known-body.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { mockAnswersBytesMax, mockServersKeptBytesMax } from '../../limits.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
@@ -19,8 +18,8 @@ import { type MockCall, serverIdentity } from './call.ts'
 import type { Arguments, MockAnswer, Tool } from './choose-answer.ts'
 
 export interface Mocks {
-  /** The response to a message. Undefined if the server is no longer registered. */
-  answer(call: MockCall): Promise<Response | undefined>
+  /** The response to a message, and its body if it is in memory. Undefined if the server is no longer registered. */
+  answer(call: MockCall): Promise<{ readonly response: Response; readonly body?: string } | undefined>
 }
 
 export interface MocksOptions {
@@ -135,14 +134,14 @@ export function createMocks({ wait }: MocksOptions): Mocks {
         if (one.answer.delayMs > 0) await wait(one.answer.delayMs, request)
         if ('result' in one.answer) {
           const id = JSON.stringify(message.id)
-          const text = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`
-          return withKnownBody(new Response(text, { headers }), text)
+          const body = `{"jsonrpc":"2.0","id":${id},"result":${one[message.era]}}`
+          return { response: new Response(body, { headers }), body }
         }
       }
       const { serve } = await import('./protocol.ts')
       // The official package takes as long as what it shows of the server is large; it cannot be interrupted.
       await allowanceOf(request).run(reading(server.bytes * protocolWorkFactor, () => undefined)) // 429
-      return serve(call, server.detail, async (name, given) => {
+      const response = await serve(call, server.detail, async (name, given) => {
         const tool = server.tools.get(name)
         if (tool === undefined) {
           return {
@@ -152,6 +151,7 @@ export function createMocks({ wait }: MocksOptions): Mocks {
         }
         return (await ready({ request, server, scenario, tool, given })).answer
       })
+      return { response }
     },
   }
 }
