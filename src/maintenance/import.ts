@@ -229,7 +229,7 @@ class ImportPlan {
     }
   }
 
-  /** What is in a namespace now is its present owner's: connections, with their headers and sign-ins. */
+  /** Refuses an existing namespace of another owner, who has connections in it, with their headers and sign-ins. */
   #requireSameOwner(namespace: Namespace, stored: Uint8Array | undefined): void {
     if (stored === undefined) return
     const [is, was] = [ownerName(readNamespace(stored)), ownerName(namespace)]

@@ -26,7 +26,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 /** The errors of a value, with their paths, as text; undefined for a valid value. */
 export type Check = (value: unknown) => string | undefined
 
-/** What may still be spent on one value. */
+/** The effort that may still be spent on one value. */
 interface Budget {
   /** By patterns, in instructions times characters. */
   left: number
@@ -120,7 +120,7 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'inpu
 const annotations = new Set(['title', 'description', 'examples', 'default', '$comment', 'deprecated'])
 
 /**
- * What compiling a schema costs: its keywords, the names and values in them, and more for each pattern and each target
+ * The cost of compiling a schema: its keywords, the names and values in them, and more for each pattern and each target
  * of references. Ends soon past `schemaSizeMax`.
  */
 export function schemaSize(schema: unknown): number {
@@ -166,7 +166,7 @@ function partsOf(value: unknown): number {
 
 /**
  * The schema with a step beside each reference: a schema that refers to itself twice may look at one value more often
- * than there are atoms. What `const` and `enum` hold is not a schema.
+ * than there are atoms. The values of `const` and `enum` are not schemas.
  */
 function countedReferences(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(countedReferences)
