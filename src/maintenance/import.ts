@@ -229,7 +229,7 @@ class ImportPlan {
     }
   }
 
-  /** Refuses an existing namespace of another owner, who has connections in it, with their headers and sign-ins. */
+  /** Refuses a namespace whose owner here differs: that owner's connections are in it, with headers and sign-ins. */
   #requireSameOwner(namespace: Namespace, stored: Uint8Array | undefined): void {
     if (stored === undefined) return
     const [is, was] = [ownerName(readNamespace(stored)), ownerName(namespace)]

@@ -21,8 +21,8 @@ export function trusted(context: RequestContext, before: StoredServer | undefine
 }
 
 /**
- * The server after a write. Without `introspected`, it keeps the tools, resources and prompts that it had. A new one
- * has its own title.
+ * The server after a write. Fields that neither the write nor `introspected` gives stay as they were. A new server has
+ * its own title.
  */
 export function merged(
   qualifiedName: string,
