@@ -179,7 +179,7 @@ export function createApp(deps: AppDeps): App {
 type Parts = ReturnType<typeof createParts>
 type Gateway = ReturnType<typeof createGateway>
 
-/** What several features need: who asks, and what they may access; each takes of it what its own `Deps` names. */
+/** Shared by several features: who asks, and what they may access. Each takes the part that its own `Deps` names. */
 function createParts(deps: AppDeps, middleware: Middleware, fastLane: FastLane | undefined) {
   const { store, secrets, issuer, audit, rates, upstream, now, monotonic, log, observer, addressOf, quota } = deps
   const { signInKey, headersKey } = secrets

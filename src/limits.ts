@@ -311,7 +311,7 @@ export const connectionBytesMax = 64 * kB
 export const serverBytesMax = MB
 /** Contract 5: characters in a connection's name. Past it: a problem of the fixtures. */
 export const connectionNameCharsMax = 255
-/** Ours: what browsers and proxies support. Past it: a problem of the fixtures. */
+/** Ours: browsers and proxies support as much. Past it: a problem of the fixtures. */
 export const urlCharsMax = 2048
 /** Ours: connections in a namespace, twice what the bench loads. `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
 export const namespaceConnectionsDefault = 2_000_000
@@ -461,7 +461,7 @@ export const parsedResponseCharsMax = 4 * MB
 export const parsedResponseMemoryFactor = 8
 /** Ours: texts of a JSON from which their hashes are looked at, a quarter of a microsecond each. Below it: so few cannot hold up anybody. */
 export const hashedTextsMin = 256
-/** Ours: different texts of a JSON that fall into one place of 4,096 by their hashes, and eight times as many as their number would bring; whoever makes names with one hash has thousands. Past it: as for what is no JSON. */
+/** Ours: different texts of a JSON that fall into one place of 4,096 by their hashes, and eight times as many as their number would bring; an attacker who makes names with one hash has thousands. Past it: as for what is no JSON. */
 export const textsPerHashMax = 64
 /** Ours: bytes of a text whose hash is looked at while a response arrives; longer ones are few. Past it: it is not looked at. */
 export const hashedTextBytesMax = 256
@@ -620,6 +620,8 @@ export const schemaPieceChars = 250
 export const formatCharsMax = 2048
 /** Ours: cost of a character that is held to a `format`, in the unit of patterns. Past it: as for `mockPatternCostMax`. */
 export const formatCharacterCost = 10
+/** Ours: cost of a character of arguments that a mocked tool's schema checks, in the unit of `sliceCost`; 100 kB with `uniqueItems` take 35 ms. Past it: as for `sliceCost`. */
+export const checkedCharacterCost = 8
 /** Ours: such steps up to which all errors of a value are looked for. Past it: only the first is. */
 export const schemaStepsForAllErrors = 20_000
 /** Ours: cost of compiling a keyword, in the unit of `sliceCost`; 25 microseconds. Past it: as for `sliceCost`. */

@@ -6,7 +6,7 @@
 
 import { formBytesMax, requestBodyBytesMax, rpcBodyBytesMax, serverBodyBytesMax } from './limits.ts'
 
-/** What a request of an operation may take of its owner's allowances (`fairness/allowance.ts`). */
+/** The most that a request of an operation may take of its owner's allowances (`fairness/allowance.ts`). */
 export interface Costs {
   /** Bytes of the body. Past it: the request is refused. */
   readonly bodyBytesMax: number

@@ -167,6 +167,24 @@ test('every file that a README of a room names is there', () => {
   }
 })
 
+test('no sentence begins with a relative Who or What', () => {
+  // A sentence ends with a full stop, a question or an exclamation mark before a space; those in names do not count.
+  const relative = /(?:^|[.:;?!)] |- )["(*]*(?:Who|What)(?:m|se|ever)?\b(?:[^.?!]|[.?!](?!\s|$))*(?:[.!](?=\s|$)|$)/g
+  for (const file of files) {
+    const found = commentsOf(file).flatMap((text) => text.match(relative) ?? [])
+    expect({ file, found }).toEqual({ file, found: [] })
+  }
+})
+
+/** The paragraphs of the comments of a file, each on one line. */
+function commentsOf(file: string): string[] {
+  const comments = textOf(file).match(/\/\*[^]*?\*\/|(?:^ *\/\/.*\n)+|(?<=\s)\/\/ .*$/gm) ?? []
+  return comments
+    .map((comment) => comment.replace(/^\/\*+|\*+\/$/g, '').replace(/^ *(?:\* ?|\/\/ ?)/gm, ''))
+    .flatMap((text) => text.split(/\n\s*\n/))
+    .map((text) => text.replace(/\s+/g, ' ').trim())
+}
+
 test('lines are no wider than the house, comments included', () => {
   for (const file of files) {
     const wide = textOf(file)

@@ -1,4 +1,6 @@
-/** What a person entered for the server of a connection, sealed with the connection as its own headers are. */
+/**
+ * The values that a person entered for the server of a connection, sealed with the connection as its own headers are.
+ */
 
 import { type InputValues, noInput, type UpstreamTarget, withInput } from '../model/input-fields.ts'
 import type { ConnectionPrivate, StoredConnection } from '../storage/connections.ts'

@@ -12,7 +12,7 @@ import { expiringFrom, expiringKey, expiringRecords } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { openSealed, seal } from './secrets.ts'
 
-/** What the secret is for. A secret of one purpose finds nothing under another. */
+/** The purpose of a secret. A secret of one purpose finds nothing under another. */
 export type Purpose = 'session' | 'login link' | 'cli login' | 'attempt' | 'code'
 
 /** A record as it was read, for the checks and deletes of a write. */
@@ -81,7 +81,7 @@ export function createExpiringRecords({ store, signInKey, now }: ExpiringRecords
       return { secret, entry: { key, value: sealed(purpose, key, value) } }
     },
     createAt(purpose, place, value, lifetime) {
-      // Times in keys are multiples of the lifetime: what is still alive there is at this one or the one before.
+      // Times in keys are multiples of the lifetime: a live record is at this one or the one before.
       const time = (Math.floor(nowSeconds() / lifetime) + 2) * lifetime
       const digest = digestOf(purpose, `at ${place}`)
       const secret = newSecret(time, digest)

@@ -22,7 +22,7 @@ export async function managesNamespace(
   return isOrganizationAdmin(caller, namespace.organizationId, directory)
 }
 
-/** Whom names are asked for: the caller of a request, and the directory as the request has it. */
+/** The caller whose namespaces are asked for, and the directory as its request has it. */
 export interface Asking {
   readonly caller: Caller
   readonly directory: DirectorySnapshot

@@ -16,7 +16,7 @@ export function withSetupUrl(status: ConnectionStatus, url: string): ConnectionS
   return status.state === 'auth_required' ? { ...status, setupUrl: url, authorizationUrl: url } : status
 }
 
-/** What a ticket is bound to: the connection as it was made, until somebody has signed in or out. */
+/** A ticket is bound to this: the connection as it was made, until somebody has signed in or out. */
 export interface SetupOf {
   readonly ref: ConnectionRef
   readonly createdAt: string

@@ -40,8 +40,9 @@ export function writeAuthentication({
 
 /**
  * Changes the directory for the caller of a request, as `changeDirectory` does, when the writes before it are done. The
- * caller is authenticated again whenever the change is decided, and `decide` must authorize it: what allowed the change
- * may have ended meanwhile. Throws 401, 429 if too many writes of the owner wait, and what `changeDirectory` throws.
+ * caller is authenticated again whenever the change is decided, and `decide` must authorize it: the key, token or role
+ * that allowed the change may have ended meanwhile. Throws 401, 429 if too many writes of the owner wait, and what
+ * `changeDirectory` throws.
  */
 export type AuthorizedChange = <T>(
   request: Request,

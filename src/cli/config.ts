@@ -161,7 +161,7 @@ function readListening(flags: ServeFlags, complain: Complain) {
   return { host, port, baseUrl, corsOrigins, metrics, trustedProxies }
 }
 
-/** What a key, an address and a namespace may take. */
+/** The bounds of a key, an address and a namespace. */
 function readBounds(flags: ServeFlags, complain: Complain) {
   const rate = (flag: string, text: string) => {
     const isRate = /^\d+(?:\.\d+)?$/.test(text) && Number(text) <= 10_000

@@ -1,4 +1,4 @@
-/** What a start stores for later starts: the operator key and the base URL. */
+/** The records that a start stores for later starts: the operator key and the base URL. */
 
 import { apiKeyDigest, makeApiKey } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'

@@ -1,4 +1,4 @@
-/** What a user gives in a file or an argument. JSON is read as strictly as the platform reads a body. */
+/** Input that a user gives in a file or an argument. JSON is read as strictly as the platform reads a body. */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { CommandError } from '../errors.ts'

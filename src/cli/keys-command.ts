@@ -75,8 +75,8 @@ export async function listKeys(place: Place, { stdout, stderr }: Terminal): Prom
 }
 
 /**
- * Revokes a key and with it every token minted from it. What clients were allowed by its sessions is over from then on;
- * those grants are removed and audited after it. Throws CommandError for an unknown id.
+ * Revokes a key and with it every token minted from it. Grants that its sessions gave to clients are over from then on;
+ * they are removed and audited after it. Throws CommandError for an unknown id.
  */
 export async function revokeKey(keyId: string, place: Place, { stdout, stderr }: Terminal): Promise<void> {
   const { store } = await openExistingDataFolder(place, stderr)

@@ -1,4 +1,4 @@
-/** What to tell the operator when an address cannot be listened on. */
+/** The error that tells the operator why the server cannot listen on an address. */
 
 import { CommandError } from '../errors.ts'
 

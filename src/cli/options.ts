@@ -1,9 +1,9 @@
-/** What several commands share: their flags above all. */
+/** The parts that several commands share: their flags above all. */
 
 import { type Command, Option } from 'commander'
 import type { Terminal } from './terminal.ts'
 
-/** What a command has of its process. Tests pass their own. */
+/** The parts of its process that a command uses. Tests pass their own. */
 export interface Context {
   readonly terminal: Terminal
   /** Whether errors are printed as JSON. */

@@ -58,7 +58,7 @@ const listening = () => [
   ),
 ]
 
-/** What one key, address or namespace may take. Numbers are text here, as everything that an operator types. */
+/** The bounds of one key, address or namespace. Numbers are text here, as everything that an operator types. */
 const bounds = () => [
   setting('--mint-rate <number>', 'tokens per second that one API key may mint; 0 for no limit').default(
     String(mintsPerSecondDefault),

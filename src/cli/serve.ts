@@ -85,7 +85,8 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   let server = listen(config)
   cleanup.defer(() => void server.stop(true))
   const port = server.port ?? 0
-  // Refuse connections instead of answering 503: load balancers try a refused one elsewhere, and pass a 503 on.
+  // A replica that is not ready refuses connections instead of answering 503: load balancers retry a refused connection
+  // elsewhere, but pass a 503 on.
   if (config.database !== undefined) await server.stop(true)
   replica = config.database && (config.database.replica ?? `${hostname()}:${port}`)
   const folder = await openFolder(config, dataPath, replica, terminal, log)
@@ -231,7 +232,7 @@ function openFolder(
   return openDatabaseFolder(path, place, { mayMake: true, pool, isStandbyRequired, label, log, tell: stderr })
 }
 
-/** What the metrics listener shows beside what it counts itself. */
+/** The needs of the metrics listener, with the sources of figures that it does not count itself. */
 interface MetricsContext {
   readonly url: string
   readonly localAddresses: readonly string[]

@@ -1,4 +1,4 @@
-/** stdout and stderr. A pipe takes 64 kB at a time; what is still buffered is lost if the process exits. */
+/** stdout and stderr. A pipe takes 64 kB at a time; the rest is in a buffer, which is lost if the process exits. */
 
 import { setTimeout } from 'node:timers/promises'
 

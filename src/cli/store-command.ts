@@ -126,7 +126,7 @@ function requireSecretOf(folder: string, file: string): void {
 type Side = { readonly url: string; readonly folder: undefined } | { readonly url: undefined; readonly folder: string }
 
 function sideOf(text: string): Side {
-  // Whatever looks like a URL is one: a folder of such a name would have the password in its path.
+  // Take every text that looks like a URL for one: a folder of such a name would have the password in its path.
   return /^\s*[a-z][a-z0-9+.-]*:\/\//i.test(text) ? { url: text, folder: undefined } : { url: undefined, folder: text }
 }
 

@@ -1,8 +1,8 @@
 /**
  * `postern token explain`: prints a token's blocks in words, and what each says about one described request.
  *
- * It decides with the code that the server decides with (`policy/decide.ts`), so it cannot disagree. What it cannot
- * know is what only a server knows: whether the connection exists, and whether the user may still access the namespace.
+ * It decides with the code that the server decides with (`policy/decide.ts`), so it cannot disagree. It cannot know two
+ * things that only a server knows: whether the connection exists, and whether the user may still access the namespace.
  */
 
 import { existsSync, readFileSync } from 'node:fs'
@@ -109,7 +109,7 @@ function tokenLines(claims: ServiceTokenClaims, signatureLines: readonly string[
   ]
 }
 
-/** What the data folder knows about the token. */
+/** The facts about the token that the data folder has. */
 interface Known {
   readonly keys: KeyRing | undefined
   /** Revoked ids among the token, its ancestors and its API key. */
@@ -118,9 +118,7 @@ interface Known {
   readonly baseUrl: string | undefined
 }
 
-/**
- * What the data folder knows about the token. Undefined if there is no such folder: it is never created.
- */
+/** Looks the token up in the data folder. Undefined if there is no such folder: it is never created. */
 async function lookUp(
   { jti, par = [], key }: ServiceTokenClaims,
   place: Place,

@@ -97,7 +97,7 @@ async function verifyDatabase(flags: Flags, terminal: Terminal): Promise<void> {
   }
 }
 
-/** What is checked, and how its index is replaced. */
+/** The records to check, and the way to replace their index. */
 interface Checked {
   readonly scan: Scan
   readonly replaceIndex: ReplaceIndex

@@ -103,8 +103,8 @@ export class Allowance {
   }
 
   /**
-   * For an answer that outlives its handler, as an event stream does: its request's body is in memory as long. What was
-   * taken is kept until the function that this returns is called.
+   * For an answer that outlives its handler, as an event stream does: its request's body is in memory as long. The
+   * allowance keeps all that it has taken until the caller calls the function that this returns.
    */
   hold(): () => void {
     this.#holds += 1

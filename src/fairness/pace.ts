@@ -1,7 +1,7 @@
 /**
- * How much of the time one owner's bytes may take: those of other servers, and those of its own large answers. What a
- * byte of another server costs is up to that server: a response in chunks of one byte, or a stream of empty lines,
- * takes a hundred times as long as any other. So the time is measured, and past `ownerTimeShare` of it the rest waits.
+ * How much of the time one owner's bytes may take: those of other servers, and those of its own large answers. Another
+ * server decides how much time its bytes cost: a response in chunks of one byte, or a stream of empty lines, takes a
+ * hundred times as long as any other. So the time is measured, and past `ownerTimeShare` of it the rest waits.
  */
 
 import { ownerBurstMs, ownerTimeShare } from '../limits.ts'

@@ -9,7 +9,7 @@ import type { Holder } from './owner.ts'
 export interface RateLimit {
   /** Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. */
   take(name: string): number
-  /** What `take` would return, without taking. */
+  /** Returns the same as `take` would, without taking. */
   wait(name: string): number
 }
 

@@ -43,7 +43,7 @@ interface AllowedConnection {
   readonly version: string
 }
 
-/** What was admitted before: callers, and what each was answered under which URL. */
+/** Earlier admissions: callers, and the answers that each got, by URL. */
 export interface Remembered {
   readonly callers: Callers
   readonly lists: Admissions<PreparedList>

@@ -43,8 +43,8 @@ export function clientAddress(peer: string, headers: Headers, trusted: readonly 
 }
 
 /**
- * The network of an address as `clientAddress` gives it, or of its /64: /24 for IPv4, /48 for IPv6. Whoever has one of its
- * addresses can often have many.
+ * The network of an address as `clientAddress` gives it, or of its /64: /24 for IPv4, /48 for IPv6. A client that has
+ * one of its addresses can often have many.
  */
 export function networkOf(clientAddress: string): string {
   const address = parseAddress(clientAddress.replace(/\/64$/, ''))

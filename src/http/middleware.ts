@@ -33,7 +33,7 @@ export interface Middleware {
   noteError(request: Request, thrown: unknown): void
 }
 
-/** What answers before the router; undefined if it cannot. */
+/** Answers before the router does; undefined if it cannot. */
 type Respond = (request: Request, requestId: () => string) => Response | undefined | Promise<Response | undefined>
 
 /** A client's `X-Request-Id` is used if it matches. */

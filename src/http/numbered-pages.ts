@@ -19,7 +19,7 @@ export function readPageNumber(
   }
 }
 
-/** What a response says of its page. */
+/** The `pagination` of a response. */
 export function paginationOf({ page, pageSize }: PageNumber, totalCount: number) {
   return { currentPage: page, pageSize, totalPages: Math.ceil(totalCount / pageSize), totalCount }
 }

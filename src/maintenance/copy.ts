@@ -1,6 +1,6 @@
 /**
- * Copies a whole store, between folders and databases: hashes, revocations, sealed keys and headers, everything. What
- * was written is read back and compared before anybody can use it.
+ * Copies a whole store, between folders and databases: hashes, revocations, sealed keys and headers, everything. The
+ * copy is read back and compared before anybody can use it.
  */
 
 import { createHash } from 'node:crypto'
@@ -24,7 +24,10 @@ export type Source = (take: Take) => Promise<void>
 /** Writes what a source has, all or nothing, if it is empty. Throws CommandError if it is not. */
 export type Target = (source: Source) => Promise<Copied>
 
-/** What two stores agree in: the number of records, and SHA-256 over keys and values in key order, in hex. */
+/**
+ * The figures in which two equal stores agree: the number of records, and SHA-256 over keys and values in key order, in
+ * hex.
+ */
 export interface Copied {
   readonly records: number
   readonly sha256: string

@@ -98,7 +98,7 @@ export async function openExistingDataFolder(place: Place, tell: Tell): Promise<
   return openDataFolder(data)
 }
 
-/** What the database's own lists call a command. */
+/** The name of a command in the database's own lists. */
 const commandLabel = 'postern command'
 
 /** The database that the flags name. Throws CommandError 2 for flags that are wrong. */

@@ -30,7 +30,7 @@ export interface DatabasePlace {
   readonly secretFile: string
 }
 
-/** What the flags say, or the problem and the flag that has it. `data`: the data folder. */
+/** The place that the flags name, or the problem and the flag that has it. `data`: the data folder. */
 export function readDatabase(
   url: string,
   { storePasswordFile, instanceSecretFile }: DatabaseFlags,

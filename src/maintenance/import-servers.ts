@@ -39,7 +39,7 @@ const serverShape = validatorOf(ServerJson)
 export interface ServerImportOptions {
   /** The namespace of all; without it each has that of its name. */
   readonly namespace?: string
-  /** Who owns namespaces that are made. */
+  /** The owner of namespaces that are made. */
   readonly userId: string
   readonly now: Date
 }
@@ -49,7 +49,7 @@ export interface ServersImported {
   readonly servers: readonly string[]
   /** Those that were made. */
   readonly namespaces: readonly string[]
-  /** What was left out, with the reason: `NAME: reason`. */
+  /** The servers that were left out, each with the reason: `NAME: reason`. */
   readonly leftOut: readonly string[]
 }
 
@@ -116,7 +116,7 @@ export async function importServers(
         const before = stored === undefined ? undefined : readServer(stored)
         const imported = detailOf(qualifiedName, json)
         const isKnown = before !== undefined && isSamePlace(before, imported)
-        // What a server has is not in a server.json: it stays as it was learnt.
+        // A server.json does not list a server's tools, resources and prompts: those stay as they were learnt.
         const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingIntrospected }
         const said = extrasOfImport(json, publishedAt ?? kept?.createdAt, now)
         const extras = { ...noExtras, ...kept, verified: kept?.verified === true && isKnown, ...said }
@@ -229,7 +229,7 @@ function isPlainUrl(url: string): boolean {
   return /^https?:\/\/[^\s{}]+$/.test(url) && urlProblem(url) === undefined
 }
 
-/** What an import says itself; the rest stays as it was. */
+/** The fields that an import states itself; the rest stays as it was. */
 function extrasOfImport(json: ServerJson, createdAt: string | undefined, now: Date): Partial<ListingExtras> {
   const isUrl = (text: string | undefined) => text !== undefined && /^https?:\/\/\S+$/.test(text)
   const { websiteUrl, repository } = json

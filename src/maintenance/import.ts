@@ -229,7 +229,7 @@ class ImportPlan {
     }
   }
 
-  /** What is in a namespace now is its present owner's: connections, with their headers and sign-ins. */
+  /** Refuses a namespace whose owner here differs: that owner's connections are in it, with headers and sign-ins. */
   #requireSameOwner(namespace: Namespace, stored: Uint8Array | undefined): void {
     if (stored === undefined) return
     const [is, was] = [ownerName(readNamespace(stored)), ownerName(namespace)]

@@ -1,4 +1,4 @@
-/** Whose an organization is, for what brings records of it: fixtures and imports. */
+/** The owners of an organization, for code that brings records of it: fixtures and imports. */
 
 import { membersPerRead } from '../limits.ts'
 import { readRole } from '../storage/directory-records.ts'

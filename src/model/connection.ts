@@ -19,7 +19,7 @@ export const Url = Type.String({
   errorMessage: 'must be an http or https URL',
 })
 
-/** What is wrong with a URL that matches the schema, or undefined. Every place that accepts a URL must call it. */
+/** The problem with a URL that matches the schema, or undefined. Every place that accepts a URL must call this. */
 export function urlProblem(url: string): string | undefined {
   if (!URL.canParse(url)) return 'must be an http or https URL'
   const { username, password } = new URL(url)

@@ -1,5 +1,5 @@
 /**
- * What a person must enter before the server of a connection can be reached (sign-in contract, 1.10): the
+ * The values that a person must enter before the server of a connection can be reached (sign-in contract, 1.10): the
  * `configSchema` of a registered server's HTTP option, as the fields of a form. Pure.
  */
 
@@ -25,7 +25,7 @@ export interface InputField {
   readonly kind: 'text' | 'number' | 'checkbox' | 'select'
   /** Whether the form hides what is typed, and never shows it again. */
   readonly isSecret: boolean
-  /** What a select offers. */
+  /** The choices of a select. */
   readonly options: readonly Scalar[]
   readonly default: Scalar | undefined
 }

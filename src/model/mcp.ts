@@ -23,7 +23,7 @@ export const rpcCodes = {
 /** The stateless revision: every request names it, and there are no sessions. */
 export const statelessRevision = '2026-07-28'
 
-/** What each request of ours carries in that revision. */
+/** The metadata that each request of ours carries in that revision. */
 export const statelessMeta = {
   'io.modelcontextprotocol/protocolVersion': statelessRevision,
   'io.modelcontextprotocol/clientInfo': { name: 'postern', version },

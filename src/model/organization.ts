@@ -20,7 +20,7 @@ export type Organization = Static<typeof Organization>
 
 const createdAt = Type.Optional(Type.String({ format: 'date-time' }))
 
-/** What shall happen when the definition of a pinned tool changes; no tool is pinned yet. Left out: `warn`. */
+/** The reaction to a change in the definition of a pinned tool; no tool is pinned yet. Left out: `warn`. */
 export const Pins = Type.Union([Type.Literal('off'), Type.Literal('warn'), Type.Literal('block')])
 export type Pins = Static<typeof Pins>
 const pins = Type.Optional(Pins)
@@ -104,7 +104,7 @@ export type ApiKeyMade = Static<typeof ApiKeyMade>
 export const ApiKeyList = Type.Object({ apiKeys: Type.Array(Type.Object(shownKey, closed)) }, closed)
 export type ApiKeyList = Static<typeof ApiKeyList>
 
-/** Who the caller is, and what it may do (door contract, 1.4). */
+/** The caller, and the operations that it may perform (door contract, 1.4). */
 export const Me = Type.Object(
   {
     userId: Type.String(),

@@ -1,6 +1,6 @@
 /**
  * `server.json`, the official MCP Registry's description of a server (its OpenAPI document of 2025-12-01), and its list
- * of such. What postern does not use of it is kept as it is.
+ * of such. Fields that postern does not use are kept as they are.
  */
 
 import { type Static, Type } from '@sinclair/typebox'
@@ -43,7 +43,7 @@ export const ServerJson = Type.Object(
 )
 export type ServerJson = Static<typeof ServerJson>
 
-/** What a registry knows of a version of a server beyond its `server.json`. */
+/** The key of a registry's facts about a version of a server, beyond its `server.json`. */
 export const officialMeta = 'io.modelcontextprotocol.registry/official'
 const Official = Type.Object(
   {

@@ -98,7 +98,9 @@ export type ServerDetail = Static<typeof ServerDetail>
 
 const text = (max: number) => Type.String({ maxLength: max })
 
-/** What lists and search know of a server, beside its details. Fields of the details are copied from there. */
+/**
+ * The fields of a server that lists and search know, beside its details. Fields of the details are copied from there.
+ */
 export const ServerListing = Type.Object(
   {
     qualifiedName: QualifiedName,
@@ -159,7 +161,7 @@ export const ServerItem = Type.Object(
 export type ServerItem = Static<typeof ServerItem>
 export const ServerPage = Type.Object({ servers: Type.Array(Type.Partial(ServerItem)), pagination: Pagination }, closed)
 
-/** What a listing has of its own, which the details do not say. */
+/** The fields that a listing has of its own, beyond those of the details. */
 export type ListingExtras = Pick<
   ServerListing,
   | ('createdAt' | 'verified' | 'unlisted' | 'homepage' | 'repositoryUrl' | 'backlinkUrl' | 'license')
@@ -216,7 +218,7 @@ export function searchedNames(names: readonly string[]): string[] {
 
 type Place = Pick<ServerDetail, 'deploymentUrl' | 'connections'>
 
-/** Whether a server can be reached, or run, as before: what was learnt of it, or verified, still holds. */
+/** Whether a server can be reached, or run, as before: facts that were learnt of it, or verified, still hold. */
 export function isSamePlace(before: Place, after: Place): boolean {
   return before.deploymentUrl === after.deploymentUrl && isDeepStrictEqual(before.connections, after.connections)
 }
@@ -275,7 +277,9 @@ const details = {
   prompts: Type.Optional(ServerDetail.properties.prompts),
 }
 
-/** The body of `PUT /servers/{qualifiedName}`: what is left out stays. `mcpUrl` takes the place of the details. */
+/**
+ * The body of `PUT /servers/{qualifiedName}`: fields that are left out stay. `mcpUrl` takes the place of the details.
+ */
 export const ServerWrite = Type.Object({ ...written, mcpUrl: Type.Optional(Url), ...details }, closed)
 export type ServerWrite = Static<typeof ServerWrite>
 
@@ -290,7 +294,7 @@ export const ServerMade = Type.Object(
     displayName: Type.String(),
     description: Type.String(),
     createdAt: Type.String({ format: 'date-time' }),
-    /** What could not be learnt from the server at `mcpUrl`. */
+    /** The facts that could not be learnt from the server at `mcpUrl`. */
     warnings: Type.Optional(Type.Array(Type.String())),
   },
   closed,
@@ -299,10 +303,10 @@ export type ServerMade = Static<typeof ServerMade>
 export const ServerChanged = Type.Object({ success: Type.Literal(true), ...named }, closed)
 export type ServerChanged = Static<typeof ServerChanged>
 
-/** What a release says (door contract, 2.9). Other types than `external` would be built and hosted. */
+/** The payload of a release (door contract, 2.9). Other types than `external` would be built and hosted. */
 export const ReleasePayload = Type.Object(
   { type: Type.Literal('external'), upstreamUrl: Url, configSchema: Type.Optional(JsonSchema) },
-  // What scans a server with credentials is not there; what it would be given is passed over.
+  // Nothing here scans a server with credentials, so fields for such scans are ignored.
   { additionalProperties: true },
 )
 export type ReleasePayload = Static<typeof ReleasePayload>

@@ -11,7 +11,7 @@ export interface ChainEnd {
   readonly hash: string
 }
 
-/** What links an entry and says when it was written; `time` and `event` need no escapes in JSON. */
+/** The fields that link an entry and say when it was written; `time` and `event` need no escapes in JSON. */
 interface LineHead extends Link {
   readonly time: string
   readonly event: string
@@ -35,7 +35,7 @@ export interface Link {
   readonly seq: number
   readonly prev: string
   readonly hash: string
-  /** Whose line it is, if several write a log each. */
+  /** The replica that wrote the line, if several write a log each. */
   readonly replica?: string | undefined
 }
 

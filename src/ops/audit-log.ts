@@ -16,7 +16,7 @@ import type { RefusedCaller } from './denial-count.ts'
 /** Fields of an entry. Undefined ones are left out. */
 export type AuditFields = Readonly<Record<string, string | number | boolean | null | readonly string[] | undefined>>
 
-/** What writes entries. Time, number and hashes are added here. */
+/** Writes entries. Time, number and hashes are added here. */
 export interface Audit {
   /**
    * Asked before an act. Throws StoreError `unavailable` if lines could not be written and still cannot. Lines of what
@@ -78,7 +78,7 @@ export function openAuditLog(folder: string, { now, replica, onFailure, free = f
     onFailure,
   })
   let hasFailed = false
-  /** What was done and has no line yet. No act is begun before they are written, so they are few. */
+  /** Acts that were done and have no line yet. No act is begun before their lines are written, so they are few. */
   let owed: Entry[] = []
   const requireRoom = () => requireFreeSpace(folder, 0, freeBytesMin, free)
 

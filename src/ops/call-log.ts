@@ -90,7 +90,12 @@ export function openCallLog(path: string, { now, monotonic, replica, free, onFai
     clock: monotonic,
     replica,
     // One process writes it.
-    keeper: { end: () => end, keep: (last) => void (end = last) },
+    keeper: {
+      end: () => end,
+      keep(last) {
+        end = last
+      },
+    },
     isDue() {
       const isDue = monotonic() - lookedAt >= callLogCheckMs
       if (isDue) lookedAt = monotonic()

@@ -14,7 +14,7 @@ export interface Entry {
   readonly fields: object
 }
 
-/** What every line of one write has. */
+/** The fields that every line of one write has. */
 export interface LineContext {
   /** ISO 8601. */
   readonly time: string

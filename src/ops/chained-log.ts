@@ -75,7 +75,9 @@ export class ChainedLog {
     return false
   }
 
-  /** What cannot be done without a line. `unavailable`: it was not done; `indeterminate`: it was. */
+  /**
+   * The error of an act that needs a line and cannot get it. `unavailable`: it was not done; `indeterminate`: it was.
+   */
   error(kind: 'unavailable' | 'indeterminate', cause: unknown): StoreError {
     return new StoreError(kind, `${this.#options.name} cannot be written: ${(cause as Error).message}`, { cause })
   }

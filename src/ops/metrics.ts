@@ -103,7 +103,7 @@ export function createMetrics({ health, pageCache }: Gauges): Metrics {
       replicated.set(found.durability === 'replicated' ? 1 : 0)
       offset.set(found.clockOffsetMs / 1000)
     } catch {
-      // What was measured before stays; that it is old shows here.
+      // The earlier measurements stay; this shows that they are old.
       ready.set(0)
     }
   }

@@ -13,7 +13,7 @@ import { version } from '../version.ts'
 /** The headers of W3C Trace Context. */
 export type TraceHeaders = Readonly<Record<string, string>>
 
-/** What a span tells when it ends. `error`: it failed, for this reason. */
+/** The facts that a span tells when it ends. `error`: it failed, for this reason. */
 export interface SpanEnd {
   readonly attributes?: Attributes
   readonly error?: string

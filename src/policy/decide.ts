@@ -8,7 +8,7 @@ import type { Block } from './block.ts'
 import { constraintAllows, type MetadataFacts } from './metadata.ts'
 import { isParamsRule, ruleCost, rulePasses } from './rpc-match.ts'
 
-/** What a request attempts. */
+/** The access that a request attempts. */
 export interface Access {
   readonly namespace: string
   readonly resource: ResourceType

@@ -13,7 +13,7 @@ export interface RpcRule {
   readonly pattern: string
 }
 
-/** What is wrong with a path, or undefined. */
+/** The problem with a path, or undefined. */
 export function pathProblem(path: string): string | undefined {
   const parts = path.split('.')
   if (parts.includes('')) return 'has an empty part between dots'

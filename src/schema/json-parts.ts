@@ -4,7 +4,9 @@ import { hashedTextBytesMax } from '../limits.ts'
 import { type JsonBounds, unescaped } from './json.ts'
 import { TextHashes } from './text-hashes.ts'
 
-/** What has more than the bounds allow, in words that continue a sentence; undefined while nothing has. */
+/**
+ * Counts parts, and says in words that continue a sentence which bound they exceed; undefined while they exceed none.
+ */
 export interface PartsCounter {
   add(bytes: Uint8Array): string | undefined
 }

@@ -1,8 +1,8 @@
 /**
  * Validates values against JSON Schemas (2020-12) of other people: a tool's arguments and results, the configuration of
- * a server. Patterns run on re2js in linear time, as
- * those of policies do. A pattern that RE2 does not support, or that is too costly, is ignored for arguments. For
- * results it is an error (UnknownPattern), because a generated result could not be checked against it.
+ * a server. Patterns run on re2js in linear time, as those of policies do. A pattern that RE2 does not support, or that
+ * is too costly, is ignored for arguments. For results it is an error (UnknownPattern), because a generated result
+ * could not be checked against it.
  */
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
@@ -26,12 +26,17 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 /** The errors of a value, with their paths, as text; undefined for a valid value. */
 export type Check = (value: unknown) => string | undefined
 
-/** What may still be spent on one value. */
+/** The effort that may still be spent on one value. */
 interface Budget {
   /** By patterns, in instructions times characters. */
   left: number
   /** By keywords: the size of the schema for each part of the value, and for each reference that is followed. */
   steps: number
+  /**
+   * Digests by object, so that nested lists with `uniqueItems` do not compute those of inner values repeatedly. Emptied
+   * after each value: collecting millions of entries of a WeakMap stopped everything for over 100 ms.
+   */
+  readonly digests: Map<object, string>
 }
 
 /**
@@ -78,7 +83,7 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'inpu
   // The base of references such as `#/$defs/…`.
   const own = { ...(countedReferences(rest) as object), $id: 'tool:schema' }
   const unknown = new Set<string>()
-  const budget: Budget = { left: Number.POSITIVE_INFINITY, steps: Number.POSITIVE_INFINITY }
+  const budget: Budget = { left: Number.POSITIVE_INFINITY, steps: Number.POSITIVE_INFINITY, digests: new Map() }
   const made = (allErrors: boolean) => ajv({ allErrors, budget, size, onUnknown: (pattern) => unknown.add(pattern) })
   const instance = made(false)
   // Only the first error is shown; the others repeat it for each form that a keyword may take.
@@ -112,6 +117,8 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'inpu
     } catch (error) {
       if (!(error instanceof TooCostly) && !(error instanceof RangeError)) throw error
       return `${name}: are too large to be held to this schema: send fewer values`
+    } finally {
+      budget.digests.clear()
     }
   }
 }
@@ -120,7 +127,7 @@ export function checkOf(schema: JsonSchema, name: 'arguments' | 'result' | 'inpu
 const annotations = new Set(['title', 'description', 'examples', 'default', '$comment', 'deprecated'])
 
 /**
- * What compiling a schema costs: its keywords, the names and values in them, and more for each pattern and each target
+ * The cost of compiling a schema: its keywords, the names and values in them, and more for each pattern and each target
  * of references. Ends soon past `schemaSizeMax`.
  */
 export function schemaSize(schema: unknown): number {
@@ -166,7 +173,7 @@ function partsOf(value: unknown): number {
 
 /**
  * The schema with a step beside each reference: a schema that refers to itself twice may look at one value more often
- * than there are atoms. What `const` and `enum` hold is not a schema.
+ * than there are atoms. The values of `const` and `enum` are not schemas.
  */
 function countedReferences(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(countedReferences)
@@ -219,7 +226,7 @@ function ajv({ allErrors, budget, size, onUnknown }: AjvOptions): Ajv2020 {
     errors: false,
     error: { message: 'must not have the same item twice' },
     validate: (isAsked: boolean, items: readonly unknown[]) =>
-      !isAsked || new Set(items.map(digestOf)).size === items.length,
+      !isAsked || new Set(items.map((item) => digestOf(item, budget.digests))).size === items.length,
   })
   instance.addKeyword({
     keyword: stepKeyword,
@@ -254,20 +261,20 @@ function boundFormats(instance: Ajv2020, budget: Budget): void {
   }
 }
 
-/** Digests by object, so that nested lists with `uniqueItems` do not compute those of inner values repeatedly. */
-const digests = new WeakMap<object, string>()
-
-/** Equal for values that are equal as JSON, regardless of key order. */
-function digestOf(value: unknown): string {
+/** Equal for values that are equal as JSON, regardless of key order. The content of a short one is not hashed. */
+function digestOf(value: unknown, digests: Map<object, string>): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   const known = digests.get(value)
   if (known !== undefined) return known
-  const parts = Array.isArray(value)
-    ? value.map(digestOf)
-    : Object.keys(value)
-        .sort()
-        .map((key) => `${JSON.stringify(key)}:${digestOf((value as Record<string, unknown>)[key])}`)
-  const digest = `${Array.isArray(value) ? '[' : '{'}${Bun.SHA256.hash(parts.join(), 'base64')}`
+  const isList = Array.isArray(value)
+  const parts = isList
+    ? value.map((item) => digestOf(item, digests))
+    : Object.entries(value)
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([key, one]) => `${JSON.stringify(key)}:${digestOf(one, digests)}`)
+  const text = parts.join()
+  const content = text.length <= 64 ? text : `#${Bun.SHA256.hash(text, 'base64')}`
+  const digest = isList ? `[${content}]` : `{${content}}`
   digests.set(value, digest)
   return digest
 }

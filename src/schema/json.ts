@@ -23,7 +23,7 @@ export function decodeUtf8(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * What to do with a number that changes when it is parsed, such as one with 20 digits, because another parser may read
+ * The treatment of a number that changes when it is parsed, such as one with 20 digits, because another parser may read
  * it differently. 'any': accept it. 'exact': refuse it, for JSON that is stored or re-encoded. 'marked': replace it by
  * NaN, for JSON that is examined here by paths of keys while its original text is passed on; numbers in arrays stay,
  * because no path leads there.

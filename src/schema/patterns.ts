@@ -68,7 +68,7 @@ interface Sum {
   foldedCharacters: number
 }
 
-/** What is wrong with a single pattern, or undefined. */
+/** The problem with a single pattern, or undefined. */
 export function patternProblem(pattern: string): string | undefined {
   return problemOfNext(pattern, { programSize: 0, unicodeClasses: 0, foldedCharacters: 0 })
 }

@@ -8,9 +8,7 @@ import { textsPerHashMax } from '../limits.ts'
 
 /** As the runtime computes it: of bytes where each character has one, else of both bytes of each. */
 function hashOf(text: string): bigint {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that one byte can hold
   if (/^[\x00-\x7f]*$/.test(text)) return Bun.hash.rapidhash(text)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: as above
   return Bun.hash.rapidhash(Buffer.from(text, /^[\x00-\xff]*$/.test(text) ? 'latin1' : 'utf16le'))
 }
 

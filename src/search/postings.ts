@@ -14,8 +14,8 @@ export interface Occurrences {
 }
 
 /**
- * Whoever searches does not see every document. How rare a word is, and how long a field usually is, are therefore
- * counted of public documents alone: otherwise scores would tell what is in the others.
+ * A caller that searches does not see every document. How rare a word is, and how long a field usually is, are
+ * therefore counted of public documents alone: otherwise scores would tell what is in the others.
  */
 export interface Postings {
   /** How many documents are public. */

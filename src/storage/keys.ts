@@ -69,7 +69,7 @@ export const foldedLike = (namespace: string): Key => key('folded', namespace.to
 export const directoryIndexKinds = directoryIndexes.map((kind) => key(kind))
 /** The range of the namespaces of one owner. */
 export const namespacesOwnedBy = (owner: Owner): Omit<Range, 'limit'> => prefixRange(ownedBy(owner))
-/** Who owns a namespace. */
+/** The owner of a namespace. */
 export type Owner = { readonly organizationId: string } | { readonly userId: string }
 const ownerParts = (owner: Owner) =>
   'organizationId' in owner ? (['organization', owner.organizationId] as const) : (['user', owner.userId] as const)
@@ -78,8 +78,8 @@ export const deletingKey = (namespace: string): Key => key('deletingNamespace', 
 /** Prefix of all these marks. */
 export const deleting = key('deletingNamespace')
 /**
- * When a namespace of this name was deleted last, as a random value. Whoever makes a connection checks that it has not
- * changed since it was authorized: so none is left for the owner of a namespace that is made later.
+ * When a namespace of this name was deleted last, as a random value. A write that makes a connection checks that it has
+ * not changed since the write was authorized: so none is left for the owner of a namespace that is made later.
  */
 export const endedKey = (namespace: string): Key => key('endedNamespace', namespace)
 /** Index: the API keys of an organization. */
@@ -95,8 +95,8 @@ export const servers = key('server')
 /** Prefix of the servers of one namespace that have a part after the slash. */
 export const serversIn = (namespace: string): Key => key('server', `${namespace}/`)
 /**
- * What lists and search show of a server (`ServerListing`). Grouped by a hash of the name, so that whoever keeps all
- * listings reads a 256th of them again after a write.
+ * The facts about a server that lists and search show (`ServerListing`). Grouped by a hash of the name, so that whoever
+ * keeps all listings reads a 256th of them again after a write.
  */
 export const listingKey = (qualifiedName: string): Key => key('listing', listingGroupOf(qualifiedName), qualifiedName)
 /** Prefix of all listings. */

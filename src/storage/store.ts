@@ -1,7 +1,7 @@
 /**
  * The storage contract: an ordered map from bytes to bytes with atomic writes. Features, authorization and the fast
- * lane know only this contract; `test/storage/conformance.ts` checks every engine against it. What opens, checks and
- * saves a data folder (`cli/`, `maintenance/`) knows LMDB too.
+ * lane know only this contract; `test/storage/conformance.ts` checks every engine against it. The code that opens,
+ * checks and saves a data folder (`cli/`, `maintenance/`) knows LMDB too.
  *
  * Promises. A commit is atomic and serializable, including its checks, and durable when it resolves. A read sees every
  * commit acknowledged before the read began, by any process. One range is one snapshot; two reads may be two snapshots.
@@ -110,9 +110,9 @@ export interface Store {
 
 /** How a store is. */
 export interface Health {
-  /** What it takes on disk. */
+  /** The bytes that it takes on disk. */
   readonly bytes: number
-  /** `replicated`: what was acknowledged is on another machine too. */
+  /** `replicated`: acknowledged commits are on another machine too. */
   readonly durability: 'local' | 'replicated'
   /** Milliseconds by which the clock that all processes share is ahead of this machine's. */
   readonly clockOffsetMs: number

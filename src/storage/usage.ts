@@ -1,6 +1,6 @@
 /**
- * What namespaces hold, counted in the commit of each write (`Count` in store.ts), and counted again from all entries
- * when `postern verify` checks what is stored.
+ * The connections, servers and bytes that namespaces hold, counted in the commit of each write (`Count` in store.ts),
+ * and counted again from all entries when `postern verify` checks what is stored.
  */
 
 import type { Connection } from '../model/connection.ts'
@@ -11,7 +11,7 @@ import { connections, idOfKey, listings, listingsIn, namespaceIn, privates, serv
 import { termBytes } from './record-kinds.ts'
 import type { Count, Entry, Key } from './store.ts'
 
-/** What a namespace holds, or may hold at most. */
+/** The numbers that a namespace holds, or may hold at most. */
 export interface Usage {
   readonly connections: number
   /** Of connections, with their index and private parts, and of the details and listings of servers. */
@@ -28,7 +28,7 @@ export function indexBytesOf(
   return facts * (namespace.length + connectionId.length + termBytes + entryBytes)
 }
 
-/** What the store adds to an entry: kind, separator, and its place in a segment. */
+/** The bytes that the store adds to an entry: kind, separator, and its place in a segment. */
 const entryBytes = 10
 
 /** Changes a namespace's usage, up or down. With a quota, an increase beyond it is refused. */

@@ -25,7 +25,7 @@ export interface AddressPolicy {
   readonly isPublicAllowed: boolean
   /** Whether this is an address that we listen on, or our base URL. */
   readonly isSelf: (address: string, port: number, target: URL) => boolean
-  /** What pending look-ups are counted against; shares of their own by default. */
+  /** Pending look-ups are counted against these shares; against shares of their own by default. */
   readonly lookups?: Shares
   /** Replaced in tests; c-ares by default. */
   readonly resolve?: Lookup

@@ -1,6 +1,6 @@
 /**
- * What the pool needs of a connection. A wire is one connection to one address, with one exchange at a
- * time. The pool (connection-pool.ts) chooses the wire for a request, and decides how long an unused one is kept.
+ * The parts of a connection that the pool needs. A wire is one connection to one address, with one exchange at a time.
+ * The pool (connection-pool.ts) chooses the wire for a request, and decides how long an unused one is kept.
  */
 
 import type { Pace } from '../fairness/pace.ts'

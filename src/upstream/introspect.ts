@@ -123,7 +123,8 @@ function couldBeWritten(about: Introspection['about']): boolean {
 }
 
 /**
- * What a write of a server would refuse (`features/servers/server-writes.ts`) is left out too. Throws IntrospectionError.
+ * Leaves out definitions that a write of a server would refuse (`features/servers/server-writes.ts`), too. Throws
+ * IntrospectionError.
  */
 function checked(what: keyof Definitions, list: Definitions[keyof Definitions]): Partial<Definitions> {
   if (list !== null && list.length > introspectionItemsMax)

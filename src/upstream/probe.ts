@@ -65,7 +65,9 @@ export interface Initialization<T> {
   readonly asking: Asking
   /** In all: time, HTTP requests, and bytes of their responses. */
   readonly bounds: { readonly timeoutMs: number; readonly requests: number; readonly bytes: number }
-  /** Asks what is to be known, once the server has been initialized. What it throws is a problem of the server. */
+  /**
+   * Asks what is to be known, once the server has been initialized. An error that it throws is a problem of the server.
+   */
   readonly ask: (client: Client, options: RequestOptions) => Promise<T>
 }
 
@@ -90,7 +92,7 @@ export async function initializeServer<T>(
   return 'result' in second || second.wantsAuthorization ? second : first
 }
 
-/** What is left of a initialization's bounds. */
+/** The rest of an initialization's bounds. */
 interface Left {
   readonly deadline: AbortSignal
   requests: number
@@ -186,7 +188,7 @@ export function shortened(text: string): string {
   return text.length <= serverErrorCharsMax ? line : `${line}…`
 }
 
-/** What a server answered is not what was asked for. The message is for people. */
+/** A server's answer is not what was asked for. The message is for people. */
 export class IntrospectionError extends Error {}
 
 /**

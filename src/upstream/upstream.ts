@@ -43,8 +43,8 @@ export interface UpstreamRequest {
   /** The `Via` header of the client's request. */
   readonly via?: string | undefined
   /**
-   * Who causes the request: the look-up of the name, and the response while it is incomplete or unread, count against
-   * this holder's shares.
+   * The holder that causes the request: the look-up of the name, and the response while it is incomplete or unread,
+   * count against this holder's shares.
    */
   readonly holder: Holder
   /** Aborts when the client disconnects. A function, called only for slow responses: the signal is costly to create. */
@@ -87,7 +87,7 @@ export interface UpstreamOptions {
   readonly authorities?: readonly string[]
   /** Our name in `Via` (RFC 9110, 7.6.3), by which loops are detected. */
   readonly pseudonym?: string
-  /** What responses in memory and requests in progress are counted against. */
+  /** Responses in memory and requests in progress are counted against this. */
   readonly fairness?: Pick<Fairness, 'memory' | 'requests' | 'time'>
   readonly observe?: ObserveUpstream | undefined
   /** For tests, which have no network. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createPaces } from '../../src/fairness/pace.ts'
 import { createTurns, inSlices, type Work } from '../../src/fairness/turns.ts'
-import { sliceCost, waitingJobsMax } from '../../src/limits.ts'
+import { eventLoopSliceMs, sliceCost, waitingJobsMax } from '../../src/limits.ts'
 
 /** Work of so many steps, that notes each in `log`. */
 function* steps(name: string, count: number, cost: number, log: string[]): Work<string> {
@@ -160,4 +160,25 @@ test('a step that takes long keeps the next one of its owner waiting, and nobody
   now += wait
   await Promise.all(running)
   expect(log).toEqual(['m1', 'a1', 'm2'])
+})
+
+test('an owner’s short work does not fill a turn of the event loop, however many pieces it comes in', async () => {
+  let clock = 0
+  const turns = createTurns(createPaces(), () => clock)
+  let done = 0
+  function* piece(): Work<void> {
+    yield 1
+    clock += 1
+    done += 1
+  }
+  const all = Array.from({ length: 40 }, () => turns.run(mallory, piece()))
+  const atOnce = done
+  expect(atOnce).toBeLessThanOrEqual(eventLoopSliceMs)
+  // Nobody else's waits for it, and each later turn has one piece.
+  const log: string[] = []
+  await turns.run(ada, steps('a', 1, 1, log))
+  await nextTurn()
+  expect(done).toBeLessThanOrEqual(atOnce + 2)
+  await Promise.all(all)
+  expect(done).toBe(40)
 })

@@ -14,7 +14,7 @@ export interface ClientFlags {
   readonly json?: boolean
 }
 
-/** What an action of a command gets. */
+/** The context that the action of a command gets. */
 export interface CommandContext {
   readonly flags: ClientFlags & { readonly yes?: boolean }
   readonly environment: Environment
@@ -159,7 +159,9 @@ export function openClient(
 
 const namesShown = 5
 
-/** What the `error` of a response is where it has one; by status, for operations that have the message alone. */
+/**
+ * Error codes by status, for operations whose responses have the message alone. Other responses have a code in `error`.
+ */
 const codes: ReadonlyMap<number, ErrorCode> = new Map([
   [400, 'invalid_request'],
   [401, 'unauthorized'],

@@ -11,13 +11,13 @@ import { noConnection } from './missing.ts'
 import { printJson, printTable } from './output.ts'
 import { readPairs } from './pairs.ts'
 
-/** What the commands read of a tool's definition. */
+/** The fields of a tool's definition that the commands read. */
 interface Tool {
   readonly name: string
   readonly description?: string | null
 }
 
-/** What the commands read of a `CallToolResult` of MCP. */
+/** The fields of a `CallToolResult` of MCP that the commands read. */
 interface ToolResult {
   readonly content?: readonly Content[]
   readonly isError?: boolean
@@ -159,7 +159,7 @@ function argumentsIn(given: readonly string[]): unknown {
   return Object.fromEntries(Object.entries(readPairs(given)).map(([key, text]) => [key, jsonOrText(text)]))
 }
 
-/** What JSON can read, and exactly; other texts stand for themselves. */
+/** Reads a text as JSON, unless that would fail or change a number. Then the text stands for itself. */
 function jsonOrText(text: string): unknown {
   const read = readJson(text, { depthMax: jsonDepthMax, numbers: 'exact' })
   return 'problem' in read ? text : read.value

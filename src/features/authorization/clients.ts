@@ -51,7 +51,7 @@ export interface Clients {
   find(clientId: string, holder: Holder): Promise<Client>
   /** Throws OAuthError for a registered client that does not exist. Fetches nothing. */
   requireKnown(clientId: string): Promise<void>
-  /** What a commit that makes a grant for the client also writes: it is in use from now on. */
+  /** The writes that note that the client is in use from now on. A commit that makes a grant for it includes them. */
   use(client: Client): { readonly puts: readonly Entry[]; readonly deletes: readonly Key[] }
 }
 
@@ -69,7 +69,7 @@ export interface ClientsOptions {
   readonly now: () => number
 }
 
-/** What of a registration and of a client's document is read. Everything else is ignored. */
+/** The fields that are read of a registration and of a client's document. All others are ignored. */
 const Metadata = Type.Object({
   redirect_uris: Type.Array(Type.String(), { minItems: 1, maxItems: redirectUrisMax }),
   client_name: Type.Optional(Type.String()),

@@ -24,7 +24,7 @@ export interface Consent {
   readonly signInUrl: string
   /** Where the connection is set up; undefined if it is. */
   readonly setupUrl: string | undefined
-  /** What was wrong with the choice before. */
+  /** The problem with the user's last choice. */
   readonly problem: string | undefined
 }
 

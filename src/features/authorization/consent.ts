@@ -21,7 +21,7 @@ import { connectionOf, type Endpoints, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 import { isRegistered, withParameters } from './redirect-uris.ts'
 
-/** What an authorization code stands for. */
+/** The consent behind an authorization code. */
 export interface CodeRecord {
   readonly clientId: string
   readonly redirectUri: string
@@ -48,7 +48,7 @@ export interface AuthorizeDeps {
   readonly listTools: (context: RequestContext, connection: AuthorizedConnection) => Promise<string[] | undefined>
 }
 
-/** What a consent page is made for. */
+/** The caller and the connection of a consent page, and the problem that it shows. */
 interface Shown {
   readonly context: RequestContext
   readonly connection: AuthorizedConnection
@@ -220,8 +220,8 @@ async function readRequest(
 }
 
 /**
- * What the user has decided, or what is wrong with the choice: then the page is shown again. Throws `invalid_request`
- * for anything that the page does not offer.
+ * The user's decision, or the problem with it: then the page is shown again. Throws `invalid_request` for anything that
+ * the page does not offer.
  */
 function readDecision(
   form: Form,
@@ -240,7 +240,7 @@ function readDecision(
   const names = form.one('typed') === undefined ? given : given.flatMap((text) => text.split(/[\s,]+/))
   const tools = names.filter((name) => name !== '')
   if (access === 'all') {
-    // Who ticks boxes may have forgotten the choice above them.
+    // A user who ticks boxes may have forgotten the choice above them.
     if (tools.length > 0)
       return { problem: 'You chose all tools, and some of them. Choose “Use only these tools”, or none of the boxes.' }
     return { days }

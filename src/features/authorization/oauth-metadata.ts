@@ -2,7 +2,7 @@
 
 import { isConnectionId, isSlug } from '../../model/names.ts'
 
-/** The one scope. What a token may do is decided on the consent page. */
+/** The one scope. The user decides on the consent page what a token may do. */
 export const scope = 'mcp'
 
 /** The URLs of this authorization server. `issuer`: the base URL, exactly as tokens have it. */

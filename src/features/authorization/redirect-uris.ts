@@ -5,7 +5,7 @@ import { clientUrlCharsMax } from '../../limits.ts'
 /** Schemes of well-known clients whose redirect URIs have no domain in them. */
 const knownSchemes = ['cursor', 'vscode', 'vscode-insiders']
 
-/** What is wrong with a redirect URI; undefined if a client may have it. `schemes`: from `--redirect-scheme`. */
+/** The problem with a redirect URI; undefined if a client may have it. `schemes`: from `--redirect-scheme`. */
 export function redirectUriProblem(uri: string, schemes: readonly string[]): string | undefined {
   if (uri.length > clientUrlCharsMax) return `has more than ${clientUrlCharsMax} characters`
   // A browser would remove or rewrite these, and so go elsewhere than the text says.

@@ -42,7 +42,7 @@ export function tokenHandlers(deps: TokenDeps) {
   }
 }
 
-/** A code becomes a grant, once. A code that comes again was stolen, or its client is broken: what it gave ends. */
+/** A code becomes a grant, once. A code that comes again was stolen, or its client is broken: its grant ends. */
 async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promise<Response> {
   const sent = required(form, 'code')
   const grantId = grantIdOf(deps.signInKey, sent)
@@ -128,7 +128,7 @@ async function refresh(deps: TokenDeps, form: Form, clientId: string): Promise<R
   const response = await accessResponse(deps, next, await callerOf(deps, grant))
   // Somebody was first: another request with this token, or an earlier one whose write nobody waits for any more.
   if (isCurrent && !(await replace(store, bytes, next))) return refresh(deps, form, clientId)
-  // Written before the answer: whoever sends the old token from now on is not a client that waits for it.
+  // Written before the answer: no client that sends the old token from now on is still waiting for this answer.
   const { isUnanswered: _, ...answered } = next
   const isOurs = await replace(store, isCurrent ? grantEntry(next).value : bytes, answered).catch((error) => {
     // The new number is in the store, so the answer holds.

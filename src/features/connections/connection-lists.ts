@@ -39,7 +39,7 @@ export interface PreparedList {
   readonly gte: Key
   /** The end of the namespace's keys, exclusive. */
   readonly lt: Key
-  /** What a cursor is bound to: the namespace and the filters in canonical form. */
+  /** A cursor is bound to this text: the namespace and the filters in canonical form. */
   readonly binding: string
   /** Requests with the same key get the same page as long as the namespace's version is the same. */
   readonly cacheKey: string

@@ -1,7 +1,4 @@
-/**
- * What is done with a connection whose server wants a sign-in, or input, when it is written (sign-in contract, 1.1,
- * 1.10).
- */
+/** The steps of a write of a connection whose server wants a sign-in, or input (sign-in contract, 1.1, 1.10). */
 
 import type { ConnectionRef, RequestContext } from '../../auth/authorizer.ts'
 import type { Maker } from '../../auth/maker.ts'
@@ -50,7 +47,7 @@ export function withTicketsEnded(
   return isSetUp ? { ...privatePart, setups: (privatePart.setups ?? 0) + 1 } : privatePart
 }
 
-/** For the answer alone: who writes a connection may set it up, or let somebody else do so, without a key. */
+/** For the answer alone: its ticket lets the writer of a connection, or somebody else, set it up without a key. */
 export function withTicket(
   links: SetupLinks,
   connection: Connection,

@@ -16,7 +16,7 @@ export interface Stated {
 /** Reads an answer in pieces. */
 export interface OutcomeReader {
   add(bytes: Uint8Array): Promise<void>
-  /** What was stated so far; undefined if the call was not answered. */
+  /** The outcome that was stated so far; undefined if the call was not answered. */
   stated(): Stated | undefined
 }
 
@@ -124,7 +124,10 @@ function ofWhole(): OutcomeReader {
   }
 }
 
-/** What a JSON-RPC response states. It is parsed only if it may be an error: most answers are results. */
+/**
+ * The outcome that a JSON-RPC response states. The response is parsed only if it may be an error: most answers are
+ * results.
+ */
 export function statedIn(body: Uint8Array | string): Stated {
   // As characters of a byte each: the names looked for are ASCII.
   const text = typeof body === 'string' ? body : asBuffer(body).toString('latin1')
@@ -176,7 +179,7 @@ function createSearch(beginnings: readonly string[] = []): Search {
   let isError = false
   let hasResult = false
   let hasError = false
-  /** What a name may have begun in. */
+  /** The last bytes, in which a name may have begun. */
   let rest = Buffer.alloc(0)
   const search: Search = {
     add(bytes) {

@@ -91,8 +91,8 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
 }
 
 /**
- * Whatever a lenient server would take for a call of a tool must be one here, with the name of the tool: otherwise it
- * is not recorded, or not as what it is.
+ * The problem with a message that a lenient server would take for a call of a tool, but that is none here, or names no
+ * tool: postern would not record it, or not as a call.
  */
 function callProblem(method: string, params: unknown): string | undefined {
   const isCall = method === callMethod

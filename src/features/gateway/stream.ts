@@ -78,7 +78,8 @@ export function relayStream(
             return
           }
         } catch {
-          // The upstream disconnected, or an event could not be rewritten. What was relayed so far stands.
+          // The upstream disconnected, or an event could not be rewritten. The client keeps the events that were
+          // relayed so far.
           stop()
           controller.close()
         } finally {

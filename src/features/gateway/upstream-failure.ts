@@ -1,4 +1,4 @@
-/** What a client is told when a message cannot be sent to the upstream, or its response cannot be used. */
+/** The error that a client gets when a message cannot be sent to the upstream, or its response cannot be used. */
 
 import { PlatformError } from '../../errors.ts'
 import { UpstreamError } from '../../upstream/upstream.ts'

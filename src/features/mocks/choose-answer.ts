@@ -5,6 +5,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
+import { checkedCharacterCost } from '../../limits.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
@@ -28,6 +29,8 @@ export interface MockedToolCall {
   readonly scenario: string
   readonly tool: Tool
   readonly given: Arguments
+  /** About the length of their JSON. */
+  readonly givenChars: number
   readonly recorded: readonly RecordedAnswer[]
 }
 
@@ -45,13 +48,16 @@ export function canonical(value: unknown): string {
  * Chooses as work in turns. Arguments that violate the input schema yield a result with `isError`. Problems of the
  * fixture yield an `error`.
  */
-export function* choosing({ server, scenario, tool, given, recorded }: MockedToolCall): Generator<number, MockAnswer> {
+export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
+  const { server, scenario, tool, given, recorded } = call
   let check: Check
   try {
     check = yield* keptCheckOf(tool.inputSchema, 'arguments')
   } catch (error) {
     return errorResult(`the inputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
+  // A check cannot be interrupted; `schemaStepsMax` bounds it.
+  yield call.givenChars * checkedCharacterCost
   const problem = check(given)
   // MCP since 2025-11-25: invalid arguments are a tool result, which the calling model can read and correct.
   if (problem !== undefined) return { delayMs: 0, result: { content: [text(problem)], isError: true } }

@@ -16,7 +16,7 @@ import {
 import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
 
-/** What to generate. */
+/** The records to generate, and the seed, arguments and scenario that they follow from. */
 export interface DesiredRecords {
   readonly schema: JsonSchema
   readonly check: Check

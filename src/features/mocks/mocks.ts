@@ -103,13 +103,14 @@ export function createMocks({ wait }: MocksOptions): Mocks {
     return answers.get(key) ?? make(key, call)
   }
 
+  /** `key`: of the answer; it has the length of the arguments. */
   async function make(
     key: string,
     { request, server: { detail, recorded }, scenario, tool, given }: MockedCall,
   ): Promise<Ready> {
     // On first use: most processes mock nothing, and its libraries are large.
     const { choosing } = await import('./choose-answer.ts')
-    const work = choosing({ server: detail.qualifiedName, scenario, tool, given, recorded })
+    const work = choosing({ server: detail.qualifiedName, scenario, tool, given, givenChars: key.length, recorded })
     const answer = await allowanceOf(request).run(work) // 429
     const result = 'result' in answer ? answer.result : {}
     const { _meta } = result as { _meta?: object }

@@ -47,7 +47,7 @@ export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pi
     const only = caller.organizationId
     const ids = only === undefined ? await organizationsOf(store, caller.userId) : [only]
     const roles = await Promise.all(ids.map((organizationId) => directory.role(organizationId, caller.userId)))
-    // Who acts for an organization without being its member acts as its admin.
+    // A caller that acts for an organization without being its member acts as its admin.
     const otherwise: Role = only === undefined ? 'member' : 'admin'
     return ids.map((organizationId, index) => ({ organizationId, role: roles[index] ?? otherwise }))
   }
@@ -72,7 +72,7 @@ async function described({ caller, directory }: RequestContext, names: readonly 
   return described
 }
 
-/** What can be done in a namespace, and by its managers. */
+/** The operations that a caller may perform in a namespace. `leads`: as one of its managers. */
 function operationsOf(namespace: string, leads: boolean): Access[] {
   const connections = (['read', 'write', 'execute'] as const).map(
     (operation): Access => ({ namespace, resource: 'connections', operation, metadata: 'narrowed' }),

@@ -116,7 +116,7 @@ async function madeResponse(
 
 const namePattern = new RegExp(`^[a-z0-9][a-z0-9-]{1,${madeNamespaceCharsMax - 2}}[a-z0-9]$`)
 
-/** Whom a namespace belongs to that the caller makes without naming anybody. */
+/** The owner of a namespace that the caller makes without naming one. */
 function defaultOwner({ userId, organizationId }: RequestContext['caller']): Owner {
   return organizationId === undefined ? { userId } : { organizationId }
 }

@@ -1,4 +1,4 @@
-/** What the handlers of organizations and namespaces need. */
+/** The dependencies of the handlers of organizations and namespaces. */
 
 import type { Authorizer } from '../../auth/authorizer.ts'
 import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts'

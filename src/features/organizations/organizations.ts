@@ -1,4 +1,4 @@
-/** Organizations over HTTP (door contract, 3.5). API keys only: what is made here outlives tokens. */
+/** Organizations over HTTP (door contract, 3.5). API keys only: organizations outlive tokens. */
 
 import { auditedCaller } from '../../auth/audited-caller.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'

@@ -1,8 +1,11 @@
-/** What the OpenAPI document says of an operation beyond the table of operations. */
+/** The OpenAPI document's words about an operation, beyond the table of operations. */
 
 import type { TSchema } from '@sinclair/typebox'
 
-/** What the table of operations does not say about one. `errors` has the meaning of each error status. */
+/**
+ * The facts about an operation that the table of operations does not have. `errors` has the meaning of each error
+ * status.
+ */
 export interface Words {
   readonly summary: string
   readonly description: string
@@ -27,7 +30,7 @@ export const denied = {
   429: 'Too many invalid credentials from this address, or this caller’s rate or share is used up; `retry-after` says when to try again',
   503: 'The store cannot be used right now',
 }
-/** What each 400 says. */
+/** The meaning of each 400. */
 export const badRequest = 'The request cannot be read; the message names the place'
 /** A query parameter that is on or off. */
 export const flag = { type: 'string', enum: ['0', '1', 'true', 'false'] }

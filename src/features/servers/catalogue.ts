@@ -1,5 +1,5 @@
 /**
- * All listings of servers in memory, with a search index: what lists and searches are answered from. Before each answer
+ * All listings of servers in memory, with a search index. Lists and searches are answered from it. Before each answer
  * it is brought up to the store's version, so that a write shows in the next response of every process. It reads the
  * listings that were written since, or after many writes the groups that have changed, and yields the event loop while
  * it takes them in.
@@ -28,7 +28,7 @@ import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createSearchedWords } from './searched-words.ts'
 
-/** What lists show or filter by: the longest texts of a listing are not kept. */
+/** The fields that lists show or filter by: the longest texts of a listing are not kept. */
 export type KeptListing = Omit<ServerListing, 'tools' | 'license' | 'backlinkUrl' | 'release'>
 
 export interface Listed {
@@ -95,7 +95,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     unsorted.add(name)
   }
 
-  /** Takes in what has changed of a group. What was taken in before a failure is noted as such. */
+  /** Takes in the changes of a group, and notes each at once: after a failure, those before it count as taken in. */
   async function readGroup(group: number, update: Update): Promise<void> {
     const known = hashes[group] as Map<string, bigint>
     const there = new Set<string>()
@@ -137,7 +137,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     else await readGroups(update)
     if (unsorted.size > 0) sorted = inOrder(sorted, unsorted, byName)
     unsorted.clear()
-    // Last: what was read may be newer than this version, and then it is read again.
+    // Last: the records that were read may be newer than this version, and then they are read again.
     version = now
   }
 
@@ -203,7 +203,7 @@ export function placeAfter(servers: readonly Listed[], qualifiedName: string): n
   return from
 }
 
-/** What is searched of a server, field by field in the order of `searched-words.ts`. */
+/** The texts of a server that are searched, field by field in the order of `searched-words.ts`. */
 function textsOf({ qualifiedName, displayName, tools, description }: ServerListing): string[] {
   // One that an older version stored has all its tools' names.
   return [qualifiedName, displayName, searchedNames(tools).join(' '), description].map((text) =>
@@ -211,13 +211,13 @@ function textsOf({ qualifiedName, displayName, tools, description }: ServerListi
   )
 }
 
-/** What one update of the catalogue needs. */
+/** The helpers of one update of the catalogue. */
 interface Update {
   readonly takeTurn: TakeTurn
   readonly holderOf: HolderOf
 }
 
-/** Who holds the words of a namespace: its owner. */
+/** Finds the holder of the words of a namespace: its owner. */
 type HolderOf = (namespace: string) => Promise<Holder>
 
 /** Looks up each namespace once. */

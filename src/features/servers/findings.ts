@@ -1,5 +1,5 @@
 /**
- * What is suspicious in the definition of a tool (door contract, 2.8 and 6.4). A finding is a hint: a harmless tool may
+ * Suspicious parts in the definition of a tool (door contract, 2.8 and 6.4). A finding is a hint: a harmless tool may
  * have one, and a harmful tool may have none.
  */
 

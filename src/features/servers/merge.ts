@@ -1,4 +1,4 @@
-/** What a write makes of a server (door contract, 2.5 to 2.9). */
+/** The server that a write makes of the stored one (door contract, 2.5 to 2.9). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { isSamePlace, noExtras, type ServerChange, type ServerDetail, type ServerWrite } from '../../model/server.ts'
@@ -11,7 +11,7 @@ export function isOperator({ caller }: RequestContext): boolean {
 }
 
 /**
- * What was said of a server at its old place does not hold at a new one: it is no longer verified, unless an operator
+ * Statements about a server at its old place do not hold at a new one: it is no longer verified, unless an operator
  * moves it, nor described by the `server.json` that was imported.
  */
 export function trusted(context: RequestContext, before: StoredServer | undefined, after: StoredServer): StoredServer {
@@ -21,8 +21,8 @@ export function trusted(context: RequestContext, before: StoredServer | undefine
 }
 
 /**
- * What a write makes of a server. Without `introspected`, what the server has stays as it was. A new one has its own
- * title.
+ * The server after a write. Fields that neither the write nor `introspected` gives stay as they were. A new server has
+ * its own title.
  */
 export function merged(
   qualifiedName: string,

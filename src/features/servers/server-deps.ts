@@ -1,4 +1,4 @@
-/** What the handlers of writes of servers need. */
+/** The dependencies of the handlers of writes of servers. */
 
 import type { WriteAuthenticationDeps } from '../../auth/write-authentication.ts'
 import type { Audit } from '../../ops/audit-log.ts'

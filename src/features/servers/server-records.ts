@@ -30,7 +30,7 @@ export interface StoredServer {
   readonly extras: ListingExtras
 }
 
-/** What a server becomes, for this caller, whom it authorizes. `before`: undefined for a new one. */
+/** Authorizes the caller and returns the server after the write. `before`: undefined for a new one. */
 export type Merge = (context: RequestContext, before: StoredServer | undefined) => Promise<StoredServer>
 
 type ServerRecordsDeps = Pick<ServerWriteDeps, 'store' | 'authorizer' | 'denials' | 'quota' | 'now'>

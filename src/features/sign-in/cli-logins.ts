@@ -14,7 +14,9 @@ export interface CliLogin {
 }
 
 export interface CliLogins {
-  /** `login` is for the page, `sessionId` for the command line alone: who sees the page cannot fetch the token. */
+  /**
+   * `login` is for the page, `sessionId` for the command line alone: people who see the page cannot fetch the token.
+   */
   begin(address: string): Promise<{ readonly login: string; readonly sessionId: string }>
   /** A login that nobody has decided on. Throws `invalid_request`, with a text for the user. */
   undecided(login: string): Promise<FoundRecord<CliLogin>>

@@ -4,7 +4,7 @@ import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import { loginLinkSeconds } from '../../limits.ts'
 import type { Store } from '../../storage/store.ts'
 
-/** What a login link stands for. */
+/** The record behind a login link. */
 export interface LoginLink {
   readonly keyId: string
 }

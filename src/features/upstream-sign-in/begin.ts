@@ -29,7 +29,7 @@ import { type ClientOptions, findClient, methodOf, redirectUriOf, type UpstreamC
 import { createOAuthFetch, holderOf, SignInProblem } from './oauth-fetch.ts'
 import { clientPage, continuePage } from './setup-pages.ts'
 
-/** What a sign-in that has begun must come back to. Found by its `state`. */
+/** The record of a sign-in that has begun. The callback must belong to it, and finds it by its `state`. */
 export interface Attempt {
   readonly ref: ConnectionRef
   /** The connection as it was made, and how often somebody has signed in or out since. */
@@ -43,7 +43,7 @@ export interface Attempt {
   readonly resource: string
   readonly scope?: string
   readonly maker: Maker
-  /** Who began it, if by a session. */
+  /** The user who began it, if by a session. */
   readonly userId?: string
   readonly keyId?: string
 }
@@ -57,7 +57,7 @@ export interface BeginDeps extends Omit<ClientOptions, 'store'> {
   readonly newClients: RateLimit
 }
 
-/** Who may set a connection up: the holder of a ticket, or of a browser session. */
+/** A visit by somebody who may set the connection up: the holder of a ticket, or of a browser session. */
 export interface Visit {
   readonly request: Request
   readonly ref: ConnectionRef
@@ -160,7 +160,7 @@ function scopeOf({ privatePart }: StoredConnection, given: StoredClient | undefi
   return adds ? `${scope} ${offlineAccess}` : scope
 }
 
-/** What is used after the sign-in has begun: the rest may be large. */
+/** The metadata that is used after the sign-in has begun: the rest may be large. */
 function keptOf(server: ServerMetadata): KeptServer {
   const { issuer, token_endpoint, revocation_endpoint, authorization_response_iss_parameter_supported } = server
   return {

@@ -1,6 +1,6 @@
 /**
  * `/oauth/callback`: the authorization server of a connection's server sends the browser back (sign-in contract, 1.5).
- * What does not belong to an attempt of this very browser is refused, and nothing of it is shown or sent on.
+ * A request that does not belong to an attempt of this very browser is refused, and nothing of it is shown or sent on.
  */
 
 import { cookieOf } from '../../auth/browser-sessions.ts'
@@ -117,7 +117,7 @@ export function callbackHandlers(deps: CallbackDeps) {
     async oauthCallback(request: Request): Promise<Response> {
       const parameters = new URLSearchParams(request.url.slice(request.url.indexOf('?') + 1))
       const attempt = await attemptOf(request, parameters) // 400
-      // Who came by a link with a ticket has no session, and opens that link again.
+      // A person who came by a link with a ticket has no session, and opens that link again.
       const setupUrl = attempt.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
       const error = parameters.get('error')
       if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'), setupUrl)

@@ -1,4 +1,4 @@
-/** What a server's challenge asks for (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1). */
+/** Reads what a server's challenge asks for (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1). */
 
 export interface Challenge {
   readonly metadataUrl: string | undefined

@@ -62,7 +62,7 @@ export function createUpstreamCredentials(deps: CredentialsDeps): UpstreamCreden
         const next = await refresh(call, tokens.accessToken)
         return next && credentials(call, next)
       } catch (error) {
-        // What is still good may be used, although it cannot be refreshed right now.
+        // A token that is still good may be used, although it cannot be refreshed right now.
         if (error instanceof PlatformError && (tokens.expiresAt ?? 0) > now()) return credentials(call, tokens)
         throw error
       }

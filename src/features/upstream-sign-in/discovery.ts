@@ -31,7 +31,7 @@ const ResourceMetadata = Type.Object({
 })
 const resourceShape = validatorOf(ResourceMetadata)
 
-/** What is used of a server's metadata. */
+/** The fields that are used of a server's metadata. */
 const ServerMetadata = Type.Object({
   issuer: Text,
   authorization_endpoint: Text,
@@ -44,7 +44,7 @@ const ServerMetadata = Type.Object({
   client_id_metadata_document_supported: Type.Optional(Type.Boolean()),
 })
 export type ServerMetadata = Static<typeof ServerMetadata> & AuthorizationServer
-/** What is kept of it, with attempts and tokens. */
+/** The fields of it that are kept with attempts and tokens. */
 export type KeptServer = Pick<
   ServerMetadata,
   'issuer' | 'token_endpoint' | 'revocation_endpoint' | 'authorization_response_iss_parameter_supported'
@@ -82,7 +82,7 @@ export async function discover({ fetch, mcpUrl, target, issuer }: DiscoveryOptio
   }
 }
 
-/** What a request without a token is told: where to learn more, and for which scopes to ask. */
+/** Asks without a token, and reads from the refusal where to learn more, and for which scopes to ask. */
 async function challengeOf(fetch: OAuthFetch, { url, headers }: UpstreamTarget) {
   const ask = (method: string, params: object, more: Readonly<Record<string, string>> = {}) =>
     fetch(url, {

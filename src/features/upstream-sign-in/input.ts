@@ -1,6 +1,6 @@
 /**
- * What a person enters for the server of a connection on its setup page (sign-in contract, 1.10): read from the form,
- * checked by the server's schema, kept sealed, and tried at once.
+ * The values that a person enters for the server of a connection on its setup page (sign-in contract, 1.10): read from
+ * the form, checked by the server's schema, kept sealed, and tried at once.
  */
 
 import { sealInput, targetOf } from '../../auth/connection-input.ts'
@@ -107,7 +107,7 @@ export async function enterInput(deps: InputDeps, visit: Visit, config: Config, 
   return enteredPage(visit, wantsSignIn)
 }
 
-/** The values as the schema means them. What was left empty is absent, or its default if it is required. */
+/** The values as the schema means them. A field that was left empty is absent, or has its default if it is required. */
 function readValues(fields: readonly InputField[], form: Form): Map<string, Scalar> {
   const values = new Map<string, Scalar>()
   for (const field of fields) {
@@ -135,7 +135,7 @@ async function problemOf(
 ): Promise<string | undefined> {
   const { keptCheckOf } = await import('../../schema/kept-checks.ts')
   const properties = Object.entries((schema['properties'] ?? {}) as Record<string, { default?: unknown } | boolean>)
-  // What no form asks for has its default.
+  // Properties without a value, such as those that the form does not ask for, get their default.
   const defaults = properties.flatMap(([name, part]) =>
     typeof part === 'object' && part?.default !== undefined && !values.has(name) ? [[name, part.default]] : [],
   )
@@ -165,7 +165,7 @@ const headerValue = validatorOf(HeaderValue)
 /** A visit with the values that were entered, and the server as they reach it. */
 type Entered = Visit & { readonly input: InputValues; readonly target: UpstreamTarget }
 
-/** What keeps the values from being sent; undefined if nothing does. */
+/** The problem that keeps the values from being sent; undefined if there is none. */
 function sendingProblem(input: InputValues, { url }: UpstreamTarget): string | undefined {
   for (const [name, text] of Object.entries(input.headers)) {
     const [problem] = headerValue.problems(text, 1)
@@ -188,7 +188,7 @@ async function keep(
   const privatePart = {
     ...rest,
     ...sealInput(input, ref, headersKey),
-    // Tickets of before are void: who has one must not replace values that work.
+    // Tickets of before are void: their holders must not replace values that work.
     ...(status.state === 'connected' && { setups: setups + 1 }),
   }
   const connection = { ...stored.connection, status, ...(serverInfo && { serverInfo }) }

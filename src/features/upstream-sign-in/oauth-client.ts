@@ -179,7 +179,7 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
   const request = { [customFetch]: fetch as never, [allowInsecureRequests]: true }
   const response = await dynamicClientRegistrationRequest(server, metadata, request)
   const made = (await response.json().catch(() => undefined)) as Registration | undefined
-  // Servers answer 200 too, and leave out when a secret expires: what cannot be used shows at the token endpoint.
+  // Servers answer 200 too, and leave out when a secret expires: the token endpoint shows whether a secret works.
   if (!response.ok || typeof made?.client_id !== 'string') {
     throw new SignInProblem('Registering as a client', `${server.issuer} refused it: ${problemOf(made ?? {})}`)
   }
@@ -189,14 +189,14 @@ async function register(base: string, server: ServerMetadata, fetch: OAuthFetch)
   return { clientId, clientSecret: secret, method, isRegistered: true }
 }
 
-/** What is used of the answer to a registration (RFC 7591, 3.2.1). */
+/** The fields that are used of the answer to a registration (RFC 7591, 3.2.1). */
 interface Registration {
   readonly client_id?: unknown
   readonly client_secret?: unknown
   readonly token_endpoint_auth_method?: unknown
 }
 
-/** What an authorization server says about a failed request, shortened; never what we have sent. */
+/** An authorization server's words about a failed request, shortened; never what we have sent. */
 export function problemOf(error: unknown): string {
   const { error: code, error_description: description } = (error ?? {}) as Record<string, unknown>
   const told = [code, description].filter((text) => typeof text === 'string').join(': ')

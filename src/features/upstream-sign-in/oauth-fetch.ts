@@ -24,8 +24,8 @@ export class SignInProblem extends PlatformError {
 }
 
 /**
- * Who causes a request of a sign-in: the person of the session; where a ticket is enough, the connection's namespace,
- * so that nobody has more by making connections.
+ * The holder that a request of a sign-in counts against: the person of the session; where a ticket is enough, the
+ * connection's namespace, so that nobody has more by making connections.
  */
 export function holderOf(
   ref: ConnectionRef,

@@ -107,7 +107,7 @@ ${isConnected && html`<p>What you enter replaces the values that are stored.</p>
   })
 }
 
-/** One field. What is secret is asked for anew each time, and never in the page. */
+/** One field. A secret is asked for anew each time, and never in the page. */
 function inputOf({ name, label, description, kind, isRequired, isSecret, options }: InputField, value?: Scalar): Html {
   const note = description !== undefined && html`<small>${description}</small>`
   const required = isRequired && html` required`
@@ -152,7 +152,7 @@ export function continuePage(
     readonly scope: string | undefined
     readonly host: string
     readonly href: string
-    /** What a person can do where that server does not know the client. */
+    /** The remedy that a person has where that server does not know the client. */
     readonly remedy: 'register again' | 'enter another' | undefined
   },
   headers: Readonly<Record<string, string>>,

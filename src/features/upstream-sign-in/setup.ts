@@ -58,7 +58,7 @@ export function setupHandlers(deps: SetupDeps) {
       }
     }
     const session = await sessions.find(request)
-    // The same for every name: who has not signed in learns nothing of what exists.
+    // The same for every name: a visitor who has not signed in learns nothing of what exists.
     if (session === undefined) return redirect(`${base}/signin?${new URLSearchParams({ next: pathOf(request.url) })}`)
     if (!isName) throw notFound()
     const { stored } = await authorizer.requireConnection({ ...session, request }, 'write', ref)
@@ -89,7 +89,7 @@ export function setupHandlers(deps: SetupDeps) {
       return enterInput(deps, visit, config, form) // 400, 409
     if (form.one('values') !== undefined) return inputPage({ ...visit, ...config, values: new Map() })
     signInTarget(deps, visit) // 409
-    // What is signed in is signed out, unless the form says otherwise or the server wants more.
+    // Sign out first, unless the form says otherwise or the server wants more.
     const isKept = form.one('again') !== undefined || visit.stored.privatePart.wantedScope !== undefined
     if (form.one('end') !== undefined || (tokens !== undefined && !isKept)) {
       await deps.credentials.signOut(visit.ref, 'by a person', visit.by)

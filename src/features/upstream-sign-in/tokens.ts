@@ -27,7 +27,7 @@ export interface UpstreamTokens {
   readonly server: KeptServer
   readonly resource: string
   readonly scope?: string
-  /** Who signed in, if by a browser session. */
+  /** The user who signed in, if by a browser session. */
   readonly userId?: string
 }
 
@@ -67,7 +67,7 @@ export function signInEnd({ refreshToken, expiresAt }: UpstreamTokens): string |
   return new Date(expiresAt).toISOString()
 }
 
-/** What a code is exchanged with. */
+/** The values that a code is exchanged with. */
 export interface CodeExchange {
   readonly server: KeptServer
   readonly client: UpstreamClient
@@ -158,7 +158,7 @@ async function readTokens(server: KeptServer, client: UpstreamClient, response: 
     { client_id: client.clientId },
     await withoutIdToken(response),
   )
-  // What a header can carry (RFC 6750, 2.1).
+  // A header can carry no other characters (RFC 6750, 2.1).
   if (!/^[\x21-\x7e]+$/.test(answer.access_token)) throw new Error('its token has characters that no token has')
   if (answer.token_type !== 'bearer') throw new Error(`its token is of the type ${answer.token_type}, not Bearer`)
   return {

@@ -24,7 +24,7 @@ export function completeServer(server: NonNullable<FixtureFile['servers']>[numbe
   }
 }
 
-/** What is wrong with `mcpUrl`, given the transport, or undefined. The schema cannot express this. */
+/** The problem with `mcpUrl`, given the transport, or undefined. The schema cannot express this. */
 export function connectionProblem({ transport = 'http', mcpUrl = null }: FixtureConnection): string | undefined {
   if (transport === 'uplink' && mcpUrl !== null) return 'must be null or left out for an uplink'
   if (transport === 'http' && mcpUrl === null) return 'is missing'

@@ -123,7 +123,7 @@ export async function desiredEntries(
   return wanted
 }
 
-/** What the fixture does not say stays as it was stored. */
+/** The fields that the fixture leaves out stay as they were stored. */
 function unsaid(wanted: Namespace, before: Namespace | undefined, now: Date): Pick<Namespace, 'createdAt' | 'pins'> {
   const time = wanted.createdAt ?? (before === undefined ? now.toISOString() : before.createdAt)
   const pins = wanted.pins ?? before?.pins

@@ -119,7 +119,7 @@ async function tryLoad(
     those.push(change)
   }
   const dropped = changes.flatMap((change) => change.dropped)
-  // What remains of the old manifest came from fixtures that no longer exist: remove it, or leave it to who needs it.
+  // The rest of the old manifest came from fixtures that no longer exist: remove it, or keep what is still in use.
   const staying = await retainInUse(store, before.names)
   const gone = await goneWithFixtures(store, before.names, usages)
   deletes.push(...gone.keys)
@@ -164,11 +164,11 @@ async function tryLoad(
 interface DirectoryLoad {
   /** See `tryLoad`. */
   readonly bring: (key: Key, what: () => string, replaces: boolean) => void
-  /** What servers change of usages is added. */
+  /** Changes of usages by servers are added here. */
   readonly usages: Usages
 }
 
-/** What changes of the directory. `listings`: the servers whose listings do. */
+/** The changes of the directory. `listings`: the servers whose listings change. */
 async function directoryChange(
   store: Store,
   desired: readonly DesiredRecords[],
@@ -193,8 +193,8 @@ async function directoryChange(
 }
 
 /**
- * What is removed with its fixture, of the keys in an old manifest. `keys`: of the directory. `connections`: ids by
- * namespace. What servers held is taken from `usages`.
+ * The records that are removed with their fixture, of the keys in an old manifest. `keys`: of the directory.
+ * `connections`: ids by namespace. Subtracts from `usages` what the removed servers held.
  */
 async function goneWithFixtures(store: Store, names: ReadonlySet<string>, usages: Usages) {
   const keys: Key[] = []
@@ -235,7 +235,7 @@ function shown(names: readonly string[]): string {
   return `${names.slice(0, removedNamesShownMax).join(', ')}${names.length > removedNamesShownMax ? ', …' : ''}`
 }
 
-/** What is removed with another record is not counted: the hash of an API key, an index entry, a listing, a place. */
+/** Records that are removed with others are not counted: the hash of an API key, an index entry, a listing, a place. */
 function isCounted(key: Key): boolean {
   const kind = parseKey(key)?.kind
   return kind !== 'apiKeyDigest' && kind !== 'listing' && kind !== 'place' && !isDirectoryIndex(key)

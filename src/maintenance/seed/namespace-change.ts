@@ -1,4 +1,4 @@
-/** What a load of fixtures changes in one namespace. */
+/** The changes that a load of fixtures makes in one namespace. */
 
 import { equalBytes } from '../../storage/bytes.ts'
 import {
@@ -81,7 +81,8 @@ export async function namespaceChange(
     }
     const { server, setups, ...given } = readPrivate(privateBefore)
     if (!isMoved && server === row.server) continue
-    // What people gave was for the server of before. So are tickets, and sign-ins that have begun: they are void.
+    // People gave their values to the server of before. Tickets, and sign-ins that have begun, are for it too, and so
+    // void.
     const isGiven = Object.keys(given).length > 0
     const ends = stored !== undefined && (isMoved || isGiven || setups !== undefined)
     if (isGiven) dropped.push(`${namespace}/${row.connectionId}`)

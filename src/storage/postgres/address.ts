@@ -1,6 +1,6 @@
 /**
  * The URL of a store in PostgreSQL: `postgres://user:password@h1:5432,h2:5432/db?sslmode=…`, as libpq writes it (stores
- * contract, 2). What is not understood is refused: a setting that has no effect is worse than none.
+ * contract, 2). Parts that are not understood are refused: a setting that has no effect is worse than none.
  */
 
 import { readFileSync } from 'node:fs'

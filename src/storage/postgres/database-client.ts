@@ -159,7 +159,7 @@ export function createClient(address: Address, host: Host, { max, label, now }: 
   }
 }
 
-// Each setting is given: what is left out, the runtime looks up in the environment, PGDATABASE even before a URL's.
+// Each setting is given: the runtime looks up missing ones in the environment, PGDATABASE even before a URL's.
 function poolOfOne(address: Address, host: Host, label: string): SQL {
   return new SQL({
     adapter: 'postgres',
@@ -213,8 +213,8 @@ function tlsOf({ tls }: Address) {
 }
 
 /**
- * What the server says with severity FATAL ends the connection: what ran on it is unknown, except where it never let us
- * in (class 28, 3D000: no such user or database; 53300: too many connections; 57P03: starting up).
+ * An error of severity FATAL ends the connection: nobody knows whether its statement was done, except where the server
+ * never let us in (class 28, 3D000: no such user or database; 53300: too many connections; 57P03: starting up).
  */
 function statementError(error: unknown, host: Host): StatementError {
   if (error instanceof StatementError) return error

@@ -1,6 +1,6 @@
 /**
- * What a process says of itself on the primary, every second, and learns of the others there (stores contract, 6.2): a
- * replica under its name; a command without one.
+ * Every second, a process writes about itself on the primary, and reads there about the others (stores contract, 6.2):
+ * a replica under its name; a command without one.
  */
 
 import { version as program } from '../../version.ts'

@@ -6,7 +6,7 @@ import type { Client, Run, StatementError } from './database-client.ts'
 import { choosePrimary, type Look, type StoreLog } from './primary.ts'
 import { schema, schemaVersion } from './schema.ts'
 
-/** What a host is: a `Look`, as one row. */
+/** Asks a host what it is: a `Look`, as one row. */
 export const lookStatement = `
 SELECT CASE WHEN pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' THEN NULL
     ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END AS timeline,
@@ -51,7 +51,7 @@ export async function prepareSchema(
       reason = [chosen, ...failures.map(({ message }) => message)].join('; ')
     } catch (error) {
       if (error instanceof StoreError) throw error
-      // What the server refuses with a state of its own, waiting does not mend: a missing right, say.
+      // Waiting does not mend a refusal that has an SQL state of the server: a missing right, say.
       const { sqlState, message } = error as StatementError
       if (sqlState !== undefined)
         throw new StoreError('fatal', `the store cannot be opened: ${message}`, { cause: error })

@@ -9,7 +9,7 @@ import { StoreError } from '../store.ts'
 import { createChange } from './change.ts'
 import type { Client } from './database-client.ts'
 
-/** What a look at a host found. `timeline`: of its WAL; null for a standby, and where nothing may be written. */
+/** The result of a look at a host. `timeline`: of its WAL; null for a standby, and where nothing may be written. */
 export interface Look {
   readonly timeline: number | null
   /** The system identifier of its cluster. */
@@ -18,7 +18,7 @@ export interface Look {
   readonly started: string
 }
 
-/** What is remembered of earlier looks. */
+/** The facts that are remembered of earlier looks. */
 export interface Known {
   readonly system: string | undefined
   /** The highest timeline that was seen. */
@@ -203,7 +203,7 @@ export function watchPrimary({ hosts, now, every, log }: WatchOptions): PrimaryW
   }
 }
 
-/** Whoever calls while it runs waits for the end of that run. */
+/** A call during a run waits for the end of that run. */
 function oneAtATime(act: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined
   return () => {

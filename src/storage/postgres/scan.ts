@@ -66,7 +66,7 @@ export function readAllWith(run: Run, take: (entries: readonly Entry[]) => void 
   })
 }
 
-/** What a repair does to a store that nobody writes to meanwhile. */
+/** The access of a repair to a store that nobody else writes to meanwhile. */
 interface Repair {
   readonly scan: Scan
   /** Replaces all index entries. `more` are single entries written with them, those of the directory's indexes too. */
@@ -74,8 +74,8 @@ interface Repair {
 }
 
 /**
- * Looks and repairs in one transaction: what replicas acknowledge must not come between, or the new index would be
- * without it. They may read meanwhile, and writers wait.
+ * Looks and repairs in one transaction: commits of replicas must not come between, or the new index would be without
+ * them. They may read meanwhile, and writers wait.
  */
 export function repairDatabase<T>(database: PostgresStore, work: (repair: Repair) => Promise<T>): Promise<T> {
   return database.transaction('BEGIN', async (run) => {

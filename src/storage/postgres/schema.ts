@@ -14,7 +14,7 @@
 export const schemaVersion = 1
 export const oldestProgram = 1
 
-/** What our functions say where they refuse; five characters, in a class that PostgreSQL leaves to its users. */
+/** The codes of our functions' refusals; five characters each, in a class that PostgreSQL leaves to its users. */
 export const refusals = {
   /** The database could lose what it acknowledges. */
   notDurable: 'PN001',

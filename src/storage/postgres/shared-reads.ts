@@ -1,7 +1,7 @@
 /**
  * Reads of small records that share statements (stores contract, 4.1). Each caller gets what was there at some moment
- * after it asked, so it sees every commit that was acknowledged before. One statement is under way; whoever asks
- * meanwhile shares the next. So a busy replica asks the database once a round trip, and not once a request.
+ * after it asked, so it sees every commit that was acknowledged before. One statement is under way; callers that ask
+ * meanwhile share the next. So a busy replica asks the database once a round trip, and not once a request.
  */
 
 import { sharedReadKeysMax } from '../../limits.ts'
@@ -32,7 +32,7 @@ export function createSharedReads<T>(
 
   async function send(): Promise<void> {
     isUnderWay = true
-    // Whatever asks in this turn shares the first statement too.
+    // Callers that ask in this turn share the first statement too.
     await Promise.resolve()
     for (let batch = waiting.shift(); batch !== undefined; batch = waiting.shift()) {
       const names = [...batch.keys.keys()]

@@ -1,4 +1,4 @@
-/** Places for what may be under way at once; who finds none waits in line. */
+/** Places for work that may be under way at once; a caller that finds none waits in line. */
 
 export interface Slots {
   /** Resolves with true once there is a place, which must be given back; with false if there is none by `until`. */

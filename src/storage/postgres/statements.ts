@@ -80,7 +80,9 @@ export function createStatements(options: StatementsOptions): Statements {
       }
     },
 
-    /** What was sent once is never taken back: the database may do it at any time. So it is sent again with its id. */
+    /**
+     * A commit that was sent is never taken back: the database may do it at any time. So it is sent again with its id.
+     */
     async commit(write) {
       requireOpen()
       const sentAt = now()
@@ -101,7 +103,7 @@ export function createStatements(options: StatementsOptions): Statements {
           } catch (error) {
             mayBeDone ||= error instanceof StatementError && error.wasSent
             const isOver = isClosed || now() >= (mayBeDone ? until : sentAt + storeReadMs)
-            // What the server refuses now says nothing about what it did before.
+            // A refusal of the server now says nothing about what it did before.
             if (isOver || !isWorthAnotherTry(error)) throw mayBeDone ? indeterminate(error) : unavailable(error)
             await primary.lookAgain()
           }

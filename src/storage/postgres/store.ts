@@ -30,7 +30,7 @@ export interface PostgresOptions {
   readonly address: Address
   /** Connections to the primary at most, two of them to watch it; at least 2. Another host takes two at most. */
   readonly pool?: number
-  /** What the database's own lists call us. */
+  /** Our name in the database's own lists. */
   readonly label?: string
   /** Whether writes are refused where no synchronous standby is configured. */
   readonly isStandbyRequired?: boolean
@@ -49,7 +49,7 @@ export interface Instance {
 
 /** The store, with what only a database has: other replicas, and a secret that is kept elsewhere. */
 export interface PostgresStore extends Store {
-  /** What the database knows of itself. */
+  /** The facts that the database knows of itself. */
   instance(): Promise<Instance>
   /** Notes that value in a new database. False if another process was first. */
   noteSecretCheck(check: Uint8Array): Promise<boolean>

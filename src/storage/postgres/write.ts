@@ -8,7 +8,7 @@ import { arrayOf, bytesArray } from './arrays.ts'
 import type { Run } from './database-client.ts'
 import { schemaVersion } from './schema.ts'
 
-/** What a commit says of itself. `id`: of its first sending, so that it is not done twice. */
+/** The facts that a commit states of itself. `id`: of its first sending, so that it is not done twice. */
 export interface CommitHead {
   readonly id: Uint8Array
   /** Whether it is refused where no synchronous standby is configured. */
