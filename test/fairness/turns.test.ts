@@ -167,7 +167,7 @@ test('an owner’s short work does not fill a turn of the event loop, however ma
   const turns = createTurns(createPaces(), () => clock)
   let done = 0
   function* piece(): Work<void> {
-    yield 1
+    yield sliceCost / 6
     clock += 1
     done += 1
   }
@@ -181,4 +181,12 @@ test('an owner’s short work does not fill a turn of the event loop, however ma
   expect(done).toBeLessThanOrEqual(atOnce + 2)
   await Promise.all(all)
   expect(done).toBe(40)
+})
+
+test('small work of an owner runs at once, even if thousands of requests bring it together', async () => {
+  const turns = createTurns()
+  const log: string[] = []
+  const all = Array.from({ length: 3000 }, () => turns.run(ada, steps('a', 1, 200, log)))
+  expect(log).toHaveLength(3000)
+  await Promise.all(all)
 })
