@@ -4,13 +4,13 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { accessTokenSeconds, grantsPerRead, usedClientSeconds } from '../../limits.ts'
-import { asBuffer } from '../../storage/bytes.ts'
-import { revocationEntry } from '../../storage/directory-records.ts'
-import { everyEntry } from '../../storage/every-entry.ts'
-import { directoryVersionKey, grantKey, grants, oauthClients } from '../../storage/keys.ts'
-import type { Entry, Key, Store } from '../../storage/store.ts'
-import { newVersion } from '../../storage/versions.ts'
+import { accessTokenSeconds, grantsPerRead, usedClientSeconds } from '../limits.ts'
+import { asBuffer } from '../storage/bytes.ts'
+import { revocationEntry } from '../storage/directory-records.ts'
+import { everyEntry } from '../storage/every-entry.ts'
+import { directoryVersionKey, grantKey, grants, oauthClients } from '../storage/keys.ts'
+import type { Entry, Key, Store } from '../storage/store.ts'
+import { newVersion } from '../storage/versions.ts'
 
 export interface Grant {
   readonly grantId: string

@@ -1,8 +1,8 @@
 /** `postern grants list | revoke`: what users have allowed clients that signed in. The server may be running. */
 
 import { listApiKeys } from '../auth/api-key.ts'
+import { endGrant, listGrants } from '../auth/grants.ts'
 import { CommandError } from '../errors.ts'
-import { endGrant, listGrants } from '../features/authorization/grants.ts'
 import { openExistingDataFolder, type Place } from '../maintenance/data-folder.ts'
 import { auditCommand } from './audit.ts'
 import { table } from './table.ts'

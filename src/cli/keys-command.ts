@@ -4,8 +4,8 @@
  */
 
 import { createApiKey, listApiKeys, revokeApiKey } from '../auth/api-key.ts'
+import { endGrant, listGrants } from '../auth/grants.ts'
 import { CommandError } from '../errors.ts'
-import { endGrant, listGrants } from '../features/authorization/grants.ts'
 import {
   madeFolder,
   type NamedFolder,

@@ -5,7 +5,7 @@
 
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { sweepGrants } from '../../src/features/authorization/grants.ts'
+import { sweepGrants } from '../../src/auth/grants.ts'
 import { openLmdbStore } from '../../src/storage/lmdb/store.ts'
 import { anonymousMemory } from '../bench/measure.ts'
 import {

@@ -1,10 +1,10 @@
 /** The policy of an access token: one connection, and perhaps only some of its tools (sign-in contract, 3.8). */
 
+import type { Grant } from '../../auth/grants.ts'
 import { invalidRequest } from '../../errors.ts'
 import { rpcPatternCharsMax } from '../../limits.ts'
 import type { Constraint } from '../../model/constraint.ts'
 import { readConstraint } from '../../policy/block.ts'
-import type { Grant } from './grants.ts'
 
 const methods = '^(?:initialize|ping|server/discover|tools/list|tools/call|notifications/.*)$'
 

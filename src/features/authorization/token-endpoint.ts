@@ -2,6 +2,7 @@
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
+import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from '../../auth/grants.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { grantKey } from '../../storage/keys.ts'
@@ -9,7 +10,6 @@ import { type Store, StoreError } from '../../storage/store.ts'
 import { type AccessDeps, accessResponse, callerOf, endAndAudit } from './access-token.ts'
 import type { Client, Clients } from './clients.ts'
 import type { CodeRecord } from './consent.ts'
-import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from './grants.ts'
 import { OAuthError } from './oauth-error.ts'
 import { connectionOf, type Endpoints } from './oauth-metadata.ts'
 

@@ -5,6 +5,7 @@
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../../auth/authorizer.ts'
 import { targetOf } from '../../auth/connection-input.ts'
 import type { Denials } from '../../auth/denials.ts'
+import { findGrant } from '../../auth/grants.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
@@ -20,7 +21,7 @@ import type { Tracing } from '../../ops/tracing.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
 import { hasRpcRules, restrictsArguments } from '../../policy/tools.ts'
 import { equalBytes } from '../../storage/bytes.ts'
-import { StoreError } from '../../storage/store.ts'
+import { type Store, StoreError } from '../../storage/store.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { CallRecorder } from './call-record.ts'
@@ -34,6 +35,9 @@ import { errorsAsMessages, rewriteResponse } from './stream.ts'
 import type { CallProgress } from './upstream-call.ts'
 
 export interface GatewayDeps {
+  readonly store: Pick<Store, 'get'>
+  /** Milliseconds since 1970. */
+  readonly now: () => number
   readonly authorizer: Authorizer
   readonly denials: Denials
   readonly headersKey: Buffer
@@ -79,7 +83,7 @@ export interface AuthorizedCall {
 export async function authorizeCall(deps: GatewayDeps, request: Request, isRepeated = false): Promise<AuthorizedCall> {
   const context = await deps.authorizer.authenticate(request, isRepeated)
   const connection = await deps.authorizer.requireConnection(context, 'execute')
-  if (isOlderThan(context.caller.token, connection)) throw unauthorized()
+  if (await isOlderThan(deps, context.caller.token, connection)) throw unauthorized()
   return { context, connection, at: deps.monotonic(), renew: () => authorizeCall(deps, request, true) }
 }
 
@@ -301,7 +305,7 @@ async function sendUpstream(
     rewrite: toolFilter(deps, call, message),
     watchAccess: (end) =>
       deps.streams.watch(
-        () => renewIfPossible(call),
+        () => renewIfPossible(call, message),
         (why) => end(endOfStream(why)),
       ),
     requireAccess: () => (isFresh(deps, call) ? undefined : requireUnchanged(call, message)),
@@ -312,16 +316,25 @@ async function sendUpstream(
 
 /**
  * A client’s user has allowed it a connection, and not another one that is later made under the same name. Tokens know
- * the time to the second.
+ * the time to the second; within that second the grant is asked.
  */
-function isOlderThan(token: ServiceTokenClaims | undefined, { stored }: AuthorizedConnection): boolean {
+async function isOlderThan(
+  { store, now }: GatewayDeps,
+  token: ServiceTokenClaims | undefined,
+  { stored }: AuthorizedConnection,
+): Promise<boolean> {
   if (token === undefined || token.aud === token.iss) return false
-  return (token.iat + 1) * 1000 <= Date.parse(stored.connection.createdAt)
+  const { createdAt } = stored.connection
+  if (token.iat * 1000 > Date.parse(createdAt)) return false
+  if ((token.iat + 1) * 1000 <= Date.parse(createdAt)) return true
+  const found = await findGrant(store, token.par?.[0] ?? '', now() / 1000)
+  return found?.grant.connectionMade !== createdAt
 }
 
 /**
- * Identifies the owner of a session: the connection in its present form (creation time, URL, headers, what was entered)
- * and the token, or the API key used directly. Changing any of them ends the session.
+ * Identifies the owner of a session: the connection in its present form (creation time, URL, headers, what was entered,
+ * who signed in) and the token, or the API key used directly. Changing any of them ends the session: a server may know
+ * its caller by the session alone.
  */
 function sessionOwnerOf({
   context: { caller },
@@ -335,6 +348,9 @@ function sessionOwnerOf({
     connection.mcpUrl,
     privatePart.headers ?? '',
     privatePart.input ?? '',
+    privatePart.oauth ?? '',
+    // Each sign-in and each sign-out adds one; a refresh of tokens does not.
+    privatePart.setups ?? 0,
   ].join('\0')
 }
 
@@ -358,9 +374,9 @@ async function readWithin<T>(memory: Shares, holder: Holder, characters: number,
  * Authorizes an open stream again. While a database cannot be asked, a stream goes on (stores contract, 6.3): it gives
  * nobody access who had none. The first answer after that counts again.
  */
-async function renewIfPossible(call: AuthorizedCall): Promise<void> {
+async function renewIfPossible(call: AuthorizedCall, message: Message): Promise<void> {
   try {
-    await call.renew()
+    await requireUnchanged(call, message)
   } catch (error) {
     if (!(error instanceof StoreError && error.kind === 'unavailable')) throw error
   }

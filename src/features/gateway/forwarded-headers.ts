@@ -7,8 +7,9 @@ import type { Message } from './message.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 
 /**
- * `more`: session headers, which override the client's. The connection's own headers override everything but what
- * repeats the body, which was checked. All names in the result are lower case.
+ * `more`: session headers, which override the client's. The connection's own headers override everything but headers
+ * that say how the body is read, or repeat it: the body was checked as UTF-8 JSON. All names in the result are lower
+ * case.
  */
 export function forwardedHeaders(
   { headers, message, connectionHeaders }: Pick<UpstreamCall, 'headers' | 'message' | 'connectionHeaders'>,
@@ -24,7 +25,7 @@ export function forwardedHeaders(
   Object.assign(forwarded, more)
   for (const [given, value] of Object.entries(connectionHeaders)) {
     const name = given.toLowerCase()
-    if (!repeatsBody(name)) forwarded[name] = value
+    if (!repeatsBody(name) && !describesBody(name)) forwarded[name] = value
   }
   return forwarded
 }
@@ -43,4 +44,9 @@ function isForwarded(name: string, era: Message['era']): boolean {
 
 function repeatsBody(name: string): boolean {
   return name === 'mcp-method' || name === 'mcp-name' || name.startsWith('mcp-param-')
+}
+
+/** `Content-Type: application/json; charset=utf-7` made a server read another tool's name than was checked. */
+function describesBody(name: string): boolean {
+  return name.startsWith('content-') || name === 'expect'
 }

@@ -61,3 +61,13 @@ test('what repeats the body is the client’s, which was compared with it, and n
   expect(sent({}, { connectionHeaders })).toEqual({})
   expect(sent({ 'mcp-name': 'n' }, { era: 'stateless', connectionHeaders })).toEqual({ 'mcp-name': 'n' })
 })
+
+test('how the body is read is never said by the connection: it was checked as UTF-8 JSON', () => {
+  const connectionHeaders = {
+    'Content-Type': 'application/json; charset=utf-7',
+    'content-encoding': 'gzip',
+    Expect: '100-continue',
+    'Content-Language': 'en',
+  }
+  expect(sent({}, { connectionHeaders })).toEqual({})
+})

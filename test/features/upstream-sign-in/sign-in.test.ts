@@ -463,6 +463,34 @@ test('the form of a page that is signed in signs out, whatever else it says', as
   expect((await read()).status.state).toBe('auth_required')
 })
 
+test('a session with the server ends with the sign-in that it was opened with', async () => {
+  await signIn()
+  let opened = 0
+  const used: (string | undefined)[] = []
+  servers.instead[mcpUrl] = ({ body, headers: sent }) => {
+    const { method, id } = JSON.parse(Buffer.from(body ?? '').toString()) as { method: string; id?: number }
+    if (method === 'initialize') {
+      opened += 1
+      const result = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: {} }
+      return { headers: { 'mcp-session-id': `session-${opened}` }, json: { jsonrpc: '2.0', id, result } }
+    }
+    if (method === 'tools/call') used.push(sent['mcp-session-id'])
+    return id === undefined ? { status: 202 } : { json: { jsonrpc: '2.0', id, result: {} } }
+  }
+  const call = () =>
+    platform.fetch('/connect/ada/guarded/mcp', {
+      method: 'POST',
+      headers: { ...headers, accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', arguments: {} } }),
+    })
+  await call()
+  await call()
+  const session = cookieIn(await post(platform, '/signin', { key: sampleKeys.ada }))
+  expect((await begin(setupPath, session)).page).toContain('<h1>Signed out</h1>')
+  await call()
+  expect(used).toEqual(['session-1', 'session-1', 'session-2'])
+})
+
 describe('an attempt', () => {
   const kept = async () => {
     const { gte, lt } = prefixRange(expiringRecords)
