@@ -91,6 +91,17 @@ describe('a stream ends', () => {
       }),
     'when its connection is deleted': () =>
       platform.fetch('/connect/northwind/tools', { method: 'DELETE', headers: headers(sampleKeys.ada) }),
+    'when another connection takes its connection’s name': async () => {
+      await platform.fetch('/connect/northwind/tools', { method: 'DELETE', headers: headers(sampleKeys.ada) })
+      platform.now += 1
+      const body = JSON.stringify({ server: 'northwind/inventory', mock: { enabled: true }, metadata: { team: 'ops' } })
+      const made = await platform.fetch('/connect/northwind/tools', {
+        method: 'PUT',
+        headers: headers(sampleKeys.ada),
+        body,
+      })
+      expect(made.status).toBe(201)
+    },
     'when its connection is out of its sight': () =>
       platform.fetch('/connect/northwind/tools', {
         method: 'PUT',
