@@ -9,7 +9,6 @@ import {
   decide,
   type Fetches,
   newVerifier,
-  redirectUri,
   refresh,
   register,
   sentBack,
@@ -29,6 +28,8 @@ import { collector, inTurn, type Trial } from './trial.ts'
 const connections = 12
 /** Few, so that refreshes come often. */
 const usesOfToken = 4
+/** On another host than the server, so that the browser's session outlives each consent: cookies have no port. */
+const redirectUri = 'http://localhost:4444/callback'
 /** Milliseconds after which a call is taken to wait for such a claim. */
 const patienceMs = 1000
 const headers = { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' }
@@ -76,7 +77,7 @@ export const signInKill: Trial = {
       const here: Fetches = { fetch: (path, init) => fetch(`${origin}${path}`, { ...init, redirect: 'manual' }) }
       if (clientId === '') {
         resource = `${origin}/connect/northwind/inventory-us-west/mcp`
-        clientId = (await register(here)).client_id
+        clientId = (await register(here, { redirect_uris: [redirectUri] })).client_id
         cookie = await signedIn(here)
       }
       const id = `strict-${cycle % connections}`
@@ -205,7 +206,11 @@ interface Here {
 /** A client signs in to postern, refreshes, and perhaps signs out. */
 async function signInHere(here: Fetches, { clients, counted, clientId, cookie, resource }: Here): Promise<void> {
   const verifier = newVerifier()
-  const back = await decide(here, authorizePath({ clientId, verifier }, { resource }), cookie)
+  const back = await decide(
+    here,
+    authorizePath({ clientId, verifier }, { resource, redirect_uri: redirectUri }),
+    cookie,
+  )
   const code = {
     grant_type: 'authorization_code',
     code: sentBack(back).get('code') ?? '',
