@@ -1,6 +1,6 @@
 /**
  * Grants: what a user has allowed a client to do, at one connection, until when. Kept until they expire or are ended. A
- * grant's access tokens name it as their ancestor, so revoking its id ends them all (`auth/revocation.ts`).
+ * grant's access tokens name it as their ancestor, so revoking its id ends them all (`revocation.ts`).
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'

@@ -67,7 +67,7 @@ export function createTurns(time: Paces = createPaces(), now = () => performance
       const slice = slicesOf(work, first.value)
       const owner = ownerOf(holder)
       const before = atOnce.get(owner) ?? 0
-      // Small requests are not counted: thousands may come at once, and would not fit the line.
+      // Small work does not wait for that: thousands of requests may bring it at once, and would not fit the line.
       const mayRun = first.value < sliceCost / 10 || before < eventLoopSliceMs
       if (first.value < sliceCost && mayRun && !waiting.isWaiting(holder)) {
         if (atOnce.size === 0) setImmediate(() => atOnce.clear())

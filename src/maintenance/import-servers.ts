@@ -116,7 +116,7 @@ export async function importServers(
         const before = stored === undefined ? undefined : readServer(stored)
         const imported = detailOf(qualifiedName, json)
         const isKnown = before !== undefined && isSamePlace(before, imported)
-        // A server.json does not list a server's tools, resources and prompts: those stay as they were learnt.
+        // A server.json does not list a server's tools, resources and prompts: the import keeps the stored ones.
         const detail = isKnown ? { ...before, ...imported } : { ...imported, ...nothingIntrospected }
         const said = extrasOfImport(json, publishedAt ?? kept?.createdAt, now)
         const extras = { ...noExtras, ...kept, verified: kept?.verified === true && isKnown, ...said }

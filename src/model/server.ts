@@ -218,7 +218,7 @@ export function searchedNames(names: readonly string[]): string[] {
 
 type Place = Pick<ServerDetail, 'deploymentUrl' | 'connections'>
 
-/** Whether a server can be reached, or run, as before: facts that were learnt of it, or verified, still hold. */
+/** Whether a server can be reached, or run, as before: facts that it stated, or an operator verified, still hold. */
 export function isSamePlace(before: Place, after: Place): boolean {
   return before.deploymentUrl === after.deploymentUrl && isDeepStrictEqual(before.connections, after.connections)
 }

@@ -59,7 +59,13 @@ async function writeStatus(
 
 /** Whether both ask the same server, with the same headers and values, as the same person. A refresh changes none. */
 export function asksAlike(one: StoredConnection, other: StoredConnection): boolean {
-  const parts = ({ connection, privatePart: { headers, input, oauth, setups } }: StoredConnection) =>
-    JSON.stringify([connection.createdAt, connection.mcpUrl, headers, input, oauth, setups])
-  return parts(one) === parts(other)
+  return askedAs(one) === askedAs(other)
+}
+
+/**
+ * The server that a connection asks, the headers and values that it sends, and the sign-in that it asks with. Each
+ * sign-in and each sign-out adds one to `setups`.
+ */
+export function askedAs({ connection, privatePart: { headers, input, oauth, setups } }: StoredConnection): string {
+  return [connection.createdAt, connection.mcpUrl, headers ?? '', input ?? '', oauth ?? '', setups ?? 0].join('\0')
 }

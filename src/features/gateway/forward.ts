@@ -25,7 +25,7 @@ import { type Store, StoreError } from '../../storage/store.ts'
 import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { CallRecorder } from './call-record.ts'
-import { asksAlike, type StatusRecorder } from './connection-status.ts'
+import { askedAs, asksAlike, type StatusRecorder } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
 import { type Message, withoutRenamedParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
@@ -83,7 +83,8 @@ export interface AuthorizedCall {
 export async function authorizeCall(deps: GatewayDeps, request: Request, isRepeated = false): Promise<AuthorizedCall> {
   const context = await deps.authorizer.authenticate(request, isRepeated)
   const connection = await deps.authorizer.requireConnection(context, 'execute')
-  if (await isOlderThan(deps, context.caller.token, connection)) throw unauthorized()
+  const { token } = context.caller
+  if (isOfSignedInClient(token) && (await isOlderThan(deps, token, connection))) throw unauthorized()
   return { context, connection, at: deps.monotonic(), renew: () => authorizeCall(deps, request, true) }
 }
 
@@ -99,7 +100,7 @@ export function isFresh({ monotonic }: Pick<GatewayDeps, 'monotonic'>, { at }: A
 async function requireUnchanged(call: AuthorizedCall, { id }: Message): Promise<void> {
   const { stored } = (await call.renew()).connection
   if (asksAlike(stored, call.connection.stored)) return
-  throw new PlatformError('upstream_error', 'The connection was changed before this was sent: send it again', { id })
+  throw new PlatformError('upstream_error', 'The connection was changed meanwhile: send the request again', { id })
 }
 
 /**
@@ -294,7 +295,7 @@ async function sendUpstream(
     credentials,
     isScopeWanted: privatePart.wantedScope !== undefined,
     signInUrl: hasAuthorization(connectionHeaders) ? undefined : deps.links.urlOf(ref),
-    isOfSignedInClient: caller.token !== undefined && caller.token.aud !== caller.token.iss,
+    isOfSignedInClient: isOfSignedInClient(caller.token),
     sessionOwner: sessionOwnerOf(call),
     holder: caller,
     message,
@@ -314,16 +315,20 @@ async function sendUpstream(
   })
 }
 
+/** Whether it is an access token of OAuth: its audience is the one connection that it is for. */
+function isOfSignedInClient(token: ServiceTokenClaims | undefined): token is ServiceTokenClaims {
+  return token !== undefined && token.aud !== token.iss
+}
+
 /**
  * A client’s user has allowed it a connection, and not another one that is later made under the same name. Tokens know
  * the time to the second; within that second the grant is asked.
  */
 async function isOlderThan(
   { store, now }: GatewayDeps,
-  token: ServiceTokenClaims | undefined,
+  token: ServiceTokenClaims,
   { stored }: AuthorizedConnection,
 ): Promise<boolean> {
-  if (token === undefined || token.aud === token.iss) return false
   const { createdAt } = stored.connection
   if (token.iat * 1000 > Date.parse(createdAt)) return false
   if ((token.iat + 1) * 1000 <= Date.parse(createdAt)) return true
@@ -340,18 +345,7 @@ function sessionOwnerOf({
   context: { caller },
   connection: { namespace, connectionId, stored },
 }: AuthorizedCall): string {
-  const { connection, privatePart } = stored
-  return [
-    `${namespace}/${connectionId}`,
-    caller.token?.jti ?? caller.keyId,
-    connection.createdAt,
-    connection.mcpUrl,
-    privatePart.headers ?? '',
-    privatePart.input ?? '',
-    privatePart.oauth ?? '',
-    // Each sign-in and each sign-out adds one; a refresh of tokens does not.
-    privatePart.setups ?? 0,
-  ].join('\0')
+  return [`${namespace}/${connectionId}`, caller.token?.jti ?? caller.keyId, askedAs(stored)].join('\0')
 }
 
 /**

@@ -49,7 +49,7 @@ export function canonical(value: unknown): string {
  * fixture yield an `error`.
  */
 export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
-  const { server, scenario, tool, given, recorded } = call
+  const { server, scenario, tool, given, givenChars, recorded } = call
   let check: Check
   try {
     check = yield* keptCheckOf(tool.inputSchema, 'arguments')
@@ -57,7 +57,7 @@ export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
     return errorResult(`the inputSchema of ${tool.name} cannot be used: ${(error as Error).message}`)
   }
   // A check cannot be interrupted; `schemaStepsMax` bounds it.
-  yield call.givenChars * checkedCharacterCost
+  yield givenChars * checkedCharacterCost
   const problem = check(given)
   // MCP since 2025-11-25: invalid arguments are a tool result, which the calling model can read and correct.
   if (problem !== undefined) return { delayMs: 0, result: { content: [text(problem)], isError: true } }

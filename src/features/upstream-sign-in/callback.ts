@@ -62,7 +62,7 @@ export function callbackHandlers(deps: CallbackDeps) {
     return (await store.commit({ checks: [{ key, value: bytes }], deletes: [key], fromReserve: 'revocation' })).ok
   }
 
-  /** The connection, if it is still the one of the attempt, and whoever began that may still access it. */
+  /** The connection of an attempt. Throws 400 if it has changed, or if the attempt's maker may no longer access it. */
   async function connectionOf({ ref, createdAt, setups, maker }: Attempt): Promise<StoredConnection> {
     const stored = await findConnection(store, ref.namespace, ref.connectionId)
     const isSame = stored?.connection.createdAt === createdAt && (stored.privatePart.setups ?? 0) === setups

@@ -107,7 +107,7 @@ ${isConnected && html`<p>What you enter replaces the values that are stored.</p>
   })
 }
 
-/** One field. A secret is asked for anew each time, and never in the page. */
+/** One field. The page never has the value of a secret: a person enters it each time. */
 function inputOf({ name, label, description, kind, isRequired, isSecret, options }: InputField, value?: Scalar): Html {
   const note = description !== undefined && html`<small>${description}</small>`
   const required = isRequired && html` required`

@@ -1,6 +1,6 @@
 /**
  * Entries of bytes that are read back later: in memory or, with a folder, in a file there. The file has no name, so the
- * system deletes it when the process ends, in whatever way.
+ * system deletes it when the process ends, even if it is killed.
  */
 
 import { closeSync, openSync, readSync, rmSync, unlinkSync } from 'node:fs'
