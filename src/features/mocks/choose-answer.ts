@@ -9,6 +9,7 @@ import { checkedCharacterCost } from '../../limits.ts'
 import { rpcCodes } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
+import { canonicalJson } from '../../schema/canonical-json.ts'
 import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { keptCheckOf } from '../../schema/kept-checks.ts'
 import { generating } from './generate-result.ts'
@@ -32,16 +33,6 @@ export interface MockedToolCall {
   /** About the length of their JSON. */
   readonly givenChars: number
   readonly recorded: readonly RecordedAnswer[]
-}
-
-/** JSON with sorted keys, so equal values have equal texts. */
-export function canonical(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
-  const pairs = Object.keys(value)
-    .sort()
-    .map((name) => `${JSON.stringify(name)}:${canonical((value as Record<string, unknown>)[name])}`)
-  return `{${pairs.join(',')}}`
 }
 
 /**
@@ -72,7 +63,7 @@ export function* choosing(call: MockedToolCall): Generator<number, MockAnswer> {
   const scenarioText = scenario === '' ? (tool.description ?? tool.name) : scenario
   const { outputSchema } = tool as { outputSchema?: JsonSchema }
   if (outputSchema === undefined) return { delayMs: 0, result: { content: [text(`${tool.name}: ${scenarioText}`)] } }
-  const seed = Bun.hash.xxHash32([server, scenario, tool.name, canonical(given)].join('\0'))
+  const seed = Bun.hash.xxHash32([server, scenario, tool.name, canonicalJson(given)].join('\0'))
   let fits: Check
   try {
     fits = yield* keptCheckOf(outputSchema, 'result')
