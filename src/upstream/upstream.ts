@@ -170,17 +170,20 @@ function createPooledUpstream(
   async function findAndSend(request: UpstreamRequest): Promise<UpstreamResponse> {
     const from = performance.now()
     const route = await find(request)
-    const timeoutMs = request.timeoutMs - (performance.now() - from)
-    return sendVia(route, { ...request, timeoutMs: Math.max(timeoutMs, 0) })
+    return sendVia(route, request, from)
   }
 
-  function sendVia({ sockets, host, path }: UpstreamRoute, request: UpstreamRequest): Promise<UpstreamResponse> {
+  function sendVia(
+    { sockets, host, path }: UpstreamRoute,
+    request: UpstreamRequest,
+    from = performance.now(),
+  ): Promise<UpstreamResponse> {
     const { method = 'POST', body, via } = request
     const own = `1.1 ${pseudonym}`
     // Set last, so that a connection's own headers cannot replace it: loops are detected by it.
     const headers = { ...request.headers, via: via === undefined ? own : `${via}, ${own}` }
     const outgoing = { method, path, host, headers, body }
-    return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, { fairness, clock })
+    return receiveResponse((receiver) => sockets.send(outgoing, receiver), request, { fairness, clock, from })
   }
 
   return {
@@ -200,6 +203,13 @@ interface UpstreamRoute {
   readonly until: number
 }
 
+interface Exchanging {
+  readonly fairness: Pick<Fairness, 'memory' | 'requests' | 'time'>
+  readonly clock: Clock
+  /** When the request's time began, by `performance.now()`: before the look-up of its name. */
+  readonly from: number
+}
+
 /**
  * Runs one exchange, and enforces `timeoutMs`, the limits on responses and the holder's share of memory. Resolves at
  * the head for an event stream or an unused body, and at the end otherwise.
@@ -207,10 +217,7 @@ interface UpstreamRoute {
 function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
   { timeoutMs, signal: signalOf, holder, bodyBytesMax }: UpstreamRequest,
-  {
-    fairness: { memory, requests, time },
-    clock,
-  }: { readonly fairness: Pick<Fairness, 'memory' | 'requests' | 'time'>; readonly clock: Clock },
+  { fairness: { memory, requests, time }, clock, from }: Exchanging,
 ): Promise<UpstreamResponse> {
   if (!requests.take(holder, 1))
     return Promise.reject(
@@ -221,7 +228,7 @@ function receiveResponse(
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
   let breakOff: Abort | undefined
   let signal: AbortSignal | undefined
-  let lateAt = performance.now() + timeoutMs
+  let lateAt = from + timeoutMs
   let lateText = `no response within ${Math.ceil(timeoutMs / 1000)} s`
   const watch = clock.watch((now) => {
     if (now >= lateAt) stop(new UpstreamError('late', lateText))

@@ -204,6 +204,9 @@ test('an answer that takes too long is late, and a client that left is gone', as
   const late = await exchange({ timeoutMs: 1 })
   await expect(late.answer).rejects.toMatchObject({ kind: 'late', message: 'no response within 1 s' })
   expect([late.observed, late.one()?.aborts]).toEqual([['late'], 1])
+  // The time that the look-up took is not the time that was allowed.
+  const used = await exchange({ url: 'https://93.184.215.14/', timeoutMs: 0.0001 })
+  await expect(used.answer).rejects.toMatchObject({ kind: 'late', message: 'no response within 1 s' })
   const client = new AbortController()
   const gone = await exchange({ signal: () => client.signal })
   client.abort()
