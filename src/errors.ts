@@ -121,6 +121,12 @@ export function namespaceFull(namespace: string): PlatformError {
   return new PlatformError('forbidden', message)
 }
 
+/** 403 as for a namespace that is full. `most`: servers of one owner. */
+export function ownerFull(namespace: string, most: number): PlatformError {
+  const has = `has ${most} servers, as many as one owner may have`
+  return new PlatformError('forbidden', `The owner of the namespace ${namespace} ${has}: delete some`)
+}
+
 /** The constraint that denied an access: the index of the block, its field, and the path for `rpcReqMatch`. */
 export interface Refusal {
   readonly block: number

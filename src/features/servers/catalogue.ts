@@ -1,15 +1,17 @@
 /**
- * All listings of servers in memory, with a search index. Lists and searches are answered from it. Before each answer
- * it is brought up to the store's version, so that a write shows in the next response of every process. It reads the
- * listings that were written since, or after many writes the groups that have changed, and yields the event loop while
- * it takes them in.
+ * All servers in memory, as far as lists filter them, with a search index. The texts that lists show are read from the
+ * store for the page that is shown: an owner could fill the memory with them. Before each answer the catalogue is
+ * brought up to the store's version, so that a write shows in the next response of every process. It reads the listings
+ * that were written since, or after many writes the groups that have changed, and yields the event loop while it takes
+ * them in.
  */
 
 import { createHash } from 'node:crypto'
-import type { Holder } from '../../fairness/owner.ts'
+import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { listingsPerRead, searchedCharsMax, searchedCharsPerTurn } from '../../limits.ts'
 import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import { type ServerListing, searchedNames } from '../../model/server.ts'
+import { reading } from '../../schema/json.ts'
 import type { WordIndex } from '../../search/word-index.ts'
 import { listingsChangedSince, readListing, readNamespace } from '../../storage/directory-records.ts'
 import { everyEntry } from '../../storage/every-entry.ts'
@@ -27,17 +29,36 @@ import {
 import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createSearchedWords } from './searched-words.ts'
+import { type RegistryFacts, registryFactsOf } from './to-server-json.ts'
 
-/** The fields that lists show or filter by: the longest texts of a listing are not kept. */
-export type KeptListing = Omit<ServerListing, 'tools' | 'license' | 'backlinkUrl' | 'release'>
+type Filtered = Pick<
+  ServerListing,
+  'qualifiedName' | 'unlisted' | 'remote' | 'isDeployed' | 'verified' | 'repositoryUrl'
+>
 
-export interface Listed {
-  readonly listing: KeptListing
+/** A server with the fields that lists filter by. */
+export interface Listed extends Filtered {
   readonly namespace: string
+  /** Of the namespace, as in `fairness/owner.ts`. */
+  readonly owner: string
+  readonly registry: RegistryFacts
   /** A UUID that follows from the qualifiedName. */
   readonly id: string
   /** A hash of what is searched, to see whether it changes. */
   readonly searched: bigint
+}
+
+/**
+ * Parses the listing of a server for a list that shows it, as work in steps. Undefined if the server was deleted or
+ * hidden since the list was made.
+ */
+export function* readingShown(
+  { unlisted }: Listed,
+  value: Uint8Array | undefined,
+): Generator<number, ServerListing | undefined> {
+  if (value === undefined) return undefined
+  const listing = yield* reading(value.length, () => readListing(value))
+  return listing.unlisted && !unlisted ? undefined : listing
 }
 
 export interface Catalogue {
@@ -47,6 +68,8 @@ export interface Catalogue {
   all(): readonly Listed[]
   find(qualifiedName: string): Listed | undefined
   hasServers(namespace: string): boolean
+  /** How many servers the owner of a namespace has in all of its namespaces. */
+  ownedWith(namespace: string): Promise<number>
   readonly words: Pick<WordIndex, 'search'>
 }
 
@@ -56,6 +79,7 @@ export const serversStepCost = 10_000
 
 export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>): Catalogue {
   const byName = new Map<string, Listed>()
+  const owned = createCounts()
   /** A hash of each listing as it is stored, to see what has changed: by name, by group. */
   const hashes = listingGroups.map(() => new Map<string, bigint>())
   const groupVersions = listingGroups.map(() => '')
@@ -66,14 +90,15 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   let sorted: readonly Listed[] = []
 
   /** `holder`: of its words. Returns how many characters were taken into the index. */
-  function put(stored: ServerListing, holder: Holder): number {
-    const { tools, license, backlinkUrl, release, ...listing } = stored
+  function put(listing: ServerListing, holder: Holder): number {
     const { qualifiedName, unlisted } = listing
     const before = byName.get(qualifiedName)
-    const texts = textsOf(stored)
-    const searched = Bun.hash.xxHash3(JSON.stringify([texts, unlisted]))
-    byName.set(qualifiedName, { listing, namespace: holder.family, id: uuidOf(qualifiedName), searched })
-    if (before?.searched === searched) return 0
+    const texts = textsOf(listing)
+    const listed = listedOf(listing, holder, texts)
+    byName.set(qualifiedName, listed)
+    owned.add(before?.owner, -1)
+    owned.add(listed.owner, 1)
+    if (before?.searched === listed.searched) return 0
     words.put({ qualifiedName, holder, texts, isListed: !unlisted })
     return texts.reduce((sum, { length }) => sum + length, 0)
   }
@@ -89,6 +114,7 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
   }
 
   function forget(name: string, known: Map<string, bigint>): void {
+    owned.add(byName.get(name)?.owner, -1)
     words.remove(name)
     byName.delete(name)
     known.delete(name)
@@ -147,7 +173,22 @@ export function createCatalogue(store: Pick<Store, 'get' | 'getMany' | 'range'>)
     find: (qualifiedName) => byName.get(qualifiedName),
     hasServers: (namespace) =>
       byName.has(namespace) || sorted[placeAfter(sorted, `${namespace}/`)]?.namespace === namespace,
+    ownedWith: async (namespace) => owned.of(ownerOf(await holdersIn(store)(namespace))),
     words,
+  }
+}
+
+/** How many servers each owner has. */
+function createCounts() {
+  const counts = new Map<string, number>()
+  return {
+    of: (owner: string) => counts.get(owner) ?? 0,
+    add(owner: string | undefined, change: 1 | -1): void {
+      if (owner === undefined) return
+      const count = (counts.get(owner) ?? 0) + change
+      if (count > 0) counts.set(owner, count)
+      else counts.delete(owner)
+    },
   }
 }
 
@@ -182,7 +223,7 @@ function inOrder(
   const after = [...before]
   for (const name of changed) {
     const next = placeAfter(after, name)
-    const wasThere = after[next - 1]?.listing.qualifiedName === name ? 1 : 0
+    const wasThere = after[next - 1]?.qualifiedName === name ? 1 : 0
     const server = byName.get(name)
     after.splice(next - wasThere, wasThere, ...(server === undefined ? [] : [server]))
   }
@@ -197,10 +238,22 @@ export function placeAfter(servers: readonly Listed[], qualifiedName: string): n
   let [from, to] = [0, servers.length]
   while (from < to) {
     const middle = (from + to) >>> 1
-    if ((servers[middle] as Listed).listing.qualifiedName <= qualifiedName) from = middle + 1
+    if ((servers[middle] as Listed).qualifiedName <= qualifiedName) from = middle + 1
     else to = middle
   }
   return from
+}
+
+function listedOf(listing: ServerListing, holder: Holder, texts: readonly string[]): Listed {
+  const { qualifiedName, unlisted, remote, isDeployed, verified, repositoryUrl } = listing
+  return {
+    ...{ qualifiedName, unlisted, remote, isDeployed, verified, repositoryUrl },
+    namespace: holder.family,
+    owner: ownerOf(holder),
+    id: uuidOf(qualifiedName),
+    registry: registryFactsOf(listing),
+    searched: Bun.hash.xxHash3(JSON.stringify([texts, unlisted])),
+  }
 }
 
 /** The texts of a server that are searched, field by field in the order of `searched-words.ts`. */

@@ -18,10 +18,10 @@ import { canonicalBytes } from '../../schema/base64.ts'
 import { isDateTime } from '../../schema/check.ts'
 import { reading } from '../../schema/json.ts'
 import { readServer } from '../../storage/directory-records.ts'
-import { serverKey } from '../../storage/keys.ts'
+import { listingKey, serverKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import { type Catalogue, type Listed, placeAfter, serversPerStep, serversStepCost } from './catalogue.ts'
-import { registryEntry, registryNameOf, updatedAtOf, versionOf } from './to-server-json.ts'
+import { type Catalogue, type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
+import { registryEntry } from './to-server-json.ts'
 
 export interface RegistryReadDeps {
   readonly authorizer: Authorizer
@@ -52,10 +52,10 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
       const isVisible = await visibleTo(deps, request) // 401, 429, 403
       const { limit, after, search, version, since } = readPageQuery(request.url) // 400
       await catalogue.refresh()
-      const isWanted = ({ name, server: { listing } }: NamedServer) =>
+      const isWanted = ({ name, server: { registry } }: NamedServer) =>
         (search === undefined || name.toLowerCase().includes(search)) &&
-        (version === undefined || version === 'latest' || versionOf(listing) === version) &&
-        (since === undefined || Date.parse(updatedAtOf(listing)) >= since)
+        (version === undefined || version === 'latest' || registry.version === version) &&
+        (since === undefined || Date.parse(registry.updatedAt) >= since)
       const work = firstNamed(catalogue, { after, most: limit + 1, isVisible, isWanted })
       const wanted = await allowanceOf(request).run(work) // 429
       const { servers, next } = await entriesOf(request, wanted.slice(0, limit))
@@ -64,7 +64,7 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
         servers,
         metadata: {
           count: servers.length,
-          ...(last !== undefined && { nextCursor: cursorOf(last.server.listing.qualifiedName) }),
+          ...(last !== undefined && { nextCursor: cursorOf(last.server.qualifiedName) }),
         },
       }
       return wholeResponse(request, JSON.stringify(page))
@@ -111,16 +111,19 @@ export function registryReadHandlers(deps: RegistryReadDeps): RegistryReadHandle
     let next = 0
     while (next < named.length && bytes < registryPageBytesMax) {
       const batch = named.slice(next, next + registryDetailsPerRead)
-      const details = await store.getMany(batch.map(({ server }) => serverKey(server.listing.qualifiedName)))
+      const names = batch.map(({ server }) => server.qualifiedName)
+      const values = await store.getMany([...names.map(serverKey), ...names.map(listingKey)])
       for (const [index, { name, server }] of batch.entries()) {
         if (bytes >= registryPageBytesMax) break
         next += 1
-        const detail = details[index]
+        const detail = values[index]
+        const work = readingShown(server, values[index + batch.length])
+        const listing = await allowanceOf(request).run(work) // 429
         // Deleted meanwhile.
-        if (detail === undefined) continue
+        if (detail === undefined || listing === undefined) continue
         bytes += detail.length
-        const work = reading(detail.length, () => registryEntry(name, server.listing, readServer(detail)))
-        servers.push(await allowanceOf(request).run(work)) // 429
+        const entry = reading(detail.length, () => registryEntry(name, listing, readServer(detail)))
+        servers.push(await allowanceOf(request).run(entry)) // 429
       }
     }
     return { servers, next }
@@ -134,14 +137,14 @@ async function visibleTo(
 ): Promise<(server: Listed) => boolean> {
   if (isOpen && !request.headers.has('authorization')) {
     await allowanceOf(request).belongsToStranger() // 429
-    return ({ listing }) => !listing.unlisted
+    return ({ unlisted }) => !unlisted
   }
   const context: RequestContext = await authorizer.authenticate(request)
   authorizer.requireList(context, { resource: 'servers', operation: 'read' })
   const { caller } = context
   const isAllowed = namespaceFilter(caller.blocks)
   const mayAccess = await accessOf(store, context)
-  return ({ listing, namespace }) => isAllowed(namespace) && (!listing.unlisted || mayAccess(namespace))
+  return ({ unlisted, namespace }) => isAllowed(namespace) && (!unlisted || mayAccess(namespace))
 }
 
 /** The names that servers have in the registry. */
@@ -166,12 +169,12 @@ function* namesOf(all: readonly Listed[]): Generator<number, RegistryNames> {
   const byName = new Map<string, Listed[]>()
   for (const [index, server] of all.entries()) {
     if (index % serversPerStep === 0) yield serversStepCost
-    const name = registryNameOf(server.listing)
+    const { name } = server.registry
     each.push(name)
     if (name === undefined) continue
     const others = byName.get(name)
     if (others === undefined) byName.set(name, [server])
-    else if (server.listing.qualifiedName === name) others.unshift(server)
+    else if (server.qualifiedName === name) others.unshift(server)
     else others.push(server)
   }
   const names: RegistryNames = { each, find: (name, isVisible) => byName.get(name)?.find(isVisible) }

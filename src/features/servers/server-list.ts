@@ -25,11 +25,13 @@ import {
   serversPageMax,
 } from '../../limits.ts'
 import { createdAtOf } from '../../model/organization.ts'
-import type { ServerItem } from '../../model/server.ts'
+import type { ServerItem, ServerListing } from '../../model/server.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
+import { reading } from '../../schema/json.ts'
 import { wordsOf } from '../../search/words.ts'
+import { listingKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
-import { type Catalogue, type Listed, serversPerStep, serversStepCost } from './catalogue.ts'
+import { type Catalogue, type Listed, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
 
 export interface ServerListDeps {
   readonly authorizer: Authorizer
@@ -72,17 +74,17 @@ export function serverListHandlers(deps: ServerListDeps): Pick<Handlers, 'listSe
       const isWanted = (server: Listed) =>
         query.matches(server) &&
         isAllowed(server.namespace) &&
-        (!server.listing.unlisted || mayAccess(server.namespace)) &&
+        (!server.unlisted || mayAccess(server.namespace)) &&
         owners(server.namespace)
       const work = query.q === undefined ? matching(catalogue, isWanted) : searching(catalogue, query, isWanted)
       const matches = await allowanceOf(request).run(work) // 429
-      const items = await Promise.all(
-        pageOf(matches, query.page).map(async (match) =>
-          withFields(await itemOf(deps.baseUrl, context, match, mayAccess), query.fields),
-        ),
-      )
-      const page = { servers: items, pagination: paginationOf(query.page, matches.length) }
-      const json = Buffer.from(JSON.stringify(page))
+      const shown = pageOf(matches, query.page)
+      const names = shown.map(({ server }) => server.qualifiedName)
+      const listings = await store.getMany(names.map(listingKey))
+      const ownerOf = await shownOwners(context, shown, mayAccess)
+      const items = await allowanceOf(request).run(itemsOf(deps.baseUrl, { shown, listings, ownerOf, query })) // 429
+      const pagination = JSON.stringify(paginationOf(query.page, matches.length))
+      const json = Buffer.from(`{"servers":[${items.join()}],"pagination":${pagination}}`)
       onPage(context, json)
       return wholeResponse(request, json)
     },
@@ -129,19 +131,54 @@ async function ownersOf(
   return (namespace) => mayAccess(namespace) && owned.has(namespace)
 }
 
-async function itemOf(
-  baseUrl: string,
+/** Finds the owner of a namespace for each server of a page; null for one that the caller may not know. */
+async function shownOwners(
   { directory }: RequestContext,
-  { server: { listing, namespace, id }, score }: Match,
+  shown: readonly Match[],
   mayAccess: (namespace: string) => boolean,
-): Promise<ServerItem> {
+): Promise<(namespace: string) => string | null> {
+  const owners = new Map<string, string>()
+  for (const { server } of shown) {
+    const { namespace } = server
+    const owner = mayAccess(namespace) && !owners.has(namespace) ? await directory.namespace(namespace) : undefined
+    if (owner !== undefined) owners.set(namespace, 'userId' in owner ? owner.userId : owner.organizationId)
+  }
+  return (namespace) => owners.get(namespace) ?? null
+}
+
+interface Shown {
+  readonly shown: readonly Match[]
+  /** As stored. */
+  readonly listings: readonly (Uint8Array | undefined)[]
+  readonly ownerOf: (namespace: string) => string | null
+  readonly query: ServerQuery
+}
+
+/** The items of a page as JSON, as work in steps: each is parsed and written again, and may have many kilobytes. */
+function* itemsOf(baseUrl: string, { shown, listings, ownerOf, query }: Shown): Generator<number, string[]> {
+  const items: string[] = []
+  for (const [index, { server, score }] of shown.entries()) {
+    const value = listings[index]
+    const listing = yield* readingShown(server, value)
+    if (listing === undefined) continue
+    yield* reading(value?.length ?? 0, () => {
+      const item = itemOf(baseUrl, { listing, server, owner: ownerOf(server.namespace), score })
+      items.push(JSON.stringify(withFields(item, query.fields)))
+    })
+  }
+  return items
+}
+
+function itemOf(
+  baseUrl: string,
+  { listing, server, owner, score }: Match & { readonly listing: ServerListing; readonly owner: string | null },
+): ServerItem {
   const { qualifiedName, displayName, description, iconUrl, verified, remote, isDeployed, homepage } = listing
   const slash = qualifiedName.indexOf('/')
-  const owner = mayAccess(namespace) ? await directory.namespace(namespace) : undefined
   return {
-    id,
+    id: server.id,
     qualifiedName,
-    namespace,
+    namespace: server.namespace,
     slug: slash < 0 ? null : qualifiedName.slice(slash + 1),
     displayName,
     description,
@@ -153,7 +190,7 @@ async function itemOf(
     createdAt: createdAtOf(listing),
     homepage: homepage ?? `${baseUrl}/servers/${qualifiedName}`,
     bySmithery: false,
-    owner: owner === undefined ? null : 'userId' in owner ? owner.userId : owner.organizationId,
+    owner,
     score,
   }
 }
@@ -189,14 +226,14 @@ function readFilters(query: ReadonlyMap<string, string>): (server: Listed) => bo
   const ids = query.get('ids')
   filter(ids === undefined ? undefined : new Set(ids.split(',')), (wanted, { id }) => wanted.has(id))
   filter(query.get('namespace'), (wanted, { namespace }) => namespace === wanted)
-  filter(query.get('qualifiedName'), (wanted, { listing }) => listing.qualifiedName === wanted)
-  filter(readFlag(query, 'remote'), (wanted, { listing }) => listing.remote === wanted)
-  filter(readFlag(query, 'isDeployed'), (wanted, { listing }) => listing.isDeployed === wanted)
-  filter(readFlag(query, 'verified'), (wanted, { listing }) => listing.verified === wanted)
+  filter(query.get('qualifiedName'), (wanted, server) => server.qualifiedName === wanted)
+  filter(readFlag(query, 'remote'), (wanted, server) => server.remote === wanted)
+  filter(readFlag(query, 'isDeployed'), (wanted, server) => server.isDeployed === wanted)
+  filter(readFlag(query, 'verified'), (wanted, server) => server.verified === wanted)
   // Nothing here is managed by anybody else.
   filter(readFlag(query, 'smitheryManaged'), (wanted) => !wanted)
-  filter(query.get('repoOwner'), (wanted, { listing }) => repositoryOf(listing.repositoryUrl)?.owner === wanted)
-  filter(query.get('repoName'), (wanted, { listing }) => repositoryOf(listing.repositoryUrl)?.name === wanted)
+  filter(query.get('repoOwner'), (wanted, { repositoryUrl }) => repositoryOf(repositoryUrl)?.owner === wanted)
+  filter(query.get('repoName'), (wanted, { repositoryUrl }) => repositoryOf(repositoryUrl)?.name === wanted)
   return (server) => tests.every((test) => test(server))
 }
 

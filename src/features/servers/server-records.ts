@@ -4,9 +4,9 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Caller } from '../../auth/authenticate.ts'
 import type { RequestContext } from '../../auth/authorizer.ts'
 import { authorizedChange } from '../../auth/write-authentication.ts'
-import { invalidRequest, namespaceFull, notFound } from '../../errors.ts'
+import { invalidRequest, namespaceFull, notFound, ownerFull } from '../../errors.ts'
 import { inSlices } from '../../fairness/turns.ts'
-import { findingsCharacterCost, serverBytesMax } from '../../limits.ts'
+import { findingsCharacterCost, ownerServersMax, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { extrasOf, type ListingExtras, listingOf, noExtras, type ServerDetail } from '../../model/server.ts'
 import { reading } from '../../schema/json.ts'
@@ -33,7 +33,7 @@ export interface StoredServer {
 /** Authorizes the caller and returns the server after the write. `before`: undefined for a new one. */
 export type Merge = (context: RequestContext, before: StoredServer | undefined) => Promise<StoredServer>
 
-type ServerRecordsDeps = Pick<ServerWriteDeps, 'store' | 'authorizer' | 'denials' | 'quota' | 'now'>
+type ServerRecordsDeps = Pick<ServerWriteDeps, 'store' | 'catalogue' | 'authorizer' | 'denials' | 'quota' | 'now'>
 
 /** Nothing was written: the namespace of the server is full. */
 interface Full {
@@ -51,7 +51,8 @@ export interface ServerRecords {
   read(qualifiedName: string): Promise<StoredServer | undefined>
   /**
    * Writes a server for the caller of the request. Resolves when it is durable. Throws 400 for a server that is too
-   * large, 403 if its namespace is full, 409 for a change of one that a fixture brought, 401, and what `merge` throws.
+   * large, 403 if its namespace or owner has no room, 409 for a change of one that a fixture brought, 401, and what
+   * `merge` throws.
    */
   write(request: Request, qualifiedName: string, merge: Merge): Promise<Written>
   /** Throws 404, 409 for a server that a fixture brought, 401, and what `authorize` throws. */
@@ -64,7 +65,8 @@ export interface ServerRecords {
 
 type Values = readonly (Uint8Array | undefined)[]
 
-export function createServerRecords({ store, authorizer, denials, quota, now }: ServerRecordsDeps): ServerRecords {
+export function createServerRecords(deps: ServerRecordsDeps): ServerRecords {
+  const { store, catalogue, authorizer, denials, quota, now } = deps
   const change = authorizedChange(authorizer, store)
 
   return {
@@ -76,6 +78,13 @@ export function createServerRecords({ store, authorizer, denials, quota, now }: 
         // A server may have a megabyte, and each look at it takes milliseconds.
         const before = await inSlices(reading(values[0]?.length ?? 0, () => storedIn(values)))
         const merged = await merge(context, before)
+        const namespace = namespaceOf(qualifiedName)
+        if (before === undefined) await catalogue.refresh()
+        // Servers that are made at once in several processes may pass the bound by as many.
+        if (before === undefined && (await catalogue.ownedWith(namespace)) >= ownerServersMax) {
+          denials.recordWriteRefusal(request, context.caller, namespace, 'owner_full')
+          throw ownerFull(namespace, ownerServersMax)
+        }
         // A fixture states `security` itself. It stays as long as the tools are these.
         const hasSameTools = before !== undefined && merged.detail.tools === before.detail.tools
         const security = hasSameTools ? before.detail.security : await inSlices(scanning(merged.detail))

@@ -1,35 +1,43 @@
 /** Registered servers as the official MCP Registry describes servers. */
 
 import { createdAtOf } from '../../model/organization.ts'
-import type { ServerDetail } from '../../model/server.ts'
+import type { ServerDetail, ServerListing } from '../../model/server.ts'
 import { officialMeta, type RegistryEntry, type ServerJson } from '../../model/server-json.ts'
-import type { KeptListing } from './catalogue.ts'
 
 /** The first version of all: postern keeps one of each server. */
 const onlyVersion = '1.0.0'
 const longestText = 100
 const longestIconUrl = 255
 
-/**
- * The name of a server in the registry; undefined for one that cannot have one there. A name there has a slash, so a
- * namespace-only server has its namespace twice.
- */
-export function registryNameOf({ qualifiedName, serverJson }: KeptListing): string | undefined {
-  if (serverJson !== undefined) return serverJson.name
+/** The facts about a server that the registry's lists filter by. */
+export interface RegistryFacts {
+  /** Undefined for a server that cannot have a name there. */
+  readonly name: string | undefined
+  readonly version: string
+  readonly updatedAt: string
+}
+
+export function registryFactsOf(listing: ServerListing): RegistryFacts {
+  const { serverJson } = listing
+  return {
+    name: serverJson?.name ?? nameFor(listing),
+    version: serverJson?.version ?? onlyVersion,
+    updatedAt: updatedAtOf(listing),
+  }
+}
+
+/** A name there has a slash, so a namespace-only server has its namespace twice. */
+function nameFor({ qualifiedName }: ServerListing): string | undefined {
   const name = qualifiedName.includes('/') ? qualifiedName : `${qualifiedName}/${qualifiedName}`
   return /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/.test(name) && name.length >= 3 ? name : undefined
 }
 
-export function versionOf({ serverJson }: KeptListing): string {
-  return serverJson?.version ?? onlyVersion
-}
-
-export function updatedAtOf(listing: KeptListing): string {
+function updatedAtOf(listing: ServerListing): string {
   return listing.updatedAt ?? createdAtOf(listing)
 }
 
-/** `name`: from `registryNameOf`. An imported server is shown as it was imported. */
-export function registryEntry(name: string, listing: KeptListing, detail: ServerDetail): RegistryEntry {
+/** `name`: from `registryFactsOf`. An imported server is shown as it was imported. */
+export function registryEntry(name: string, listing: ServerListing, detail: ServerDetail): RegistryEntry {
   return {
     server: listing.serverJson ?? made(name, listing, detail),
     _meta: {
@@ -43,7 +51,7 @@ export function registryEntry(name: string, listing: KeptListing, detail: Server
   }
 }
 
-function made(name: string, { homepage, repositoryUrl }: KeptListing, detail: ServerDetail): ServerJson {
+function made(name: string, { homepage, repositoryUrl }: ServerListing, detail: ServerDetail): ServerJson {
   const { displayName, description, iconUrl, connections } = detail
   const title = shortened(displayName)
   const packages = connections.flatMap((option) =>

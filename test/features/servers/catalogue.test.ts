@@ -32,16 +32,18 @@ test('has all servers in the order of their names, after few changes and after m
       const server = chance.pick(['', '/x', `/${chance.int(40)}`, `/x${chance.int(9)}`])
       changes.set(`${chance.pick(namespaces)}${server}`, chance.int(3) === 0 ? undefined : `version ${round}`)
     }
-    for (const [name, description] of changes) {
-      if (description === undefined) stored.delete(name)
-      else stored.set(name, description)
+    for (const [name, url] of changes) {
+      if (url === undefined) stored.delete(name)
+      else stored.set(name, url)
     }
     const before = await store.get(listingChangesKey)
-    const of = (description: string | undefined) => (description === undefined ? [] : [description])
+    const of = (url: string | undefined) => (url === undefined ? [] : [url])
     await store.commit({
       puts: [
         ...[...changes].flatMap(([name, given]) =>
-          of(given).map((description) => listingEntry(listingOf({ ...newDetail(name).detail, description }, noExtras))),
+          of(given).map((repositoryUrl) =>
+            listingEntry(listingOf(newDetail(name).detail, { ...noExtras, repositoryUrl })),
+          ),
         ),
         ...newListingVersions([...changes.keys()], chance.int(10) === 0 ? undefined : before),
       ],
@@ -50,7 +52,7 @@ test('has all servers in the order of their names, after few changes and after m
     // One, a few or many changes after the last time.
     if (chance.int(round < 60 ? 2 : 40) > 0) continue
     await catalogue.refresh()
-    expect(catalogue.all().map(({ listing }) => [listing.qualifiedName, listing.description])).toEqual(
+    expect(catalogue.all().map(({ qualifiedName, repositoryUrl }) => [qualifiedName, repositoryUrl])).toEqual(
       [...stored].sort(([a], [b]) => (a < b ? -1 : 1)),
     )
     const withServers = new Set([...stored.keys()].map(namespaceOf))
@@ -155,8 +157,8 @@ test('reads the listings that were written since, and not their groups', async (
       return store.range(range)
     },
   })
-  const write = async (name: string, description: string) => {
-    const entry = listingEntry(listingOf({ ...newDetail(name).detail, description }, noExtras))
+  const write = async (name: string, repositoryUrl: string) => {
+    const entry = listingEntry(listingOf(newDetail(name).detail, { ...noExtras, repositoryUrl }))
     await store.commit({ puts: [entry, ...newListingVersions([name], await store.get(listingChangesKey))] })
   }
   const written = async (times: number) => {
@@ -171,21 +173,46 @@ test('reads the listings that were written since, and not their groups', async (
     [0, 1, 2].map((i) => Buffer.from(listingKey(`a/s${i}`)).toString()).sort(),
   )
   expect(await written(listingChangesKept)).toContain('a range')
-  expect(catalogue.find('a/s0')?.listing.description).toBe(`text ${listingChangesKept - 1}`)
+  expect(catalogue.find('a/s0')?.repositoryUrl).toBe(`text ${listingChangesKept - 1}`)
 })
 
-test('keeps of a listing what lists show, and not its longest texts', async () => {
+test('keeps no text of a listing that its owner can make as long as it likes', async () => {
   const store = openMemoryStore()
-  const tools = [{ name: 'find_weather', description: '', inputSchema: { type: 'object' as const } }]
-  const listing = listingOf({ ...newDetail('a/s').detail, tools }, { ...noExtras, license: 'MIT' })
+  const long = 'weather '.repeat(1000)
+  const tools = [{ name: 'find_weather', description: long, inputSchema: { type: 'object' as const } }]
+  const detail = { ...newDetail('a/s').detail, displayName: long, description: long, iconUrl: `data:,${long}`, tools }
+  const serverJson = { name: 'com.a/s', description: long, version: '1', title: long }
+  const listing = listingOf(detail, { ...noExtras, license: long, homepage: long, serverJson })
   await store.commit({ puts: [listingEntry(listing), ...newListingVersions(['a/s'])] })
   const catalogue = createCatalogue(store)
   await catalogue.refresh()
-  expect(Object.keys(catalogue.find('a/s')?.listing ?? {})).not.toContainAnyValues([
-    'tools',
-    'license',
-    'backlinkUrl',
-    'release',
-  ])
+  const { searched, ...kept } = catalogue.find('a/s') ?? {}
+  expect(JSON.stringify(kept).length).toBeLessThan(300)
   expect(findIn(catalogue.words, 'weather')).toEqual(['a/s'])
+})
+
+test('counts the servers of an owner in all of its namespaces', async () => {
+  const store = openMemoryStore()
+  const owned = { a: { organizationId: 'org_x' }, b: { organizationId: 'org_x' }, c: { userId: 'ada' } }
+  await store.commit({
+    puts: Object.entries(owned).map(([namespace, owner]) => namespaceEntry({ namespace, ...owner })),
+  })
+  const catalogue = createCatalogue(store)
+  const counts = async () => {
+    await catalogue.refresh()
+    return Promise.all(['a', 'b', 'c', 'none'].map((namespace) => catalogue.ownedWith(namespace)))
+  }
+  const put = async (...names: string[]) => {
+    const puts = names.map((name) => listingEntry(listingOf(newDetail(name).detail, noExtras)))
+    await store.commit({ puts: [...puts, ...newListingVersions(names, await store.get(listingChangesKey))] })
+  }
+  expect(await counts()).toEqual([0, 0, 0, 0])
+  await put('a', 'a/one', 'b/one', 'c/one')
+  expect(await counts()).toEqual([3, 3, 1, 0])
+  await put('a/one')
+  await store.commit({
+    puts: newListingVersions(['b/one'], await store.get(listingChangesKey)),
+    deletes: [listingKey('b/one')],
+  })
+  expect(await counts()).toEqual([2, 2, 1, 0])
 })

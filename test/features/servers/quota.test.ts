@@ -3,13 +3,15 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { newDetail } from '../../../src/features/servers/merge.ts'
+import { ownerServersMax } from '../../../src/limits.ts'
 import { importFile } from '../../../src/maintenance/import.ts'
 import { importServers } from '../../../src/maintenance/import-servers.ts'
 import { loadFixtures } from '../../../src/maintenance/seed/load-fixtures.ts'
 import { readFixtures } from '../../../src/maintenance/seed/read-fixtures.ts'
 import { sampleSources } from '../../../src/maintenance/seed/sample.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
-import { readServer } from '../../../src/storage/directory-records.ts'
+import { listingEntry, newListingVersions, readServer, serverEntry } from '../../../src/storage/directory-records.ts'
 import { listingKey, serverKey, usageKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import type { Usage } from '../../../src/storage/usage.ts'
@@ -95,6 +97,26 @@ test('its servers and its connections have their bytes together', async () => {
     ).status,
   ).toBe(403)
   expect(await problemsOf(platform)).toEqual([])
+})
+
+test('an owner has so many servers in all of its namespaces, and another owner is not asked', async () => {
+  const { store } = platform
+  const priya = apiOf(platform.fetch, sampleKeys.priya)
+  const { totalCount } = (await priya('GET /servers?ownerId=org_lumen')).body.pagination
+  const names = Array.from({ length: ownerServersMax - totalCount }, (_, i) => `lumen/s${i}`)
+  const puts = names.map((name) => listingEntry(listingOf(newDetail(name).detail, noExtras)))
+  await store.commit({ puts: [...puts, serverEntry(newDetail('lumen/s1').detail), ...newListingVersions(names)] })
+  expect((await priya('PUT /namespaces/lumen-lab', { organizationId: 'org_lumen' })).status).toBe(201)
+  const { status, body } = await priya('PUT /servers/lumen-lab/one')
+  expect({ status, ...body }).toEqual({
+    status: 403,
+    error: 'The owner of the namespace lumen-lab has 10000 servers, as many as one owner may have: delete some',
+  })
+  expect(platform.audited.at(-1)).toMatchObject({ event: 'write.refused', userId: 'priya', reason: 'owner_full' })
+  expect((await priya('PUT /servers/lumen/s1')).status).toBe(201)
+  expect((await priya('DELETE /servers/lumen/s1')).status).toBe(200)
+  expect((await priya('PUT /servers/lumen-lab/one')).status).toBe(201)
+  expect((await ada('PUT /servers/ada/one')).status).toBe(201)
 })
 
 test('a change that makes a server smaller is done past the bound, one that makes it larger is not', async () => {

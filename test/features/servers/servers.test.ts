@@ -1,6 +1,7 @@
 /** Servers over HTTP (door contract, 2). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
+import { listingKey } from '../../../src/storage/keys.ts'
 import type { Upstream } from '../../../src/upstream/upstream.ts'
 import { UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
@@ -175,6 +176,34 @@ describe('a search', () => {
     await priya('PUT /namespaces/secret-lab')
     await priya('PUT /servers/secret-lab/zephyrmerger', { description: 'zephyrmerger', unlisted: true })
     expect([before, await probe()]).toEqual([1, 1])
+  })
+
+  test('shows no text of a server that was hidden or deleted while the list was made', async () => {
+    await priya('PUT /namespaces/secret-lab')
+    await priya('PUT /servers/secret-lab/one', { description: 'plans' })
+    await priya('PUT /servers/secret-lab/two', { description: 'plans' })
+    const { store } = platform
+    const shown = Buffer.from(listingKey('secret-lab/one')).toString()
+    let meanwhile = async () => {}
+    const late = await createTestPlatform({
+      store: {
+        ...store,
+        async getMany(keys) {
+          if (keys.some((key) => Buffer.from(key).toString() === shown)) await meanwhile()
+          return store.getMany(keys)
+        },
+      },
+    })
+    const linusThere = apiOf(late.fetch, sampleKeys.linus)
+    // Another page than before: one that is kept is not made again.
+    const list = async (pageSize: number) =>
+      (await linusThere(`GET /servers?namespace=secret-lab&pageSize=${pageSize}`)).body.servers
+    expect(await list(10)).toHaveLength(2)
+    meanwhile = async () => {
+      await priya('PATCH /servers/secret-lab/one', { description: 'secret', unlisted: true })
+      await priya('DELETE /servers/secret-lab/two')
+    }
+    expect(await list(11)).toEqual([])
   })
 
   test('is answered as if unlisted servers of others were not there, byte for byte', async () => {
