@@ -4,11 +4,11 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { accessTokenSeconds, grantsPerRead, usedClientSeconds } from '../limits.ts'
+import { accessTokenSeconds, grantsPerRead, usedClientSeconds, userClientsMax, userGrantsMax } from '../limits.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { revocationEntry } from '../storage/directory-records.ts'
 import { everyEntry } from '../storage/every-entry.ts'
-import { directoryVersionKey, grantKey, grants, oauthClients } from '../storage/keys.ts'
+import { directoryVersionKey, grantKey, grants, idOfKey, oauthClientKey, oauthClients } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
 
@@ -36,7 +36,12 @@ export interface Grant {
   readonly isUnanswered?: boolean
 }
 
-export type GrantEnd = 'revoked by client' | 'revoked by operator' | 'code used twice' | 'refresh token used twice'
+export type GrantEnd =
+  | 'revoked by client'
+  | 'revoked by operator'
+  | 'code used twice'
+  | 'refresh token used twice'
+  | 'too many grants of the user'
 
 /** A grant as it was read, for the checks of a write. */
 export interface StoredGrant {
@@ -86,16 +91,65 @@ export async function listGrants(store: Store, nowSeconds: number): Promise<Gran
   return found.filter(({ expires }) => expires > nowSeconds).sort((a, b) => a.createdAt.localeCompare(b.createdAt))
 }
 
-/** Deletes expired grants, and clients that have not been used for `usedClientSeconds`. */
-export async function sweepGrants(store: Store, nowSeconds: number): Promise<void> {
+/**
+ * Deletes expired grants, and clients that have not been used for `usedClientSeconds`. Of each user it keeps the last
+ * `userGrantsMax` grants and `userClientsMax` clients: nobody fills the disk with them. Returns the grants that it ended
+ * before their time.
+ */
+export async function sweepGrants(store: Store, nowSeconds: number): Promise<string[]> {
   const gone: Key[] = []
-  for await (const { key, value } of everyEntry(store, grants, grantsPerRead))
-    if (readGrant(value).expires <= nowSeconds) gone.push(key)
-  for await (const { key, value } of everyEntry(store, oauthClients, grantsPerRead)) {
-    const { usedAt = 0 } = JSON.parse(asBuffer(value).toString()) as { usedAt?: number }
-    if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
+  const grantsOf = new Map<string, Dated[]>()
+  const clientsOf = new Map<string, Dated[]>()
+  for await (const { key, value } of everyEntry(store, grants, grantsPerRead)) {
+    const { grantId, userId, createdAt, expires } = readGrant(value)
+    if (expires <= nowSeconds) gone.push(key)
+    else addTo(grantsOf, userId, { id: grantId, time: Date.parse(createdAt) })
   }
+  for await (const { key, value } of everyEntry(store, oauthClients, grantsPerRead)) {
+    const { userId, usedAt = 0 } = readClient(value)
+    if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
+    else if (userId !== undefined) addTo(clientsOf, userId, { id: idOfKey(oauthClients, key), time: usedAt })
+  }
+  gone.push(...olderThanLast(clientsOf, userClientsMax).map(oauthClientKey))
   while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: 'revocation' })
+  const ended = olderThanLast(grantsOf, userGrantsMax)
+  for (const grantId of ended) await endGrant(store, grantId, nowSeconds)
+  return ended
+}
+
+/** A grant or a client of a user, with the time of its last use. */
+interface Dated {
+  readonly id: string
+  readonly time: number
+}
+
+function addTo(byUser: Map<string, Dated[]>, userId: string, one: Dated): void {
+  const known = byUser.get(userId)
+  if (known === undefined) byUser.set(userId, [one])
+  else known.push(one)
+}
+
+/** The ids beyond the last `most` of each user. */
+function olderThanLast(byUser: ReadonlyMap<string, readonly Dated[]>, most: number): string[] {
+  return [...byUser.values()]
+    .filter(({ length }) => length > most)
+    .flatMap((all) => all.toSorted((a, b) => b.time - a.time).slice(most))
+    .map(({ id }) => id)
+}
+
+/** A client that was registered, as it is stored. */
+export interface StoredClient {
+  readonly name?: string
+  readonly redirectUris: readonly string[]
+  readonly refreshes: boolean
+  /** Unix seconds of the last grant; undefined as long as there was none. */
+  readonly usedAt?: number
+  /** The user who was the first to allow it something: it counts for nobody else, however many use it. */
+  readonly userId?: string
+}
+
+export function readClient(bytes: Uint8Array): StoredClient {
+  return JSON.parse(asBuffer(bytes).toString()) as StoredClient
 }
 
 function readGrant(bytes: Uint8Array): Grant {

@@ -4,7 +4,7 @@ import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp } from '../app.ts'
-import { sweepGrants } from '../auth/grants.ts'
+import { type GrantEnd, sweepGrants } from '../auth/grants.ts'
 import { createFairness } from '../fairness/fairness.ts'
 import { watchGarbage } from '../fairness/garbage.ts'
 import { isRegistryUrl } from '../features/servers/mcp-registry.ts'
@@ -29,7 +29,7 @@ import { FixtureConflict } from '../maintenance/seed/desired.ts'
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
 import { acceptsSampleKey } from '../maintenance/seed/sample-keys.ts'
 import { findFixtureFiles, sourceFile } from '../maintenance/seed/source-files.ts'
-import { openAuditLog } from '../ops/audit-log.ts'
+import { type Audit, openAuditLog } from '../ops/audit-log.ts'
 import { openCallLog } from '../ops/call-log.ts'
 import { createLog, type Log } from '../ops/log.ts'
 import { openTracing } from '../ops/tracing.ts'
@@ -152,7 +152,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   if (config.baseUrl === undefined && isWildcard(config.host)) {
     log.warn('tokens name an issuer that clients cannot reach: set --base-url', { issuer: url })
   }
-  cleanup.defer(repeatSweeps(store, log))
+  cleanup.defer(repeatSweeps(store, audit, log))
   if (database !== undefined) server = listen({ ...config, port })
   server.reload({ fetch: app.fetch, routes: rawPathRoutes(app.fetch) })
 
@@ -274,11 +274,15 @@ function listen({ host, port }: ServeConfig) {
   }
 }
 
-/** Deletes what sign-ins have left, now and every hour. Returns a function that stops it. */
-function repeatSweeps(store: Store, log: Log): () => void {
+/** Deletes records of sign-ins that are over, now and every hour. Returns a function that stops it. */
+function repeatSweeps(store: Store, audit: Audit, log: Log): () => void {
+  const sweepAllGrants = async () => {
+    for (const grantId of await sweepGrants(store, Date.now() / 1000))
+      await audit.record('grant.ended', { grantId, reason: 'too many grants of the user' satisfies GrantEnd })
+  }
   const sweep = () =>
-    Promise.all([sweepGrants(store, Date.now() / 1000), sweepUpstreamClients(store), removeAllDeleted(store)]).catch(
-      (error) => log.warn('expired grants or deleted connections stay', { error: String(error) }),
+    Promise.all([sweepAllGrants(), sweepUpstreamClients(store), removeAllDeleted(store)]).catch((error) =>
+      log.warn('expired grants or deleted connections stay', { error: String(error) }),
     )
   void sweep()
   const timer = setInterval(sweep, grantSweepIntervalMs).unref()

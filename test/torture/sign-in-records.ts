@@ -22,8 +22,8 @@ import { createTestPlatform } from '../support/platform.ts'
 import { workplace } from '../support/workplace.ts'
 import { collector, type Trial } from './trial.ts'
 
-/** Of so many codes, one becomes a grant. The others expire. */
-const codesForGrant = 10
+/** Of so many codes, one becomes a grant, fewer than a user may make in a minute. The others expire. */
+const codesForGrant = 25
 /** How many people decide at the same time. */
 const atOnce = 20
 /** Milliseconds of the platform's clock between them: some minutes of codes are alive at any moment. */

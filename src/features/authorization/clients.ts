@@ -6,6 +6,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
+import { readClient, type StoredClient } from '../../auth/grants.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import {
@@ -37,6 +38,8 @@ export interface Client {
   readonly refreshes: boolean
   /** The host of its document, which vouches for it; undefined for a registered client, for which nobody does. */
   readonly host: string | undefined
+  /** The user who was the first to allow a registered client something. */
+  readonly userId?: string
 }
 
 export interface Clients {
@@ -51,8 +54,8 @@ export interface Clients {
   find(clientId: string, holder: Holder): Promise<Client>
   /** Throws OAuthError for a registered client that does not exist. Fetches nothing. */
   requireKnown(clientId: string): Promise<void>
-  /** The writes that note that the client is in use from now on. A commit that makes a grant for it includes them. */
-  use(client: Client): { readonly puts: readonly Entry[]; readonly deletes: readonly Key[] }
+  /** The writes that note that a user uses the client from now on. A commit that makes a grant for it includes them. */
+  use(client: Client, userId: string): { readonly puts: readonly Entry[]; readonly deletes: readonly Key[] }
 }
 
 export interface ClientsOptions {
@@ -94,12 +97,6 @@ export interface Registration {
   readonly refreshes: boolean
 }
 
-/** A registered client, as it is stored. */
-interface StoredClient extends Registration {
-  /** Unix seconds of the last grant; undefined as long as there was none. */
-  readonly usedAt?: number
-}
-
 /**
  * `mcp_`, the time in base 36, so that unused clients are ordered by age, 48 bits of a keyed hash of the network that
  * registered it, and 128 random bits.
@@ -138,8 +135,8 @@ export function createClients(options: ClientsOptions): Clients {
     const [used, unused] = await store.getMany([oauthClientKey(clientId), unusedClientKey(clientId)])
     const bytes = used ?? (issued + unusedClientSeconds > nowSeconds() ? unused : undefined)
     if (bytes === undefined) throw unknownClient()
-    const { name, redirectUris, refreshes } = JSON.parse(asBuffer(bytes).toString()) as StoredClient
-    return { clientId, name, redirectUris, refreshes, host: undefined }
+    const { name, redirectUris, refreshes, userId } = readClient(bytes)
+    return { clientId, name, redirectUris, refreshes, host: undefined, ...(userId !== undefined && { userId }) }
   }
 
   async function findDocument(url: string, holder: Holder): Promise<Client> {
@@ -172,13 +169,14 @@ export function createClients(options: ClientsOptions): Clients {
     },
     find: async (clientId, holder) =>
       isDocumentUrl(clientId) ? findDocument(clientId, holder) : findRegistered(clientId),
-    use({ clientId, name, redirectUris, refreshes, host }) {
+    use({ clientId, name, redirectUris, refreshes, host, userId: first }, userId) {
       if (host !== undefined) return { puts: [], deletes: [] }
       const stored: StoredClient = {
         ...(name !== undefined && { name }),
         redirectUris,
         refreshes,
         usedAt: nowSeconds(),
+        userId: first ?? userId,
       }
       const entry = { key: oauthClientKey(clientId), value: Buffer.from(JSON.stringify(stored)) }
       return { puts: [entry], deletes: [unusedClientKey(clientId)] }

@@ -3,6 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
 import { findGrant, type Grant, grantEntry, grantIdOf, readRefreshToken } from '../../auth/grants.ts'
+import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { type Form, readForm } from '../../http/form.ts'
 import { noStoreJson } from '../../http/respond.ts'
 import { grantKey } from '../../storage/keys.ts'
@@ -16,6 +17,8 @@ import { connectionOf, type Endpoints } from './oauth-metadata.ts'
 export interface TokenDeps extends AccessDeps {
   readonly clients: Clients
   readonly records: ExpiringRecords
+  /** Limits the grants of each user. */
+  readonly newGrants: RateLimit
 }
 
 export function tokenHandlers(deps: TokenDeps) {
@@ -59,6 +62,7 @@ async function redeemCode(deps: TokenDeps, form: Form, clientId: string): Promis
   if (!isVerifier(required(form, 'code_verifier'), code.challenge)) throw invalidGrant('code_verifier: does not match')
   requireResource(deps.endpoints, form, code)
   const caller = await callerOf(deps, code)
+  requireRate(deps.newGrants.take(code.userId), 'Too many clients have been allowed something by this user') // 429
   // Only now: a client document is fetched for nobody who has no code.
   const client = await deps.clients.find(clientId, caller)
   const grant = grantOf(grantId, { code, client, now: deps.now() })
@@ -97,7 +101,7 @@ async function makeGrant(
   grant: Grant,
   client: Client,
 ): Promise<boolean> {
-  const { puts, deletes } = clients.use(client)
+  const { puts, deletes } = clients.use(client, grant.userId)
   const committed = await store.commit({
     checks: [{ key: found.key, value: found.bytes }],
     puts: [grantEntry(grant), ...puts],

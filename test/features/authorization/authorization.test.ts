@@ -2,14 +2,18 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
-import { endGrant, listGrants, sweepGrants } from '../../../src/auth/grants.ts'
+import { endGrant, grantEntry, listGrants, sweepGrants } from '../../../src/auth/grants.ts'
 import {
   accessTokenSeconds,
   codeSeconds,
+  grantsPerMinuteMax,
   registrationsPerMinuteMax,
   unusedClientSeconds,
   unusedClientsMax,
+  userClientsMax,
+  userGrantsMax,
 } from '../../../src/limits.ts'
+import { oauthClientKey } from '../../../src/storage/keys.ts'
 import { StoreError, type Write } from '../../../src/storage/store.ts'
 import { mintToken } from '../../api/cases.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
@@ -915,4 +919,74 @@ test('grants and clients that are over are swept, and those in use stay', async 
   await sweepGrants(platform.store, platform.now / 1000)
   expect(await grantsNow()).toEqual([])
   expect((await refresh(platform, clientId, answer.refresh_token)).error).toBe('invalid_client')
+})
+
+describe('a user who lets clients in again and again', () => {
+  /** As it becomes when its code is redeemed. */
+  const clientNow = (clientId: string) => platform.store.get(oauthClientKey(clientId))
+
+  test('makes so many grants in a minute, and others make theirs', async () => {
+    const { client_id } = await register(platform)
+    const verifier = newVerifier()
+    const path = authorizePath({ clientId: client_id, verifier })
+    const [ada, linus] = [await signedIn(platform), await signedIn(platform, 'linus')]
+    const allow = async (cookie: string) => {
+      const code = sentBack(await decide(platform, path, cookie)).get('code') ?? ''
+      const fields = { client_id, code, redirect_uri: redirectUri, code_verifier: verifier }
+      return exchange(platform, { grant_type: 'authorization_code', ...fields })
+    }
+    const statuses: number[] = []
+    for (let i = 0; i <= grantsPerMinuteMax; i += 1) statuses.push((await allow(ada)).status)
+    expect(statuses).toEqual([...Array(grantsPerMinuteMax).fill(200), 429])
+    expect((await allow(linus)).status).toBe(200)
+    platform.now += 1000
+    expect([(await allow(ada)).status, (await allow(ada)).status]).toEqual([200, 429])
+  })
+
+  test('keeps the last of its grants and clients, and takes none of others', async () => {
+    const { store } = platform
+    const { clientId, answer } = await signInClient(platform)
+    const [grant] = await grantsNow()
+    if (grant === undefined) throw new Error('there is no grant')
+    const client = JSON.parse(Buffer.from((await clientNow(clientId)) ?? '').toString())
+    expect(client).toMatchObject({ userId: 'ada' })
+    const later = (i: number) => new Date(Date.parse(grant.createdAt) + i * 1000).toISOString()
+    const grantsOf = (userId: string, count: number) =>
+      Array.from({ length: count }, (_, i) =>
+        grantEntry({
+          ...grant,
+          userId,
+          grantId: `grant_${userId}${String(i).padStart(18, '0')}`,
+          createdAt: later(i + 1),
+        }),
+      )
+    const clientsOf = (userId: string, count: number) =>
+      Array.from({ length: count }, (_, i) => ({
+        key: oauthClientKey(`mcp_${userId}${i}`),
+        value: Buffer.from(JSON.stringify({ ...client, userId, usedAt: client.usedAt + i + 1 })),
+      }))
+    await store.commit({
+      puts: [
+        ...[...grantsOf('ada', userGrantsMax - 1), ...grantsOf('bo', 3)],
+        ...[...clientsOf('ada', userClientsMax - 1), ...clientsOf('bo', 3)],
+      ],
+    })
+    const sweep = () => sweepGrants(store, platform.now / 1000)
+    expect(await sweep()).toEqual([])
+    expect((await refresh(platform, clientId, answer.refresh_token)).status).toBe(200)
+    // One more of each: the first ones end.
+    await store.commit({
+      puts: [
+        grantEntry({ ...grant, grantId: `grant_ada${'9'.repeat(19)}`, createdAt: later(5000) }),
+        { key: oauthClientKey('mcp_ada-last'), value: Buffer.from(JSON.stringify({ ...client, usedAt: 1e10 })) },
+      ],
+    })
+    expect(await sweep()).toEqual([grant.grantId])
+    expect(await clientNow(clientId)).toBeUndefined()
+    expect((await callTool(platform, answer.access_token, 'find_stock')).status).toBe(401)
+    const left = await grantsNow()
+    expect([left.length, left.filter(({ userId }) => userId === 'bo').length]).toEqual([userGrantsMax + 3, 3])
+    expect(await clientNow('mcp_bo0')).toBeDefined()
+    expect(await sweep()).toEqual([])
+  })
 })
