@@ -69,7 +69,7 @@ export const namespaceSearchedWordsMax = 50_000
 /** Ours: different words of all servers that are indexed, about 100 MB; an owner has at most half of what the others leave, and a namespace half of its owner's. Past it: servers are found by their names. */
 export const allSearchedWordsMax = 330_000
 /** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
-export const searchedNameWordsMax = 30
+export const searchedNameWordsMax = 12
 /** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
 export const searchedCharsMax = 16 * kB
 /** Ours: characters of listings taken into the search index in one turn; about two milliseconds. Past it: other requests have their turn first. */
@@ -171,6 +171,12 @@ export const unusedClientsMax = 1000
 export const unusedClientSeconds = 24 * 60 * 60
 /** Ours: time after its last grant that a client stays registered, so that it can sign in again. Past it: it is removed. */
 export const usedClientSeconds = 180 * 24 * 60 * 60
+/** Ours: registered clients that are kept for the user who was the first to allow them something; each has up to 25 kB. Past it: within an hour the one that was used longest ago is forgotten, and registers again. */
+export const userClientsMax = 200
+/** Ours: grants of a user; each has up to 15 kB. Past it: within an hour the oldest one ends. */
+export const userGrantsMax = 1000
+/** Ours: grants that a user makes in a minute, more than a person can. Past it: 429. */
+export const grantsPerMinuteMax = 60
 /** Ours: documents of clients that are fetched in a minute for one user; each is a request to a server that somebody names. Past it: 429. */
 export const clientDocumentsPerMinuteMax = 30
 /** Contract (sign-in 3.3): registrations a minute from one address. Past it: 429. */
@@ -248,7 +254,7 @@ export const rpcFoldedCharactersMax = 2000
 export const rpcValueCharsMax = 1024
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
-/** Ours: memory that the process may gain before garbage is collected and memory returned, with a pause of 10 to 90 ms. Past it: that pause. */
+/** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the work that goes on. */
 export const garbageBytesMax = 200 * MB
 /** Ours: milliseconds between two looks at the memory of the process, of 8 microseconds each. Past it: the next look. */
 export const garbageCheckMs = 50
@@ -278,6 +284,8 @@ export const readsAtOnceMax = 8
 export const chunkedBodyBytesMax = 2 * MB
 /** Ours: requests answered in one pass of the event loop, ten microseconds each or more; a client that waits for its answers has one on each connection. Past it: they are answered in the next pass, and a connection that has sent further requests ahead is closed. */
 export const requestsPerPassMax = 400
+/** Ours: requests of one owner that are handled in one pass of the event loop. Past it: the next ones wait for the next pass. */
+export const ownerRequestsPerPassMax = 8
 /** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
 export const unreadBodyBytesMax = 64 * kB
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */
@@ -317,8 +325,10 @@ export const urlCharsMax = 2048
 export const namespaceConnectionsDefault = 2_000_000
 /** Ours: bytes of a namespace's connections with their index and private parts, and of its servers with their listings; on disk they take about twice as much. `--namespace-bytes`. Past it: as for the number of connections. */
 export const namespaceBytesDefault = 1024 * MB
-/** Ours: servers registered in a namespace; every list looks at all, and what lists show of them is kept in memory. Past it: as for the number of connections. */
+/** Ours: servers registered in a namespace; every list looks at all. Past it: as for the number of connections. */
 export const namespaceServersMax = 1000
+/** Ours: servers of one owner, in all of its namespaces; each takes 1 to 10 kB of memory, for the filters and the words of lists. Past it: 403 for another over HTTP; fixtures and imports are counted, not refused. */
+export const ownerServersMax = 10_000
 /** Ours: headers stored with a connection. Past it: 400. */
 export const connectionHeadersMax = 32
 /** Ours: long enough for any kind of credential. Past it: 400. */

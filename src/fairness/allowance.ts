@@ -43,13 +43,14 @@ export class Allowance {
   }
 
   /**
-   * Says whose the request is, once. Waits for one of the owner's places if the operation reads many records. Rejects
-   * with `rate_limited`.
+   * Says whose the request is, once. Waits for a pass of the event loop in which the owner has room, and for one of its
+   * places if the operation reads many records. Rejects with `rate_limited`.
    */
   belongsTo(holder: Holder): Promise<void> | undefined {
     if (this.#holder !== undefined) return undefined
     this.#holder = holder
-    return this.costs.reads === 'many' ? this.#enter(holder) : undefined
+    const pass = this.#fairness.passes.enter(holder)
+    return this.costs.reads === 'many' ? this.#enter(holder, pass) : pass
   }
 
   /** Says that the request has no credential: it is a stranger's. Waits and rejects as `belongsTo`. */
@@ -57,7 +58,8 @@ export class Allowance {
     return this.belongsTo(this.holder)
   }
 
-  async #enter(holder: Holder): Promise<void> {
+  async #enter(holder: Holder, pass: Promise<void> | undefined): Promise<void> {
+    await pass
     this.#leave = await this.#fairness.reads.enter(holder)
     // Inside the place, so that an owner has few requests that wait here.
     await this.#fairness.time.of(holder).pause()

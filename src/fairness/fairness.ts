@@ -5,6 +5,7 @@
 
 import { outgoingRequestsMax, pendingBytesMax, pendingLookupsMax, readsAtOnceMax } from '../limits.ts'
 import { createPaces, type Paces } from './pace.ts'
+import { createOwnerPasses, type OwnerPasses } from './passes.ts'
 import { createQueue, createQueues, type Queue, type Queues } from './queue.ts'
 import { createShares, type Shares } from './shares.ts'
 import { createTurns, type Turns } from './turns.ts'
@@ -14,6 +15,8 @@ export interface Fairness {
   readonly memory: Shares
   /** The event loop, for work whose cost grows with what somebody sent or stored. */
   readonly turns: Turns
+  /** The part of each pass of the event loop that an owner's requests have. */
+  readonly passes: OwnerPasses
   /** Places for requests that read as many records as somebody has stored. */
   readonly reads: Queue
   /** Writes that wait for one another: of the directory, or of one record. */
@@ -31,6 +34,7 @@ export function createFairness(): Fairness {
   return {
     memory: createShares(pendingBytesMax),
     turns: createTurns(time),
+    passes: createOwnerPasses(),
     reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 2 }),
     writes: createQueues(),
     time,

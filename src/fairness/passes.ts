@@ -5,7 +5,8 @@
  * another request arrives meanwhile, and drops the rest of what was sent ahead.
  */
 
-import { requestsPerPassMax } from '../limits.ts'
+import { ownerRequestsPerPassMax, requestsPerPassMax } from '../limits.ts'
+import { type Holder, ownerOf } from './owner.ts'
 
 type Answer = (request: Request) => Promise<Response> | Response
 
@@ -21,5 +22,56 @@ export function inPasses(answer: Answer, atEnd: (run: () => void) => void = setI
     if (requests === requestsPerPassMax / 2) atEnd(begin)
     if (requests <= requestsPerPassMax) return answer(request)
     return new Promise<void>((resolve) => atEnd(resolve)).then(() => answer(request))
+  }
+}
+
+/** The part of each pass that one owner has. */
+export interface OwnerPasses {
+  /** Waits for the next pass in which the holder's owner has room; undefined in this one. In the order of the calls. */
+  enter(holder: Holder): Promise<void> | undefined
+}
+
+interface Part {
+  /** Requests since the last pass that was ended. */
+  count: number
+  readonly waiting: (() => void)[]
+}
+
+/**
+ * Forty requests of an owner arrive in one pass and take half a millisecond each, so whoever comes next would wait for
+ * twenty. With a part for each owner a request of others waits for a few of them.
+ */
+export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediate): OwnerPasses {
+  const parts = new Map<string, Part>()
+  let isEnding = false
+
+  function endPass(): void {
+    isEnding = false
+    for (const [owner, part] of parts) {
+      const next = part.waiting.splice(0, ownerRequestsPerPassMax)
+      part.count = next.length
+      if (part.count === 0) parts.delete(owner)
+      for (const resolve of next) resolve()
+    }
+    endLater()
+  }
+
+  function endLater(): void {
+    if (isEnding || parts.size === 0) return
+    isEnding = true
+    atEnd(endPass)
+  }
+
+  return {
+    enter(holder) {
+      const owner = ownerOf(holder)
+      const part = parts.get(owner) ?? { count: 0, waiting: [] }
+      part.count += 1
+      if (part.count === 1) parts.set(owner, part)
+      // Not at the first: most passes have few requests, and would pay for a function at their end.
+      if (part.count === ownerRequestsPerPassMax / 2 || parts.size > ownerRequestsPerPassMax) endLater()
+      if (part.count <= ownerRequestsPerPassMax) return undefined
+      return new Promise((resolve) => void part.waiting.push(resolve))
+    },
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { inPasses } from '../../src/fairness/passes.ts'
-import { requestsPerPassMax } from '../../src/limits.ts'
+import { createOwnerPasses, inPasses } from '../../src/fairness/passes.ts'
+import { ownerRequestsPerPassMax, requestsPerPassMax } from '../../src/limits.ts'
 
 const request = new Request('http://localhost/health')
 
@@ -35,5 +35,40 @@ test('passes with few requests each never reach the bound', () => {
   for (let i = 0; i < 3 * requestsPerPassMax; i += 1) {
     expect(answer(request)).toBeInstanceOf(Response)
     for (const run of ends.splice(0)) run()
+  }
+})
+
+test('an owner has its part of each pass, in the order of its requests, and others have theirs', async () => {
+  const ends: (() => void)[] = []
+  const passes = createOwnerPasses((run) => void ends.push(run))
+  const handled: string[] = []
+  const enter = async (userId: string, name: string) => {
+    const place = passes.enter({ keyId: `key of ${userId}`, family: name, userId })
+    if (place !== undefined) await place
+    handled.push(name)
+  }
+  const endPass = async () => {
+    for (const run of ends.splice(0)) run()
+    await Promise.resolve()
+    return handled.splice(0)
+  }
+  const names = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `a${from + i}`)
+  const most = ownerRequestsPerPassMax
+  for (const name of names(0, 2 * most + 2)) void enter('a', name)
+  void enter('b', 'other')
+  expect(handled.splice(0)).toEqual([...names(0, most), 'other'])
+  expect(await endPass()).toEqual(names(most, 2 * most))
+  // One that comes now is behind those that wait, and whoever is new has a part of its own.
+  void enter('a', 'late')
+  void enter('c', 'new')
+  expect(handled.splice(0)).toEqual(['new'])
+  expect(await endPass()).toEqual([...names(2 * most, 2 * most + 2), 'late'])
+  expect(await endPass()).toEqual([])
+  expect(ends).toEqual([])
+  // Passes with few requests each never reach the bound.
+  for (let i = 0; i < 3 * most; i += 1) {
+    void enter('a', 'one')
+    expect(handled.splice(0)).toEqual(['one'])
+    await endPass()
   }
 })
