@@ -1,7 +1,7 @@
 /**
- * All bounds of the platform in one place: the source of each, the reason for its value, and after "Past it" what
- * happens beyond it. `docs/limits.md` is the same as a table (`make generated`). Names end with their unit.
- * "Spec 8" and "Contract 3" are given; "Ours" were chosen here.
+ * The bounds that somebody can meet: the source of each, the reason for its value, and after "Past it" what happens
+ * beyond it. Sizes of caches, reads and turns that one file alone tunes stand there. `docs/limits.md` is the same as a
+ * table (`make generated`). Names end with their unit. "Spec 8" and "Contract 3" are given; "Ours" were chosen here.
  */
 
 const kB = 1024
@@ -40,8 +40,6 @@ export const madeNamespaceCharsMax = 39
 export const namespacesPerUserDefault = 3
 /** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
 export const namespacesPerOrganizationMax = 1000
-/** Ours: names of namespaces that are kept with one version of the directory, for callers who may access them; about 100 bytes each. Past it: those asked for least recently are read again. */
-export const keptNamesMax = 200_000
 /** Ours: live API keys of an organization; they are revoked with it in one write. Past it: 403. */
 export const organizationApiKeysMax = 100
 /** Ours: members of an organization; they are removed with it in one write. Past it: 403. */
@@ -50,20 +48,12 @@ export const organizationMembersMax = 10_000
 export const membersPerRead = 1000
 /** Ours: characters of an organization's name. Past it: 400. */
 export const organizationNameCharsMax = 200
-/** Ours: connections of a deleted namespace that are removed at once. Past it: in several writes. */
-export const deletedAtOnceMax = 100
 /** Contract (door 2.1): servers on a page. Past it: 400. */
 export const serversPageMax = 100
 /** Contract (door 2.1): servers on a page without `pageSize`. Past it: they are on the next page. */
 export const serversPageDefault = 10
-/** Ours: writes of servers whose names are kept, so that only these listings are read again. Past it: a process that has missed more writes reads the groups with new listings again. */
-export const listingChangesKept = 100
-/** Ours: listings of servers read from the store at once. Past it: in several reads. */
-export const listingsPerRead = 100
 /** Ours: different words of a server that are indexed, of its name first and its description last. Past it: the rest is not found. */
 export const searchedWordsMax = 2000
-/** Ours: characters of a word that is indexed or searched, which bounds the memory for one. Past it: the rest is another word. */
-export const searchedWordCharsMax = 128
 /** Ours: different words of all servers of a namespace that are indexed; each takes about 300 bytes of memory. Past it: its servers are found by their names. */
 export const namespaceSearchedWordsMax = 50_000
 /** Ours: different words of all servers that are indexed, about 100 MB; an owner has at most half of what the others leave, and a namespace half of its owner's. Past it: servers are found by their names. */
@@ -72,8 +62,6 @@ export const allSearchedWordsMax = 330_000
 export const searchedNameWordsMax = 12
 /** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
 export const searchedCharsMax = 16 * kB
-/** Ours: characters of listings taken into the search index in one turn; about two milliseconds. Past it: other requests have their turn first. */
-export const searchedCharsPerTurn = 8_000
 /** Contract (door 2.5): bytes of the body of `PUT /servers`. Past it: 413. */
 export const serverBodyBytesMax = MB
 /** Ours: values in the objects and arrays of the body of such a write; a server is parsed again and again. Past it: 400. */
@@ -102,42 +90,16 @@ export const introspectionBytesMax = MB
 export const registryPageMax = 100
 /** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public MCP Registry. Past it: they are on the next page. */
 export const registryPageDefault = 30
-/** Ours: bytes of the details that a page of `/v0.1/servers` is read from, beyond the last server. Past it: the rest is on the next page. */
-export const registryPageBytesMax = 4 * MB
-/** Ours: details of servers that such a page reads at once. Past it: the next read. */
-export const registryDetailsPerRead = 8
 /** Contract (door 9.1): refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
 export const callRefusalsPerSecond = 100
 /** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away, and whether the disk has room for it. Within it: lines go to the moved file. */
 export const callLogCheckMs = 500
-/** Ours: bytes of an answer that are parsed for its outcome; beyond, that would hold up others. Past it: they are searched for it. */
-export const callOutcomeBytesMax = 256 * kB
-/** Ours: bytes of the record of calls that `postern calls` reads at once. Past it: in several reads. */
-export const callsReadBytes = MB
-/** Ours: hashes of arguments remembered, so that what is called again and again is hashed once. Past it: the oldest is hashed again. */
-export const callHashesKeptMax = 1000
-/** Ours: characters of arguments whose hash is remembered. Past it: they are hashed at each call. */
-export const callHashArgumentsCharsMax = 4096
-/** Ours: characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
-export const callHashesCharsMax = 400 * kB
-/** Ours: characters of a tool's name in the record of calls, as JSON: a control character has six. Past it: the name is cut. */
-export const recordedToolCharsMax = 256
 /** Ours: calls of tools a second of one API key; its lines in the record of calls take up to 10 GB a day then. `--call-rate`. Past it: 429. */
 export const callsPerSecondDefault = 100
-/** Ours: milliseconds that a server that stops gives its last spans to be sent. Past it: they are lost. */
-export const traceFlushMs = 2000
-/** Ours: connections that metrics count calls of one by one, since the server started. Past it: they are counted together. */
-export const callConnectionsMax = 1000
 /** Contract (door 9.4): seconds of calls that a key may make at once, at `--call-rate`. Past it: 429. */
 export const callBurstSeconds = 20
-/** Ours: bytes of a `server.json` that is imported. Past it: it is left out, and the command says so. */
-export const serverJsonBytesMax = 64 * kB
-/** Ours: levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */
-export const initializeDepthMax = 64
 /** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
 export const introspectionItemsMax = 5000
-/** Ours: characters of an error by which a server refuses to say what it has. Past it: cut. */
-export const serverErrorCharsMax = 200
 /** Ours: pages of a server's list that are read. Past it: a warning, or 502. */
 export const introspectionPagesMax = 64
 
@@ -157,10 +119,6 @@ export const cliLoginsPerMinuteMax = 30
 export const codeSeconds = 60
 /** Contract (sign-in 3.8): lifetime of an access token that a client got by signing in. Past it: it is refreshed. */
 export const accessTokenSeconds = 60 * 60
-/** Ours: expired records that one write deletes, more than it adds, so that they never pile up. Past it: the next write deletes them. */
-export const expiredRecordsDeletedMax = 20
-/** Ours: expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone. */
-export const expiredRecordsReadMax = 1000
 /** Ours: bytes of a form; the largest names a few hundred tools. Past it: 400. */
 export const formBytesMax = 64 * kB
 /** Ours: fields of a form. Past it: 400. */
@@ -185,8 +143,6 @@ export const registrationsPerMinuteMax = 30
 export const setupsPerMinuteMax = 60
 /** Ours: clients of ours that authorization servers have registered, one for each server. Past it: those that nobody used for longest are forgotten, and register again. */
 export const upstreamClientsMax = 10_000
-/** Ours: how exactly the last use of such a client is known. Past it: its next use is written. */
-export const upstreamClientUseSeconds = 24 * 60 * 60
 /** Ours: how often such a client, which all connections to a server share, is replaced in an hour. Past it: 429. */
 export const newClientsPerHourMax = 1
 /** Contract (sign-in 3.4): redirect URIs of a client. Past it: 400. */
@@ -199,12 +155,8 @@ export const clientNameCharsMax = 100
 export const clientDocumentBytesMax = 16 * kB
 /** Contract (sign-in 3.3): longest time that a client's document is kept. Past it: it is fetched again. */
 export const clientDocumentSecondsMax = 24 * 60 * 60
-/** Ours: client documents that are kept. Past it: the one unused longest is fetched again. */
-export const clientDocumentsMax = 1000
 /** Contract (sign-in 1.9): time for a fetch of metadata, a client document, or a token. Past it: 502, or 400. */
 export const oauthFetchTimeoutMs = 10_000
-/** Ours: time that the consent page waits for the server's list of tools. Past it: the names are typed. */
-export const consentToolsTimeoutMs = 3000
 /** Ours: tools that the consent page lists, and that a grant may name; a token must fit its header. Past it: they are typed, or 400. */
 export const grantToolsMax = 200
 /** Contract (sign-in 1.1): lifetime of the ticket in a setup link. Past it: a key is needed. */
@@ -225,12 +177,8 @@ export const refreshAheadMs = 60_000
 export const refreshClaimMs = 15_000
 /** Contract (sign-in 1.6): pause after a refresh that failed for now. Past it: the next call tries again. */
 export const refreshRetryMs = 5_000
-/** Ours: time between looks at a refresh that another process makes. Past it: the next look. */
-export const refreshPollMs = 100
 /** Ours: grants or clients that one read of the store returns. Past it: the next read. */
 export const grantsPerRead = 1000
-/** Ours: time between deletions of expired grants and clients. Past it: they are kept until the next. */
-export const grantSweepIntervalMs = 60 * 60 * 1000
 /** Ours: characters of `state` and other parameters that are passed on. Past it: 400. */
 export const stateCharsMax = 2000
 
@@ -256,26 +204,8 @@ export const rpcValueCharsMax = 1024
 export const sliceCost = 75_000
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the work that goes on. */
 export const garbageBytesMax = 200 * MB
-/** Ours: milliseconds between two looks at the memory of the process, of 8 microseconds each. Past it: the next look. */
-export const garbageCheckMs = 50
 /** Ours: part of the time in which one owner's bytes from other servers and its large answers are handled. Past it: the bytes wait in their sockets, and the requests for their place. */
 export const ownerTimeShare = 0.3
-/** Ours: milliseconds of such work before it waits for that part. Past it: as for `ownerTimeShare`. */
-export const ownerBurstMs = 6
-/** Ours: bytes of a body that is handled without waiting for its owner's part of the time. Past it: it is counted there. */
-export const smallBodyBytes = 4 * kB
-/** Ours: milliseconds for a megabyte of an answer that is too large to be sent at once, which is read, joined and sent. Counted against `ownerTimeShare`. Past it: as there. */
-export const answerMsPerMegabyte = 2.5
-/** Ours: milliseconds that a line of an event stream takes until it is passed on, at worst. Counted against `ownerTimeShare`. Past it: as there. */
-export const streamLineMs = 0.0015
-/** Ours: bytes of a response that are read at once; in chunks of one byte they take three milliseconds. Past it: the rest is read if `ownerTimeShare` allows it. */
-export const readAtOnceBytes = 16 * kB
-/** Ours: cost of parsing one character of JSON, an upper estimate; a megabyte takes ten milliseconds, and fifty if it is nothing but values. Past it: as for `sliceCost`. */
-export const jsonCharacterCost = 1.2
-/** Ours: cost of searching one character of a tool's definition for what is suspicious; 50 nanoseconds. Past it: as for `sliceCost`. */
-export const findingsCharacterCost = 1.2
-/** Ours: cost of compiling a pattern. Past it: as for `sliceCost`. */
-export const patternCostToCompile = 15_000
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
 export const waitingJobsMax = 256
 /** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
@@ -340,18 +270,12 @@ export const connectionMetadataPairsMax = 64
 
 /** Ours: keys of small records in a read that shares its statement with others. Past it: a statement of its own. */
 export const sharedReadKeysMax = 100
-/** Ours: keys that a commit on PostgreSQL locks one by one; the server has room for 6,400 locks by default. Past it: the commit locks all records, as a load does. */
-export const postgresCommitKeysMax = 500
 /** Ours: entries that one statement of a load writes to PostgreSQL. Past it: the next statement. */
 export const postgresEntriesPerStatement = 1000
-/** Ours: bytes of keys and values that one statement of a load writes to PostgreSQL, beyond the last entry. Past it: the next statement. */
-export const postgresBytesPerStatement = 8 * MB
 /** Stores contract 4.1: milliseconds until a read of PostgreSQL must be answered. Past it: 503. */
 export const storeReadMs = 2000
 /** Stores contract 5.2: milliseconds until the outcome of a commit must be certain. Past it: 503, `outcome_unknown`. */
 export const storeOutcomeMs = 10_000
-/** Ours: milliseconds until a statement of a long transaction must be answered, such as a piece of a load. Past it: the transaction has failed. */
-export const storeTransactionMs = 30_000
 /** Ours: connections that commits leave to reads, and that long transactions have for themselves; reads of large records have half of the others, and one is left to small reads. Past it: commits wait, and large reads for a second; then 503. */
 export const storePoolReserved = 2
 /** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
@@ -362,14 +286,8 @@ export const storeBeliefMs = 5000
 export const storeStartMs = 30_000
 /** Ours: milliseconds that a command waits for the database. Past it: exit 1. */
 export const storeCommandMs = 5000
-/** Ours: seconds to connect to a database. Past it: the statement that needs the connection fails. */
-export const storeConnectSeconds = 5
-/** Ours: milliseconds between two closings of all idle connections to a database because one was lost or late: others may be dead, too. Within it: only that one is closed. */
-export const storeRenewMs = 1000
 /** Ours: milliseconds without a heartbeat after which a replica counts as gone; ten of them are missing then. Past it: its name may be taken. */
 export const replicaGoneMs = 10_000
-/** Ours: milliseconds in which a replica of the same name is seen to be alive; three heartbeats. Past it: it is gone. */
-export const replicaSeenMs = 3000
 /** Ours: milliseconds between two looks at the hosts after a connection was lost. Past it: the next look. */
 export const storeLookAgainMs = 100
 /** Stores contract 2: connections of a replica to PostgreSQL, `--store-pool`. Past it: exit 2. */
@@ -382,10 +300,6 @@ export const storePoolDefault = 10
 export const clockOffsetWarnMs = 5000
 /** Stores contract 4.4: the same at a start. Past it: it ends. */
 export const clockOffsetMaxMs = 20_000
-/** Ours: milliseconds in which a replica that stops ends connections with their next response. Past it: they are closed. */
-export const replicaDrainMs = 1000
-/** Ours: milliseconds between two looks at the clock of a database. Past it: the next look. */
-export const clockCheckIntervalMs = 60 * 1000
 /** Ours: entries that a scan of a store reads at once. Past it: the next read. */
 export const scannedPerRead = 1000
 
@@ -416,14 +330,10 @@ export const indexBatchMax = 256
 export const requestBodyBytesMax = 64 * kB
 /** Ours: nesting of a JSON body; deeper JSON attacks the parsers that read it later. Past it: 400. */
 export const jsonDepthMax = 32
-/** Ours: invalid JSON is parsed a second time, at 40 MB a second, to locate the error. Past it: the error has no position. */
-export const jsonPlaceCharsMax = 256 * kB
 /** Ours: tokens a second that one API key may mint; each signature takes a thread 1.5 ms. `--mint-rate`. Past it: 429. */
 export const mintsPerSecondDefault = 50
 /** Ours: connections a second that one API key, with its tokens, may write or delete; a sync of thousands has to wait in between. `--write-rate`. Past it: 429. */
 export const writesPerSecondDefault = 100
-/** Ours: signing threads, one fewer than there are cores and at most this many; each signs 700 tokens a second. Past it: tokens wait. */
-export const signersMax = 4
 /** Ours: tokens waiting for their signature; one owner may have half of what the others leave. Past it: 503. */
 export const pendingSignaturesMax = 800
 /** Ours: invalid credentials a second from one address; an office with one expired token stays below. `--failure-rate`. Past it: 429. */
@@ -432,8 +342,6 @@ export const failuresPerSecondDefault = 20
 export const forwardedHopsMax = 20
 /** Ours: burst of a rate limit, in seconds of its rate. Past it: 429. */
 export const burstSeconds = 20
-/** Ours: names (API keys, addresses) that a rate limit keeps, about 200 bytes each. Past it: the least recently used one is evicted and starts anew. */
-export const rateLimitNamesMax = 20_000
 /** Ours: a client connection without traffic. Past it: the runtime closes it, within seven seconds. */
 export const idleTimeoutSeconds = 30
 /** Ours: how long a shutdown waits for requests in progress; containers wait 10 s. Past it: they are aborted. */
@@ -469,12 +377,8 @@ export const pendingBytesMax = 512 * MB
 export const parsedResponseCharsMax = 4 * MB
 /** Ours: bytes of memory for each character of a parsed response; usually three, seven for thousands of small objects. Counted against `pendingBytesMax`. Past it: 429. */
 export const parsedResponseMemoryFactor = 8
-/** Ours: texts of a JSON from which their hashes are looked at, a quarter of a microsecond each. Below it: so few cannot hold up anybody. */
-export const hashedTextsMin = 256
 /** Ours: different texts of a JSON that fall into one place of 4,096 by their hashes, and eight times as many as their number would bring; an attacker who makes names with one hash has thousands. Past it: as for what is no JSON. */
 export const textsPerHashMax = 64
-/** Ours: bytes of a text whose hash is looked at while a response arrives; longer ones are few. Past it: it is not looked at. */
-export const hashedTextBytesMax = 256
 /** Ours: keys of all objects in a parsed response; twice as many took 100 ms to parse. Past it: 502. */
 export const parsedResponseKeysMax = 40_000
 /** Ours: values in the objects and arrays of a parsed response. Past it: 502. */
@@ -493,28 +397,16 @@ export const streamIdleTimeoutMs = 5 * 60_000
 export const streamLifetimeMs = 60 * 60_000
 /** Ours: interval at which an open stream's credential and connection are checked. Within it: a stream outlives them. */
 export const streamCheckIntervalMs = 500
-/** Ours: streams checked in one turn of the event loop; a token that is not cached takes 0.25 ms. Past it: the next turn. */
-export const streamsCheckedPerTurn = 16
 /** Ours: requests in progress through one connection, streams included. One owner may have half of what the others leave, one token half of that. Past it: 429. */
 export const concurrentCallsMax = 8000
-/** Ours: upstream sessions kept for clients without one, for each API key; some hundred bytes each. Past it: the least recently used one is evicted and initialized again when needed. */
-export const sessionsKeptMax = 500
-/** Ours: API keys for which sessions are kept. Past it: those of the least recently used key are evicted. */
-export const holdersWithSessionsMax = 500
 /** Stores 7: an upstream's session id, so that the sealed id fits 1,024 characters. Past it: 502. */
 export const upstreamSessionIdCharsMax = 512
-/** Ours: connections whose last status write is cached. Past it: the status is written once more. */
-export const statusesKeptMax = 20_000
 /** Ours: white space before a response that is passed on; servers pad responses to flush buffers. Past it: 502. */
 export const leadingSpacesMax = 64 * kB
 /** Ours: a larger response is written in pieces, to know when the client has read it. Within it: the system's socket buffers hold it. */
 export const responseInOnePieceBytesMax = 256 * kB
 /** Ours: pages of a server's tools that `.tools` reads. Past it: 502. */
 export const toolPagesMax = 100
-/** Ours: upstreams for which a pool of connections is kept, for a few seconds. Past it: the least recently used pool is evicted. */
-export const upstreamPoolsMax = 1000
-/** Ours: interval at which deadlines of calls are checked, and after which a call checks that its client is still connected. Within it: nothing counts as late. */
-export const deadlineTickMs = 50
 /** Ours: connections being opened to one upstream, abandoned ones included until the system has given them up. Past it: 502. */
 export const pendingConnectsMax = 2000
 /** Ours: an idle connection to an upstream, unless the upstream's keep-alive timeout minus a second is shorter. Past it: it is closed. */
@@ -523,16 +415,8 @@ export const socketIdleMs = 4000
 export const toolsListedMax = 20_000
 /** Ours: all pages of a server's tools that `.tools` reads, together. Past it: 502. */
 export const toolsCharsMax = 16 * MB
-/** Ours: connections cached in decoded form for calls. Past it: the least recently used one is evicted. */
-export const connectionsKeptBytesMax = 16 * MB
 /** Ours: minimum interval between two writes of a connection's status. Within it: the status is unchanged. */
 export const statusWriteIntervalMs = 10_000
-/** Ours: a response during the probe, large enough for instructions and icons. Past it: the connection is created with the state `error`. */
-export const probeResponseBytesMax = 256 * kB
-/** Ours: bytes of such a response parsed in one turn of the event loop; about five milliseconds. Past it: the next turn. */
-export const probeBytesAtOnce = 4 * kB
-/** Ours: requests during a probe; it needs five, and answers each request of the server with one more. Past it: the connection is created with the state `error`. */
-export const probeRequestsMax = 20
 /** Ours: how long the addresses of a name are cached; the address that was checked is the one connected to. Past it: resolved again. */
 export const dnsCacheTtlMs = 5000
 /** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
@@ -541,10 +425,6 @@ export const lookupTimeoutMs = 5000
 export const pendingLookupsMax = 400
 /** Ours: names whose addresses are cached, some hundred bytes each. Past it: resolved again. */
 export const dnsCacheEntriesMax = 1000
-/** Ours: characters of the protocol version that a server negotiates; so far they are dates. Past it: treated as 2025-11-25. */
-export const protocolVersionCharsMax = 32
-/** Ours: a piece of a large response, written when its client is ready. Past it: the next piece. */
-export const responsePieceBytes = 64 * kB
 /** Ours: bytes of an event stream parsed in one step, extended to the end of the last line. Past it: the next step. */
 export const eventBytesAtOnce = 16 * kB
 
@@ -552,14 +432,10 @@ export const eventBytesAtOnce = 16 * kB
 
 /** Ours: refusals a second of one API key and its tokens that the audit log writes one by one. Past it: one line with the caller and their number. */
 export const auditRefusalsPerCaller = 10
-/** Ours: callers whose first refusal in a second is always written; about half a kilobyte each. Past it: one number for all others. */
-export const auditCallersPerSecond = 500
 /** Ours: refusals a second of all callers that are written, beyond the first of each. Past it: one line for each caller, with their number. */
 export const auditRefusalsPerSecond = 100
 /** Ours: method and name of a refused MCP request in the audit log; MCP's own names have at most 128. Past it: cut, with an ellipsis. */
 export const auditNameCharsMax = 128
-/** Ours: while the store cannot be written, every request would log it. Within it: it is logged once. */
-export const unavailableLogIntervalMs = 10_000
 /** Ours: interval at which refused credentials are logged, for each reason. Within it: they are counted, and the next line has the number. */
 export const refusalLogIntervalMs = 10_000
 /** Ours: free disk space; LMDB may not survive a full disk. Below it: writes, mints and calls of tools are 503; reads, revocations and, for a while, deletions continue. */
@@ -572,39 +448,13 @@ export const reservedBytesMin = 4 * MB
 export const wrapBytesMax = 512
 /** Storage contract: bytes of a key; LMDB allows 1,978 with our page size. Past it: refused before the write. */
 export const storeKeyBytesMax = 1024
-/** Ours: the last entry of an audit log is searched in this many bytes; lines are short, so they hold several. Past it: the chain continues from the end stored in the lock file, and that of the record of calls from the end in memory. */
-export const auditTailBytes = 64 * kB
 
 // Caches. Past each of these bounds something is looked up again, and nothing else happens.
 
 /** Ours: tokens and API keys resolved to callers, cached until the directory changes. Past it: looked up again. */
 export const callersCachedMax = 10_000
-/** Ours: memory of these callers; a parsed policy takes about ten times its token, at most 50 kB. Past it: looked up again. */
-export const callersCachedBytesMax = 64 * MB
-/** Ours: tokens that were accepted or minted here, recognized by their text. Past it: a new token can be delayed by the failures of its key. */
-export const credentialsKnownBytesMax = 16 * MB
-/** Ours: compiled patterns, measured in instructions of about a hundred bytes. Past it: compiled again. */
-export const patternsKeptSizeMax = 200_000
-/** Ours: texts for which a pattern's result is cached. Past it: all its results are evicted. */
-export const rpcVerdictsMax = 100
-/** Ours: characters of such a text; longer ones rarely repeat. Past it: matched every time. */
-export const rpcVerdictCharsMax = 128
-/** Ours: admissions (caller and URL) to lists and connections; at most a few kilobytes each. Past it: decided again. */
-export const admissionsKeptMax = 4000
-/** Ours: characters of a URL with an admission; longer ones rarely repeat. Past it: decided again. */
-export const admissionUrlCharsMax = 512
-/** Ours: server details with an admission, counted for each caller. Past it: read again. */
-export const detailsKeptBytesMax = 16 * MB
-/** Ours: list URLs requested once, a few hundred bytes each; a page is cached at its second request. Past it: all of them count as new. */
-export const pagesRequestedOnceMax = 1000
 /** Ours: cached pages of lists. Past it: built again. */
 export const pageCacheBytesMax = 16 * MB
-/** Ours: issued cursors in decoded form, some hundred bytes each. Past it: decrypted again. */
-export const cursorsKeptMax = 5000
-/** Ours: versions of namespaces, some hundred bytes each. Past it: read again. */
-export const versionsKeptMax = 4000
-/** Ours: decoded records of the directory (servers, namespaces, memberships, keys). Past it: read again. */
-export const directoryCacheBytesMax = 16 * MB
 
 // Mocks
 
@@ -612,94 +462,30 @@ export const directoryCacheBytesMax = 16 * MB
 export const mockDelayMsMax = 60_000
 /** Ours: recorded answers of one server that are used. Past it: later ones are ignored. */
 export const recordedAnswersMax = 5000
-/** Ours: bytes of JSON of mocked servers that are cached in decoded form, which takes 25 times as much at worst. Past it: the least recently used one is evicted. */
-export const mockServersKeptBytesMax = 4 * MB
-/** Ours: minimum size, in parts and characters, that a schema requires of a generated value. Past it: the error recommends recording an answer. */
-export const madeUpSizeMax = 20_000
 /** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 20 to 60 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
 export const schemaSizeMax = 1000
-/** Ours: keywords that take as long to compile as a pattern does, besides one for ten of its characters, or as another target of references; so a schema has at most 100 of them. Past it: as for `schemaSizeMax`. */
-export const schemaSizePerPattern = 10
-/** Ours: instructions of all patterns of a JSON Schema of others; compiling so many takes 40 ms. Past it: as for `schemaSizeMax`. */
-export const schemaProgramSizeMax = 20_000
 /** Ours: parts of a value times keywords of its schema, and as much again for each reference that is followed; about 50 ms. Past it: the value is refused. */
 export const schemaStepsMax = 2_000_000
-/** Ours: characters of a text that count as another part of a value. Past it: another one. */
-export const schemaPieceChars = 250
 /** Ours: characters of a text that may fit a `format`; some take a time of the square of it. Past it: it fits none. */
 export const formatCharsMax = 2048
-/** Ours: cost of a character that is held to a `format`, in the unit of patterns. Past it: as for `mockPatternCostMax`. */
-export const formatCharacterCost = 10
-/** Ours: cost of a character of arguments that a mocked tool's schema checks, in the unit of `sliceCost`; 100 kB with `uniqueItems` take 35 ms. Past it: as for `sliceCost`. */
-export const checkedCharacterCost = 8
-/** Ours: such steps up to which all errors of a value are looked for. Past it: only the first is. */
-export const schemaStepsForAllErrors = 20_000
-/** Ours: cost of compiling a keyword, in the unit of `sliceCost`; 25 microseconds. Past it: as for `sliceCost`. */
-export const schemaCompileCost = 600
-/** Ours: keywords of the schemas that are kept compiled, about a kilobyte each. Past it: the least recently used one is compiled again. */
-export const keptSchemasSizeMax = 50_000
 /** Ours: cost of all patterns of a schema on one value, in instructions times characters; about 40 ms. Past it: the arguments are refused. */
 export const mockPatternCostMax = 1_000_000
-/** Ours: cached answers of mocks, all together. Past it: the least recently used one is generated again, with the same content. */
-export const mockAnswersBytesMax = 16 * MB
-/** Ours: errors in arguments that a response lists. Past it: omitted. */
-export const argumentErrorsShownMax = 10
-/** Ours: characters of a made-up text whose schema allows more. Past it: it has fewer. */
-export const madeUpCharsMax = 200
-/** Ours: items of a made-up list, or fields of an object, whose schema allows more. Past it: it has fewer. */
-export const madeUpItemsMax = 5
-/** Ours: seeds tried for a schema that is hard to satisfy. Past it: the error recommends recording an answer. */
-export const madeUpTriesMax = 8
-/** Ours: nesting of a generated value. Past it: as little as the schema allows. */
-export const madeUpDepthMax = 12
 
 // Reading
 
-/** Ours: errors of one variant that are compared to find the intended variant; an array of twenty thousand bad items has one for each. Past it: the others are ignored. */
-export const unionErrorsReadMax = 50
 /** Ours: characters of a number in JSON, longer than any that a program writes. Past it: treated as a number that two parsers may read differently. */
 export const jsonNumberCharsMax = 400
-/** Ours: names compared to suggest a correction. Past it: no suggestion. */
-export const nearNameCandidatesMax = 10_000
-/** Ours: characters of such a name; longer ones are easily told apart. Past it: no suggestion. */
-export const nearNameCharsMax = 64
-/** Ours: suggestions for one set of fixtures; each compares all names of a kind. Past it: problems without a suggestion. */
-export const nameGuessesMax = 50
-/** Ours: characters of a record's name in a problem. Past it: only the place is given. */
-export const recordNameCharsMax = 128
-/** Ours: problems of one fixture file, more than anyone reads at once. Past it: not reported. */
-export const problemsPerFileMax = 1000
 /** Ours: nesting of fixtures and exports; tool schemas nest deeper than requests. Past it: a problem of the file. */
 export const fixtureDepthMax = 64
 /** Ours: problems that a command prints. Past it: the number of further ones. */
 export const problemsShownMax = 100
-/** Ours: functions of a stack trace in the log, innermost first; deeper ones belong to the framework. Past it: omitted. */
-export const stackFunctionsShownMax = 8
 /** Ours: parts of a name with slashes whose raw path is checked. Past it: 404, whatever the path. */
 export const wildcardPartsMax = 5
 
 // Storage
 
-/** Ours: entries of one segment that a long load holds in memory. Past it: written. */
-export const segmentSpillBytes = MB
-/** Ours: attempts to check a file while another process writes it. Past it: taken to be intact. */
-export const fileCheckTriesMax = 5
-/** Ours: LMDB's own bound on the depth of a tree. Past it: the file is damaged. */
-export const treeDepthMax = 32
-/** Ours: API keys read at once for a list of all. Past it: the next read. */
-export const apiKeysPerRead = 1000
-/** Ours: keys and values in one commit of a large load; with what LMDB and the segments add, they are in memory twice. Past it: the next commit. */
-export const stagedCommitBytesMax = 8 * MB
 /** Ours: milliseconds that the opening of a store waits for commits, and a commit for openings. Past it: an error, 503. */
 export const storeOpeningWaitMs = 30_000
-/** Ours: milliseconds for which overlapping commits may keep an opening of the store waiting. Past it: new commits wait until it is open. */
-export const commitsTogetherMs = 100
-/** Ours: records removed with their fixtures; a small edit removes fewer, and the folder may be the wrong one. Past it: the log warns. */
-export const removedWarnMin = 10
-/** Ours: removed records named in the log. Past it: an ellipsis. */
-export const removedNamesShownMax = 5
-/** Ours: index entries that an import sorts at once. Past it: the next batch. */
-export const importIndexBatchMax = 400_000
 /** Ours: bytes of an answer that a command reads; the largest page has a tenth of it. Past it: the command fails. */
 export const clientAnswerBytesMax = 64 * MB
 /** Ours: time for a command's request with its whole answer; a tool may take ten minutes. Past it: the command fails. */

@@ -1,7 +1,7 @@
 /** API keys: 256 random bits; the store has only their keyed hash (contract 2). */
 
 import { createHmac, randomBytes } from 'node:crypto'
-import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../limits.ts'
+import { apiKeyCharsMax, apiKeyCharsMin } from '../limits.ts'
 import type { ApiKey } from '../model/organization.ts'
 import { decideAgain } from '../storage/decide-again.ts'
 import { apiKeyEntries, apiKeyEntry, indexKeysOf, readApiKey, withIndex } from '../storage/directory-records.ts'
@@ -9,6 +9,9 @@ import { everyEntry } from '../storage/every-entry.ts'
 import { apiKeyKey, apiKeys, directoryVersionKey } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { newVersion } from '../storage/versions.ts'
+
+/** API keys read at once for a list of all. Past it: the next read. */
+export const apiKeysPerRead = 1000
 
 /** A new random key, with the prefix `pst_`. */
 export function newApiKey(): string {

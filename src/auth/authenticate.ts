@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache'
 import { rateLimited, unauthorized } from '../errors.ts'
 import { readCredential } from '../http/credential.ts'
 import { pathOf } from '../http/path.ts'
-import { callersCachedMax, credentialsKnownBytesMax } from '../limits.ts'
+import { callersCachedMax } from '../limits.ts'
 import { organizationUserId } from '../model/names.ts'
 import type { ApiKey, Namespace } from '../model/organization.ts'
 import type { ServiceTokenClaims } from '../model/token.ts'
@@ -19,6 +19,12 @@ import type { Directory, DirectorySnapshot } from './directory.ts'
 import type { OnRefused, RefusalReason } from './refused-log.ts'
 import { type TokenRefusal, unverifiedClaims, verifyToken } from './service-token.ts'
 import { type KeyRing, keyRing, readSigningKeys } from './signing-keys.ts'
+
+/**
+ * Tokens that were accepted or minted here, recognized by their text. Past it: a new token can be delayed by the
+ * failures of its key.
+ */
+const credentialsKnownBytesMax = 16 * 2 ** 20
 
 export interface Caller {
   readonly userId: string

@@ -6,7 +6,7 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { directoryCacheBytesMax, recordedAnswersMax } from '../limits.ts'
+import { recordedAnswersMax } from '../limits.ts'
 import type { ApiKey, Namespace, Role } from '../model/organization.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../storage/directory-records.ts'
@@ -25,6 +25,9 @@ import {
 } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
+
+/** Decoded records of the directory (servers, namespaces, memberships, keys). Past it: read again. */
+const directoryCacheBytesMax = 16 * 2 ** 20
 
 export interface Directory {
   /** The current snapshot. A request gets it once, and uses it throughout. */

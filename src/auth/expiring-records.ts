@@ -6,11 +6,20 @@
  */
 
 import { createHmac, randomBytes, randomInt } from 'node:crypto'
-import { expiredRecordsDeletedMax, expiredRecordsReadMax } from '../limits.ts'
 import { asBuffer } from '../storage/bytes.ts'
 import { expiringFrom, expiringKey, expiringRecords } from '../storage/keys.ts'
 import type { Entry, Key, Store } from '../storage/store.ts'
 import { openSealed, seal } from './secrets.ts'
+
+/**
+ * Expired records that one write deletes, more than it adds, so that they never pile up. Past it: the next write
+ * deletes them.
+ */
+export const expiredRecordsDeletedMax = 20
+/**
+ * Expired records among which a write chooses those that it deletes. Past it: later ones wait until these are gone.
+ */
+const expiredRecordsReadMax = 1000
 
 /** The purpose of a secret. A secret of one purpose finds nothing under another. */
 export type Purpose = 'session' | 'login link' | 'cli login' | 'attempt' | 'code'

@@ -3,13 +3,19 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { keptNamesMax, namespacesPerRead } from '../limits.ts'
+import { namespacesPerRead } from '../limits.ts'
 import type { Namespace } from '../model/organization.ts'
 import { everyKey } from '../storage/every-entry.ts'
 import { idOfKey, membershipsOf, namespaces, ownedBy } from '../storage/keys.ts'
 import type { Store } from '../storage/store.ts'
 import { type Caller, isOrganizationAdmin } from './authenticate.ts'
 import type { DirectorySnapshot } from './directory.ts'
+
+/**
+ * Names of namespaces that are kept with one version of the directory, for callers who may access them; about 100
+ * bytes each. Past it: those asked for least recently are read again.
+ */
+const keptNamesMax = 200_000
 
 /** Whether a caller that may access the namespace also manages it, that is, may change it and its servers. */
 export async function managesNamespace(

@@ -1,7 +1,9 @@
 /** The lines of a file that another process appends to, and that may be moved away and continued in a new one. */
 
 import { type FileHandle, open } from 'node:fs/promises'
-import { callsReadBytes } from '../limits.ts'
+
+/** Bytes of the record of calls that `postern calls` reads at once. Past it: in several reads. */
+const callsReadBytes = 2 ** 20
 
 interface Opened {
   readonly file: FileHandle

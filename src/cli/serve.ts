@@ -15,15 +15,7 @@ import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import type { Handler } from '../http/router.ts'
-import {
-  chunkedBodyBytesMax,
-  clockCheckIntervalMs,
-  clockOffsetWarnMs,
-  grantSweepIntervalMs,
-  idleTimeoutSeconds,
-  replicaDrainMs,
-  shutdownTimeoutMs,
-} from '../limits.ts'
+import { chunkedBodyBytesMax, clockOffsetWarnMs, idleTimeoutSeconds, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
 import { FixtureConflict } from '../maintenance/seed/desired.ts'
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
@@ -50,6 +42,13 @@ import { createReload } from './reload.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import type { Terminal } from './terminal.ts'
 import { isThisServer } from './this-server.ts'
+
+/** Time between deletions of expired grants and clients. Past it: they are kept until the next. */
+const grantSweepIntervalMs = 60 * 60 * 1000
+/** Milliseconds in which a replica that stops ends connections with their next response. Past it: they are closed. */
+const replicaDrainMs = 1000
+/** Milliseconds between two looks at the clock of a database. Past it: the next look. */
+const clockCheckIntervalMs = 60 * 1000
 
 /** A server that answers requests. */
 export interface Running {

@@ -5,11 +5,17 @@
  */
 
 import { rateLimited } from '../errors.ts'
-import { answerMsPerMegabyte, bodyMemoryFactor } from '../limits.ts'
+import { bodyMemoryFactor } from '../limits.ts'
 import type { Costs, OperationId } from '../operations.ts'
 import type { Fairness } from './fairness.ts'
 import type { Holder } from './owner.ts'
 import type { Work } from './turns.ts'
+
+/**
+ * Milliseconds for a megabyte of an answer that is too large to be sent at once, which is read, joined and sent.
+ * Counted against `ownerTimeShare`. Past it: the owner waits.
+ */
+export const answerMsPerMegabyte = 2.5
 
 /** `removal`: it takes access away. */
 export type WriteKind = 'ordinary' | 'removal'

@@ -4,7 +4,10 @@
  * use.
  */
 
-import { garbageBytesMax, garbageCheckMs } from '../limits.ts'
+import { garbageBytesMax } from '../limits.ts'
+
+/** Milliseconds between two looks at the memory of the process, of 8 microseconds each. Past it: the next look. */
+const garbageCheckMs = 50
 
 /**
  * One check. `memory`: bytes of the process, read in 8 microseconds. `shrink`: collects beside the work that goes on.

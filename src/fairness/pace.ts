@@ -4,8 +4,11 @@
  * hundred times as long as any other. So the time is measured, and past `ownerTimeShare` of it the rest waits.
  */
 
-import { ownerBurstMs, ownerTimeShare } from '../limits.ts'
+import { ownerTimeShare } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
+
+/** Milliseconds of an owner's work before it waits for its part of the time. Past it: as for `ownerTimeShare`. */
+export const ownerBurstMs = 6
 
 export interface Pace {
   /** Milliseconds until the owner's next bytes may be handled; 0 for now. */

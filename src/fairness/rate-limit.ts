@@ -2,9 +2,15 @@
 
 import { LRUCache } from 'lru-cache'
 import { rateLimited } from '../errors.ts'
-import { burstSeconds, rateLimitNamesMax } from '../limits.ts'
+import { burstSeconds } from '../limits.ts'
 import { isOrganizationUser } from '../model/names.ts'
 import type { Holder } from './owner.ts'
+
+/**
+ * Names (API keys, addresses) that a rate limit keeps, about 200 bytes each. Past it: the least recently used one is
+ * evicted and starts anew.
+ */
+const rateLimitNamesMax = 20_000
 
 export interface RateLimit {
   /** Takes one and returns 0; or takes none and returns the seconds, rounded up, until one is available. */

@@ -6,7 +6,11 @@
 
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../auth/authenticate.ts'
-import { admissionsKeptMax, admissionUrlCharsMax } from '../limits.ts'
+
+/** Admissions (caller and URL) to lists and connections; at most a few kilobytes each. Past it: decided again. */
+const admissionsKeptMax = 4000
+/** Characters of a URL with an admission; longer ones rarely repeat. Past it: decided again. */
+export const admissionUrlCharsMax = 512
 
 export interface Admissions<T extends object> {
   find(caller: Caller, url: string): T | undefined

@@ -8,7 +8,12 @@ import type { RequestContext } from '../auth/authorizer.ts'
 import type { DirectorySnapshot } from '../auth/directory.ts'
 import { clockRefusal, isGoodAt } from '../auth/service-token.ts'
 import { pathOf } from '../http/path.ts'
-import { callersCachedBytesMax, callersCachedMax } from '../limits.ts'
+import { callersCachedMax } from '../limits.ts'
+
+/**
+ * Memory of the callers that are kept; a parsed policy takes about ten times its token, at most 50 kB. Past it: looked up again.
+ */
+const callersCachedBytesMax = 64 * 2 ** 20
 
 export interface Callers {
   /** The known caller of a request. Undefined if the request must be authenticated in full, as expired tokens must. */

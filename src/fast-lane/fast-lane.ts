@@ -8,7 +8,7 @@
 import type { AuthorizedConnection, Authorizer, RequestContext } from '../auth/authorizer.ts'
 import type { ConnectionLists, Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { privateJson } from '../http/respond.ts'
-import { connectionsKeptBytesMax, detailsKeptBytesMax, responseInOnePieceBytesMax } from '../limits.ts'
+import { responseInOnePieceBytesMax } from '../limits.ts'
 import type { Access } from '../policy/decide.ts'
 import { connectionsVersionKey, directoryVersionKey } from '../storage/keys.ts'
 import type { LocalReads } from '../storage/store.ts'
@@ -16,6 +16,11 @@ import { type Admissions, createAdmissions } from './admissions.ts'
 import { type Callers, createCallers } from './callers.ts'
 import { createLocalVersions } from './known-versions.ts'
 import { createPages } from './pages.ts'
+
+/** Connections cached in decoded form for calls. Past it: the least recently used one is evicted. */
+const connectionsKeptBytesMax = 16 * 2 ** 20
+/** Server details with an admission, counted for each caller. Past it: read again. */
+const detailsKeptBytesMax = 16 * 2 ** 20
 
 export interface FastLane {
   /** The response, if this credential has requested this URL before and nothing that it depends on has changed. */

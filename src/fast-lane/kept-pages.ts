@@ -3,7 +3,13 @@
 import { LRUCache } from 'lru-cache'
 import type { Page, PreparedList } from '../features/connections/connection-lists.ts'
 import { isUnchanged, privateJson } from '../http/respond.ts'
-import { pageCacheBytesMax, pagesRequestedOnceMax, responseInOnePieceBytesMax } from '../limits.ts'
+import { pageCacheBytesMax, responseInOnePieceBytesMax } from '../limits.ts'
+
+/**
+ * List URLs requested once, a few hundred bytes each; a page is cached at its second request. Past it: all of them
+ * count as new.
+ */
+export const pagesRequestedOnceMax = 1000
 
 export interface KeptPages {
   /** The response from the cache, if the page is of this version of its namespace. */

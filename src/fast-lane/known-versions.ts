@@ -1,8 +1,10 @@
 /** Current versions, read synchronously and cached until the next commit by any process. */
 
-import { versionsKeptMax } from '../limits.ts'
 import type { Key, LocalReads } from '../storage/store.ts'
 import { versionText } from '../storage/versions.ts'
+
+/** Versions of namespaces, some hundred bytes each. Past it: read again. */
+const versionsKeptMax = 4000
 
 export interface LocalVersions {
   /** The version under this key; '' if it was never written. `name` identifies the key in the cache. */

@@ -4,16 +4,12 @@
 
 import { invalidRequest } from '../errors.ts'
 import { allowanceOf } from '../fairness/allowance.ts'
-import {
-  bodyMemoryFactor,
-  chunkedBodyBytesMax,
-  jsonDepthMax,
-  rpcKeysMax,
-  rpcValuesMax,
-  smallBodyBytes,
-} from '../limits.ts'
+import { bodyMemoryFactor, chunkedBodyBytesMax, jsonDepthMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { bodyProblemText, type Validator } from '../schema/check.ts'
 import { type JsonBounds, reading, readJsonBytes } from '../schema/json.ts'
+
+/** Bytes of a body that is handled without waiting for its owner's part of the time. Past it: it is counted there. */
+const smallBodyBytes = 4 * 1024
 
 export interface BodyBounds {
   /** The maximum nesting of objects and lists. */

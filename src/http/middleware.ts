@@ -5,12 +5,17 @@
 
 import { randomBytes } from 'node:crypto'
 import { routedOperation } from '../fairness/allowance.ts'
-import { stackFunctionsShownMax, unavailableLogIntervalMs, unreadBodyBytesMax } from '../limits.ts'
+import { unreadBodyBytesMax } from '../limits.ts'
 import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
 import { operationOf } from './route.ts'
 import type { Handler } from './router.ts'
+
+/** While the store cannot be written, every request would log it. Within it: it is logged once. */
+export const unavailableLogIntervalMs = 10_000
+/** Functions of a stack trace in the log, innermost first; deeper ones belong to the framework. Past it: omitted. */
+export const stackFunctionsShownMax = 8
 
 export interface MiddlewareOptions {
   readonly guard: Guard

@@ -1,7 +1,10 @@
 /** Headers of responses, and responses whose body is in memory. */
 
 import { allowanceOf } from '../fairness/allowance.ts'
-import { responseInOnePieceBytesMax, responsePieceBytes } from '../limits.ts'
+import { responseInOnePieceBytesMax } from '../limits.ts'
+
+/** A piece of a large response, written when its client is ready. Past it: the next piece. */
+export const responsePieceBytes = 64 * 1024
 
 export const json = 'application/json'
 

@@ -4,7 +4,6 @@
  * name in `/v0.1/servers`. Its qualifiedName is the same, or is in one namespace for all.
  */
 
-import { serverJsonBytesMax } from '../limits.ts'
 import { urlProblem } from '../model/connection.ts'
 import { isSlug, namespaceOf } from '../model/names.ts'
 import type { Namespace } from '../model/organization.ts'
@@ -33,6 +32,9 @@ import {
 } from '../storage/keys.ts'
 import type { Entry, Store } from '../storage/store.ts'
 import { createUsages } from '../storage/usage.ts'
+
+/** Bytes of a `server.json` that is imported. Past it: it is left out, and the command says so. */
+const serverJsonBytesMax = 64 * 1024
 
 const serverShape = validatorOf(ServerJson)
 

@@ -5,7 +5,6 @@
  */
 
 import { CommandError } from '../errors.ts'
-import { importIndexBatchMax } from '../limits.ts'
 import { namespaceOf } from '../model/names.ts'
 import { type Namespace, ownerName } from '../model/organization.ts'
 import { extrasOf, listingOf, noExtras } from '../model/server.ts'
@@ -38,6 +37,9 @@ import { newVersion } from '../storage/versions.ts'
 import { type ExportLine, entriesOf } from './export-format.ts'
 import { linesOf } from './import-lines.ts'
 import { belongsToOthers } from './organization-owners.ts'
+
+/** Index entries that an import sorts at once. Past it: the next batch. */
+const importIndexBatchMax = 400_000
 
 /** Numbers of lines. */
 export interface Imported {

@@ -4,9 +4,14 @@
  */
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs'
-import { auditTailBytes } from '../limits.ts'
 import { requirePrivateStats } from '../storage/private-file.ts'
 import { type ChainEnd, firstHash, formatLine, parseLine } from './audit-chain.ts'
+
+/**
+ * The last entry of an audit log is searched in this many bytes; lines are short, so they hold several. Past it: the
+ * chain continues from the end stored in the lock file, and that of the record of calls from the end in memory.
+ */
+const auditTailBytes = 64 * 1024
 
 /** An entry, without what every line has and what links it to the others. */
 export interface Entry {

@@ -2,7 +2,11 @@
 
 import { STATUS_CODES } from 'node:http'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { callConnectionsMax } from '../limits.ts'
+
+/**
+ * Connections that metrics count calls of one by one, since the server started. Past it: they are counted together.
+ */
+const callConnectionsMax = 1000
 
 /** Counts events. Labels must come from fixed sets: each new value is a new time series. */
 export interface Metrics {

@@ -7,8 +7,10 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Attributes, Context, Span, SpanKind } from '@opentelemetry/api'
-import { traceFlushMs } from '../limits.ts'
 import { version } from '../version.ts'
+
+/** Milliseconds that a server that stops gives its last spans to be sent. Past it: they are lost. */
+const traceFlushMs = 2000
 
 /** The headers of W3C Trace Context. */
 export type TraceHeaders = Readonly<Record<string, string>>

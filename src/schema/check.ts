@@ -6,8 +6,13 @@
 import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/value'
-import { unionErrorsReadMax } from '../limits.ts'
 import { didYouMean } from './near-name.ts'
+
+/**
+ * Errors of one variant that are compared to find the intended variant; an array of twenty thousand bad items has one
+ * for each. Past it: the others are ignored.
+ */
+const unionErrorsReadMax = 50
 
 /**
  * `place`: such as `policy[0].ttl`, or '' for the value itself. `message` continues the sentence that the place begins.

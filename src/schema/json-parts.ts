@@ -1,8 +1,13 @@
 /** Counts the parts of JSON while its bytes arrive, so that nothing is built of what has too many. */
 
-import { hashedTextBytesMax } from '../limits.ts'
 import { type JsonBounds, unescaped } from './json.ts'
 import { TextHashes } from './text-hashes.ts'
+
+/**
+ * Bytes of a text whose hash is looked at while a response arrives; longer ones are few. Past it: it is not looked
+ * at.
+ */
+const hashedTextBytesMax = 256
 
 /**
  * Counts parts, and says in words that continue a sentence which bound they exceed; undefined while they exceed none.

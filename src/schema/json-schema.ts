@@ -7,19 +7,27 @@
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import {
-  argumentErrorsShownMax,
-  formatCharacterCost,
-  formatCharsMax,
-  mockPatternCostMax,
-  schemaPieceChars,
-  schemaProgramSizeMax,
-  schemaSizeMax,
-  schemaSizePerPattern,
-  schemaStepsForAllErrors,
-  schemaStepsMax,
-} from '../limits.ts'
+import { formatCharsMax, mockPatternCostMax, schemaSizeMax, schemaStepsMax } from '../limits.ts'
 import { compile, patternProblem } from './patterns.ts'
+
+/**
+ * Keywords that take as long to compile as a pattern does, besides one for ten of its characters, or as another
+ * target of references; so a schema has at most 100 of them. Past it: as for `schemaSizeMax`.
+ */
+export const schemaSizePerPattern = 10
+/**
+ * Instructions of all patterns of a JSON Schema of others; compiling so many takes 40 ms. Past it: as for
+ * `schemaSizeMax`.
+ */
+const schemaProgramSizeMax = 20_000
+/** Characters of a text that count as another part of a value. Past it: another one. */
+const schemaPieceChars = 250
+/** Cost of a character that is held to a `format`, in the unit of patterns. Past it: as for `mockPatternCostMax`. */
+const formatCharacterCost = 10
+/** Steps of a check up to which all errors of a value are looked for. Past it: only the first is. */
+const schemaStepsForAllErrors = 20_000
+/** Errors in arguments that a response lists. Past it: omitted. */
+const argumentErrorsShownMax = 10
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 

@@ -3,10 +3,21 @@
  * addition: valid UTF-8, no byte order mark, no duplicate keys, no lone surrogates, and a bound on nesting. No I/O.
  */
 
-import { hashedTextsMin, jsonCharacterCost, jsonNumberCharsMax } from '../limits.ts'
+import { jsonNumberCharsMax } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
 import { TextHashes } from './text-hashes.ts'
+
+/**
+ * Cost of parsing one character of JSON, an upper estimate; a megabyte takes ten milliseconds, and fifty if it is
+ * nothing but values. Past it: as for `sliceCost`.
+ */
+const jsonCharacterCost = 1.2
+/**
+ * Texts of a JSON from which their hashes are looked at, a quarter of a microsecond each. Below it: so few cannot
+ * hold up anybody.
+ */
+export const hashedTextsMin = 256
 
 export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
 

@@ -1,6 +1,9 @@
 /** Suggestions for a name that does not exist. */
 
-import { nearNameCandidatesMax, nearNameCharsMax } from '../limits.ts'
+/** Names compared to suggest a correction. Past it: no suggestion. */
+export const nearNameCandidatesMax = 10_000
+/** Characters of a name that is compared; longer ones are easily told apart. Past it: no suggestion. */
+export const nearNameCharsMax = 64
 
 /** The nearest candidate, ignoring case; undefined if none is near enough. */
 export function nearName(name: string, candidates: Iterable<string>): string | undefined {

@@ -6,16 +6,16 @@
 
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
-import {
-  patternCostToCompile,
-  patternsKeptSizeMax,
-  policyProgramSizeMax,
-  rpcFoldedCharactersMax,
-  rpcProgramSizeMax,
-  rpcUnicodeClassesMax,
-  rpcVerdictCharsMax,
-  rpcVerdictsMax,
-} from '../limits.ts'
+import { policyProgramSizeMax, rpcFoldedCharactersMax, rpcProgramSizeMax, rpcUnicodeClassesMax } from '../limits.ts'
+
+/** Cost of compiling a pattern. Past it: as for `sliceCost`. */
+const patternCostToCompile = 15_000
+/** Compiled patterns, measured in instructions of about a hundred bytes. Past it: compiled again. */
+const patternsKeptSizeMax = 200_000
+/** Texts for which a pattern's result is cached. Past it: all its results are evicted. */
+const rpcVerdictsMax = 100
+/** Characters of a text whose result is cached; longer ones rarely repeat. Past it: matched every time. */
+export const rpcVerdictCharsMax = 128
 
 interface Compiled {
   readonly program: RE2JS

@@ -3,7 +3,11 @@
  * `create_issue` both give the words `create` and `issue` (door contract, 2.4).
  */
 
-import { searchedWordCharsMax } from '../limits.ts'
+/**
+ * Characters of a word that is indexed or searched, which bounds the memory for one. Past it: the rest is another
+ * word.
+ */
+const searchedWordCharsMax = 128
 
 const longestWords = new RegExp(`[\\p{L}\\p{N}]{1,${searchedWordCharsMax}}`, 'gu')
 

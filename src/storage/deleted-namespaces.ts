@@ -3,13 +3,15 @@
  * follow, a few at a time. A mark stays until the last is gone, and a process that starts continues what another left.
  */
 
-import { deletedAtOnceMax } from '../limits.ts'
 import { equalBytes } from './bytes.ts'
 import { connectionChange, findConnection } from './connections.ts'
 import { everyKey } from './every-entry.ts'
 import { connectionsOf, connectionsVersionKey, deleting, deletingKey, endedKey, idOfKey, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
 import { newVersion } from './versions.ts'
+
+/** Connections of a deleted namespace that are removed at once. Past it: in several writes. */
+const deletedAtOnceMax = 100
 
 /**
  * Removes all connections of a namespace that is marked as deleted, then the mark. Another process may do the same, and

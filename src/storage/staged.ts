@@ -6,10 +6,15 @@
  * skip it.
  */
 
-import { stagedCommitBytesMax } from '../limits.ts'
 import { asBuffer } from './bytes.ts'
 import { connectionsOf, namespaceIn, namespaceKey, prefixRange, privatesOf, stagedKey, termsIn } from './keys.ts'
 import type { Check, Entry, Key, Store } from './store.ts'
+
+/**
+ * Keys and values in one commit of a large load; with what LMDB and the segments add, they are in memory twice. Past
+ * it: the next commit.
+ */
+const stagedCommitBytesMax = 8 * 2 ** 20
 
 /** Keys removed in one transaction. */
 const removedAtOnce = 5000

@@ -3,7 +3,11 @@
  * runtime costs two microseconds. So timeouts may fire up to `deadlineTickMs` late.
  */
 
-import { deadlineTickMs } from '../limits.ts'
+/**
+ * Interval at which deadlines of calls are checked, and after which a call checks that its client is still connected.
+ * Within it: nothing counts as late.
+ */
+export const deadlineTickMs = 50
 
 export interface Clock {
   /** Calls `look` with `performance.now()` at every tick, until the watch is ended. */

@@ -4,7 +4,6 @@
  */
 
 import { isIP } from 'node:net'
-import { readAtOnceBytes } from '../limits.ts'
 import { CertificateError } from './certificate-error.ts'
 import type {
   Abort,
@@ -16,6 +15,12 @@ import type {
   ResponseHandler,
 } from './http-connection.ts'
 import { createResponseParser, type ResponseParser } from './response-parser.ts'
+
+/**
+ * Bytes of a response that are read at once; in chunks of one byte they take three milliseconds. Past it: the rest is
+ * read if `ownerTimeShare` allows it.
+ */
+export const readAtOnceBytes = 16 * 1024
 
 export const openConnection: OpenHttpConnection = (origin, pool) => new SocketConnection(origin, pool)
 

@@ -4,23 +4,30 @@
  */
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
-import {
-  initializeDepthMax,
-  introspectionPagesMax,
-  probeBytesAtOnce,
-  probeRequestsMax,
-  probeResponseBytesMax,
-  probeTimeoutMs,
-  rpcKeysMax,
-  rpcValuesMax,
-  serverErrorCharsMax,
-} from '../limits.ts'
+import { introspectionPagesMax, probeTimeoutMs, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
 import { createPartsCounter } from '../schema/json-parts.ts'
 import { version } from '../version.ts'
 import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
+
+/** Levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */
+const initializeDepthMax = 64
+/** Characters of an error by which a server refuses to say what it has. Past it: cut. */
+export const serverErrorCharsMax = 200
+/**
+ * A response during the probe, large enough for instructions and icons. Past it: the connection is created with the
+ * state `error`.
+ */
+export const probeResponseBytesMax = 256 * 1024
+/** Bytes of that response parsed in one turn of the event loop; about five milliseconds. Past it: the next turn. */
+const probeBytesAtOnce = 4 * 1024
+/**
+ * Requests during a probe; it needs five, and answers each request of the server with one more. Past it: the
+ * connection is created with the state `error`.
+ */
+export const probeRequestsMax = 20
 
 export interface ProbeResult {
   readonly status: ConnectionStatus

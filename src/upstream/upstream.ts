@@ -8,7 +8,7 @@ import { getCACertificates } from 'node:tls'
 import { LRUCache } from 'lru-cache'
 import { createFairness, type Fairness } from '../fairness/fairness.ts'
 import type { Holder } from '../fairness/owner.ts'
-import { streamLineMs, upstreamBodyTimeoutMs, upstreamPoolsMax, upstreamResponseBytesMax } from '../limits.ts'
+import { upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../limits.ts'
 import { AddressError, type Addresses, type ResolvedAddress } from './addresses.ts'
 import { type Ahead, createByteBuffer, readAhead } from './byte-buffer.ts'
 import { CertificateError } from './certificate-error.ts'
@@ -16,6 +16,17 @@ import { type ConnectionPool, createConnectionPool } from './connection-pool.ts'
 import { type Clock, createClock } from './deadline-clock.ts'
 import type { Abort, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
 import { openConnection } from './open-connection.ts'
+
+/**
+ * Milliseconds that a line of an event stream takes until it is passed on, at worst. Counted against
+ * `ownerTimeShare`. Past it: the owner waits.
+ */
+const streamLineMs = 0.0015
+/**
+ * Upstreams for which a pool of connections is kept, for a few seconds. Past it: the least recently used pool is
+ * evicted.
+ */
+const upstreamPoolsMax = 1000
 
 /**
  * `refused`: the address must not be connected to. `down`: no usable response. `late`: a timeout. `gone`: the client

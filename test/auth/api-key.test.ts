@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import {
   apiKeyDigest,
+  apiKeysPerRead,
   chosenKeyProblem,
   createApiKey,
   listApiKeys,
   newApiKey,
   revokeApiKey,
 } from '../../src/auth/api-key.ts'
-import { apiKeyCharsMax, apiKeyCharsMin, apiKeysPerRead } from '../../src/limits.ts'
+import { apiKeyCharsMax, apiKeyCharsMin } from '../../src/limits.ts'
 import type { ApiKey } from '../../src/model/organization.ts'
 import { apiKeyEntry, readApiKey } from '../../src/storage/directory-records.ts'
 import { apiKeyDigestKey, apiKeyKey } from '../../src/storage/keys.ts'

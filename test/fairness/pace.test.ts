@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createPaces } from '../../src/fairness/pace.ts'
-import { ownerBurstMs, ownerTimeShare } from '../../src/limits.ts'
+import { createPaces, ownerBurstMs } from '../../src/fairness/pace.ts'
+import { ownerTimeShare } from '../../src/limits.ts'
 
 const holder = (userId: string, keyId = userId) => ({ keyId, family: keyId, userId })
 

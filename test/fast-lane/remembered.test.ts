@@ -2,10 +2,9 @@
 
 import { expect, test } from 'bun:test'
 import type { Caller } from '../../src/auth/authenticate.ts'
-import { createAdmissions } from '../../src/fast-lane/admissions.ts'
+import { admissionUrlCharsMax, createAdmissions } from '../../src/fast-lane/admissions.ts'
 import { createCallers } from '../../src/fast-lane/callers.ts'
 import { createLocalVersions } from '../../src/fast-lane/known-versions.ts'
-import { admissionUrlCharsMax } from '../../src/limits.ts'
 import { directoryVersionKey } from '../../src/storage/keys.ts'
 
 const requestOf = (authorization: string) => new Request('http://a/', { headers: { authorization } })

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createMiddleware } from '../../src/http/middleware.ts'
-import { stackFunctionsShownMax, unavailableLogIntervalMs } from '../../src/limits.ts'
+import { createMiddleware, stackFunctionsShownMax, unavailableLogIntervalMs } from '../../src/http/middleware.ts'
 import { directoryVersionKey } from '../../src/storage/keys.ts'
 import { openMemoryStore } from '../../src/storage/memory.ts'
 import { type Store, StoreError } from '../../src/storage/store.ts'

@@ -13,15 +13,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import {
-  auditCallersPerSecond,
-  auditRefusalsPerCaller,
-  auditRefusalsPerSecond,
-  freeBytesMin,
-} from '../../src/limits.ts'
+import { auditRefusalsPerCaller, auditRefusalsPerSecond, freeBytesMin } from '../../src/limits.ts'
 import { firstHash } from '../../src/ops/audit-chain.ts'
 import { openAuditLog } from '../../src/ops/audit-log.ts'
 import { auditVerifier } from '../../src/ops/audit-verifier.ts'
+import { auditCallersPerSecond } from '../../src/ops/denial-count.ts'
 import { workplace } from '../support/workplace.ts'
 
 const now = () => new Date('2026-03-02T09:00:00.000Z')

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { nearNameCandidatesMax, nearNameCharsMax } from '../../src/limits.ts'
-import { didYouMean, nearName } from '../../src/schema/near-name.ts'
+import { didYouMean, nearName, nearNameCandidatesMax, nearNameCharsMax } from '../../src/schema/near-name.ts'
 
 const rows: [name: string, candidates: string[], near: string | undefined][] = [
   ['bakery', ['baker', 'Bakery', 'brewery'], 'Bakery'],

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hashedTextsMin, textsPerHashMax } from '../../src/limits.ts'
-import { parseForeign, parseWithin, readJson } from '../../src/schema/json.ts'
+import { textsPerHashMax } from '../../src/limits.ts'
+import { hashedTextsMin, parseForeign, parseWithin, readJson } from '../../src/schema/json.ts'
 import { createPartsCounter } from '../../src/schema/json-parts.ts'
 import { TextHashes } from '../../src/schema/text-hashes.ts'
 

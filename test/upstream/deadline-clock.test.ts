@@ -1,8 +1,7 @@
 /** The one timer of all timeouts, by a clock that the test moves. */
 
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test'
-import { deadlineTickMs } from '../../src/limits.ts'
-import { createClock } from '../../src/upstream/deadline-clock.ts'
+import { createClock, deadlineTickMs } from '../../src/upstream/deadline-clock.ts'
 
 beforeEach(() => void jest.useFakeTimers())
 afterEach(() => void jest.useRealTimers())

@@ -3,9 +3,10 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { createFairness } from '../../src/fairness/fairness.ts'
 import { createShares } from '../../src/fairness/shares.ts'
-import { deadlineTickMs, dnsCacheTtlMs, upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../../src/limits.ts'
+import { dnsCacheTtlMs, upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../../src/limits.ts'
 import { createAddresses } from '../../src/upstream/addresses.ts'
 import { CertificateError } from '../../src/upstream/certificate-error.ts'
+import { deadlineTickMs } from '../../src/upstream/deadline-clock.ts'
 import type { Endpoint, HttpRequest, ResponseHandler } from '../../src/upstream/http-connection.ts'
 import { createUpstream, type UpstreamOptions, type UpstreamRequest } from '../../src/upstream/upstream.ts'
 

@@ -2,8 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import type { Pace } from '../../src/fairness/pace.ts'
-import { readAtOnceBytes } from '../../src/limits.ts'
-import { openConnection } from '../../src/upstream/open-connection.ts'
+import { openConnection, readAtOnceBytes } from '../../src/upstream/open-connection.ts'
 import { unhurried } from '../support/pace.ts'
 
 const request = { method: 'GET', path: '/', fields: ['host', 'a'], content: undefined }

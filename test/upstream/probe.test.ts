@@ -1,8 +1,7 @@
 /** The first contact with a server that is told what to answer. */
 
 import { expect, test } from 'bun:test'
-import { probeRequestsMax, probeResponseBytesMax } from '../../src/limits.ts'
-import { initializeServer, probeServer } from '../../src/upstream/probe.ts'
+import { initializeServer, probeRequestsMax, probeResponseBytesMax, probeServer } from '../../src/upstream/probe.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../src/upstream/upstream.ts'
 import { until } from '../support/until.ts'
 

@@ -12,7 +12,6 @@ import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import {
   clientDocumentBytesMax,
   clientDocumentSecondsMax,
-  clientDocumentsMax,
   clientNameCharsMax,
   clientUrlCharsMax,
   oauthFetchTimeoutMs,
@@ -28,6 +27,9 @@ import type { Entry, Key, Store } from '../../storage/store.ts'
 import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { OAuthError } from './oauth-error.ts'
 import { redirectUriProblem } from './redirect-uris.ts'
+
+/** Client documents that are kept. Past it: the one unused longest is fetched again. */
+const clientDocumentsMax = 1000
 
 export interface Client {
   readonly clientId: string

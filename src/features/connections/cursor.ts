@@ -6,8 +6,11 @@
  */
 
 import { createCipheriv, createDecipheriv } from 'node:crypto'
-import { cursorCharsMax, cursorsKeptMax } from '../../limits.ts'
+import { cursorCharsMax } from '../../limits.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
+
+/** Issued cursors in decoded form, some hundred bytes each. Past it: decrypted again. */
+export const cursorsKeptMax = 5000
 
 export interface Cursors {
   /** `binding`: the namespace and filters in canonical form, which later requests must repeat. `from` is ASCII. */

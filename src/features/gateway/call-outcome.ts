@@ -2,10 +2,16 @@
 
 import type { RpcId } from '../../errors.ts'
 import { mediaType } from '../../http/body.ts'
-import { callOutcomeBytesMax, eventBytesAtOnce } from '../../limits.ts'
+import { eventBytesAtOnce } from '../../limits.ts'
 import type { CallOutcome } from '../../ops/call-log.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
+
+/**
+ * Bytes of an answer that are parsed for its outcome; beyond, that would hold up others. Past it: they are searched
+ * for it.
+ */
+const callOutcomeBytesMax = 256 * 1024
 
 export interface Stated {
   readonly outcome: CallOutcome

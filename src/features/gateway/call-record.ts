@@ -6,12 +6,25 @@
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import { callHashArgumentsCharsMax, callHashesCharsMax, callHashesKeptMax, recordedToolCharsMax } from '../../limits.ts'
 import { argumentsHash, type CallLog, type CallOutcome, type CallRecord } from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
 import type { CallProgress } from './upstream-call.ts'
+
+/**
+ * Hashes of arguments remembered, so that what is called again and again is hashed once. Past it: the oldest is
+ * hashed again.
+ */
+const callHashesKeptMax = 1000
+/** Characters of arguments whose hash is remembered. Past it: they are hashed at each call. */
+const callHashArgumentsCharsMax = 4096
+/** Characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
+const callHashesCharsMax = 400 * 1024
+/**
+ * Characters of a tool's name in the record of calls, as JSON: a control character has six. Past it: the name is cut.
+ */
+const recordedToolCharsMax = 256
 
 export interface CallRecorder {
   /**

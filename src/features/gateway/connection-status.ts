@@ -7,11 +7,14 @@
 import { LRUCache } from 'lru-cache'
 import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
-import { statusesKeptMax, statusWriteIntervalMs } from '../../limits.ts'
+import { statusWriteIntervalMs } from '../../limits.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
+
+/** Connections whose last status write is cached. Past it: the status is written once more. */
+const statusesKeptMax = 20_000
 
 export interface StatusRecorder {
   /** Returns at once. A failed write is logged, not thrown: the state is information, and no request depends on it. */

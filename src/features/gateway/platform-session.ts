@@ -4,7 +4,6 @@
  */
 
 import type { Turns } from '../../fairness/turns.ts'
-import { protocolVersionCharsMax } from '../../limits.ts'
 import { toResponse, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { version } from '../../version.ts'
 import { parseWork } from './filter-tools.ts'
@@ -12,6 +11,11 @@ import type { Post } from './send-with-credentials.ts'
 import type { PlatformSession } from './sessions.ts'
 import { readMessages } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
+
+/**
+ * Characters of the protocol version that a server negotiates; so far they are dates. Past it: treated as 2025-11-25.
+ */
+const protocolVersionCharsMax = 32
 
 /** The newest revision with a handshake; a server that supports only older ones negotiates down. */
 const handshakeVersion = '2025-11-25'

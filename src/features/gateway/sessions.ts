@@ -9,7 +9,15 @@
 
 import { LRUCache } from 'lru-cache'
 import { openText, sealText } from '../../auth/secrets.ts'
-import { holdersWithSessionsMax, sessionsKeptMax, upstreamSessionIdCharsMax } from '../../limits.ts'
+import { upstreamSessionIdCharsMax } from '../../limits.ts'
+
+/**
+ * Upstream sessions kept for clients without one, for each API key; some hundred bytes each. Past it: the least
+ * recently used one is evicted and initialized again when needed.
+ */
+const sessionsKeptMax = 500
+/** API keys for which sessions are kept. Past it: those of the least recently used key are evicted. */
+const holdersWithSessionsMax = 500
 
 /** A session that the platform opened. `id` is null if the upstream keeps no sessions. */
 export interface PlatformSession {

@@ -3,7 +3,6 @@
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
 import {
-  consentToolsTimeoutMs,
   parsedResponseMemoryFactor,
   toolPagesMax,
   toolsCharsMax,
@@ -15,6 +14,9 @@ import { parseWork } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
 import { readMessages } from './stream.ts'
+
+/** Time that the consent page waits for the server's list of tools. Past it: the names are typed. */
+const consentToolsTimeoutMs = 3000
 
 export interface Tool {
   readonly name: string

@@ -5,16 +5,23 @@
 
 import { faker } from '@faker-js/faker/locale/en'
 import { generateSync, type Random } from 'json-schema-faker'
-import {
-  madeUpCharsMax,
-  madeUpDepthMax,
-  madeUpItemsMax,
-  madeUpSizeMax,
-  madeUpTriesMax,
-  sliceCost,
-} from '../../limits.ts'
+import { sliceCost } from '../../limits.ts'
 import type { Check, JsonSchema } from '../../schema/json-schema.ts'
 import { capitalise, type Likeness, phrasesOf, textFor } from './field-values.ts'
+
+/**
+ * Minimum size, in parts and characters, that a schema requires of a generated value. Past it: the error recommends
+ * recording an answer.
+ */
+const madeUpSizeMax = 20_000
+/** Characters of a made-up text whose schema allows more. Past it: it has fewer. */
+export const madeUpCharsMax = 200
+/** Items of a made-up list, or fields of an object, whose schema allows more. Past it: it has fewer. */
+export const madeUpItemsMax = 5
+/** Seeds tried for a schema that is hard to satisfy. Past it: the error recommends recording an answer. */
+const madeUpTriesMax = 8
+/** Nesting of a generated value. Past it: as little as the schema allows. */
+const madeUpDepthMax = 12
 
 /** The records to generate, and the seed, arguments and scenario that they follow from. */
 export interface DesiredRecords {

@@ -8,7 +8,6 @@ import { LRUCache } from 'lru-cache'
 import type { DirectorySnapshot } from '../../auth/directory.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { noStoreJson } from '../../http/respond.ts'
-import { mockAnswersBytesMax, mockServersKeptBytesMax } from '../../limits.ts'
 import { handshakeRevisions, rpcCodes, statelessRevision } from '../../model/mcp.ts'
 import type { RecordedAnswer } from '../../model/recorded-answer.ts'
 import type { ServerDetail } from '../../model/server.ts'
@@ -16,6 +15,17 @@ import { reading } from '../../schema/json.ts'
 import { readingServer } from '../../storage/directory-records.ts'
 import { type MockCall, serverIdentity } from './call.ts'
 import type { Arguments, MockAnswer, Tool } from './choose-answer.ts'
+
+/**
+ * Bytes of JSON of mocked servers that are cached in decoded form, which takes 25 times as much at worst. Past it:
+ * the least recently used one is evicted.
+ */
+const mockServersKeptBytesMax = 4 * 2 ** 20
+/**
+ * Cached answers of mocks, all together. Past it: the least recently used one is generated again, with the same
+ * content.
+ */
+const mockAnswersBytesMax = 16 * 2 ** 20
 
 export interface Mocks {
   /** The response to a message, and its body if it is in memory. Undefined if the server is no longer registered. */

@@ -8,7 +8,7 @@
 
 import { createHash } from 'node:crypto'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
-import { listingsPerRead, searchedCharsMax, searchedCharsPerTurn } from '../../limits.ts'
+import { searchedCharsMax } from '../../limits.ts'
 import { namespaceOf, organizationUserId } from '../../model/names.ts'
 import { type ServerListing, searchedNames } from '../../model/server.ts'
 import { reading } from '../../schema/json.ts'
@@ -30,6 +30,14 @@ import type { Store } from '../../storage/store.ts'
 import { readVersion, versionText } from '../../storage/versions.ts'
 import { createSearchedWords } from './searched-words.ts'
 import { type RegistryFacts, registryFactsOf } from './to-server-json.ts'
+
+/** Listings of servers read from the store at once. Past it: in several reads. */
+const listingsPerRead = 100
+/**
+ * Characters of listings taken into the search index in one turn; about two milliseconds. Past it: other requests
+ * have their turn first.
+ */
+const searchedCharsPerTurn = 8_000
 
 type Filtered = Pick<
   ServerListing,

@@ -11,7 +11,7 @@ import { pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { registryDetailsPerRead, registryPageBytesMax, registryPageDefault, registryPageMax } from '../../limits.ts'
+import { registryPageDefault, registryPageMax } from '../../limits.ts'
 import type { RegistryEntry, RegistryPage } from '../../model/server-json.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
 import { canonicalBytes } from '../../schema/base64.ts'
@@ -22,6 +22,14 @@ import { listingKey, serverKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { type Catalogue, type Listed, placeAfter, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
 import { registryEntry } from './to-server-json.ts'
+
+/**
+ * Bytes of the details that a page of `/v0.1/servers` is read from, beyond the last server. Past it: the rest is on
+ * the next page.
+ */
+export const registryPageBytesMax = 4 * 2 ** 20
+/** Details of servers that a page of `/v0.1/servers` reads at once. Past it: the next read. */
+const registryDetailsPerRead = 8
 
 export interface RegistryReadDeps {
   readonly authorizer: Authorizer

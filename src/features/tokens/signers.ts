@@ -11,7 +11,13 @@ import { isCompiled } from '../../compiled.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import { createShares } from '../../fairness/shares.ts'
-import { pendingSignaturesMax, signersMax } from '../../limits.ts'
+import { pendingSignaturesMax } from '../../limits.ts'
+
+/**
+ * Signing threads, one fewer than there are cores and at most this many; each signs 700 tokens a second. Past it:
+ * tokens wait.
+ */
+const signersMax = 4
 
 /** Sent to a worker. */
 export interface SigningRequest {

@@ -6,13 +6,16 @@
 import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
-import { refreshClaimMs, refreshPollMs, refreshRetryMs } from '../../limits.ts'
+import { refreshClaimMs, refreshRetryMs } from '../../limits.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { forgetClient } from './oauth-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import type { CredentialsDeps, StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, sealTokens, type UpstreamTokens } from './tokens.ts'
+
+/** Time between looks at a refresh that another process makes. Past it: the next look. */
+const refreshPollMs = 100
 
 export interface CredentialsCall {
   readonly ref: ConnectionRef

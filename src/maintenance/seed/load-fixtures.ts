@@ -5,7 +5,6 @@
  * records are theirs.
  */
 
-import { removedNamesShownMax, removedWarnMin } from '../../limits.ts'
 import type { Log } from '../../ops/log.ts'
 import { equalBytes } from '../../storage/bytes.ts'
 import { newConnectionsVersion } from '../../storage/connections.ts'
@@ -32,6 +31,14 @@ import { type DesiredRecords, desiredEntries } from './desired.ts'
 import { type NamespaceChange, namespaceChange, removal } from './namespace-change.ts'
 import type { Fixtures } from './read-fixtures.ts'
 import { retainInUse } from './retained.ts'
+
+/**
+ * Records removed with their fixtures; a small edit removes fewer, and the folder may be the wrong one. Past it: the
+ * log warns.
+ */
+const removedWarnMin = 10
+/** Removed records named in the log. Past it: an ellipsis. */
+const removedNamesShownMax = 5
 
 /** `pepper`: the key for hashing API keys. `now`: `createdAt` of records without one. */
 export interface LoadOptions {

@@ -4,7 +4,7 @@
  */
 
 import { chosenKeyProblem } from '../../auth/api-key.ts'
-import { connectionBytesMax, fixtureDepthMax, problemsPerFileMax, serverBytesMax } from '../../limits.ts'
+import { connectionBytesMax, fixtureDepthMax, serverBytesMax } from '../../limits.ts'
 import { namespaceOf } from '../../model/names.ts'
 import { Namespace } from '../../model/organization.ts'
 import { RecordedAnswer } from '../../model/recorded-answer.ts'
@@ -19,6 +19,9 @@ import { type FixtureProblem, positionIn } from './problem.ts'
 import { createReferences } from './references.ts'
 import type { SourceFile } from './source-files.ts'
 import { Spool } from './spool.ts'
+
+/** Problems of one fixture file, more than anyone reads at once. Past it: not reported. */
+const problemsPerFileMax = 1000
 
 type Of<K extends keyof FixtureFile> = NonNullable<FixtureFile[K]>[number]
 

@@ -3,9 +3,11 @@
  * Checked at the end, because a name may be defined in a later file.
  */
 
-import { nameGuessesMax } from '../../limits.ts'
 import { didYouMean } from '../../schema/near-name.ts'
 import type { FixtureProblem } from './problem.ts'
+
+/** Suggestions for one set of fixtures; each compares all names of a kind. Past it: problems without a suggestion. */
+const nameGuessesMax = 50
 
 type Place = Omit<FixtureProblem, 'message'>
 

@@ -6,8 +6,12 @@
  */
 
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
-import { fileCheckTriesMax, treeDepthMax } from '../../limits.ts'
 import { StoreError } from '../store.ts'
+
+/** Attempts to check a file while another process writes it. Past it: taken to be intact. */
+const fileCheckTriesMax = 5
+/** LMDB's own bound on the depth of a tree. Past it: the file is damaged. */
+export const treeDepthMax = 32
 
 /** Throws StoreError `fatal` for a file that would crash LMDB. A missing file is accepted. */
 export function checkFile(file: string): void {

@@ -10,8 +10,14 @@
 
 import { Database, type SQLiteError } from 'bun:sqlite'
 import { join } from 'node:path'
-import { commitsTogetherMs, storeOpeningWaitMs } from '../../limits.ts'
+import { storeOpeningWaitMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
+
+/**
+ * Milliseconds for which overlapping commits may keep an opening of the store waiting. Past it: new commits wait
+ * until it is open.
+ */
+const commitsTogetherMs = 100
 
 export const openingLockFile = 'opening.lock'
 

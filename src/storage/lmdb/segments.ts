@@ -9,11 +9,13 @@
  * Values are stored as a page shows them, joined by commas: part of a segment is copied into a response in one piece.
  */
 
-import { segmentSpillBytes } from '../../limits.ts'
 import { asBuffer, copyBytes } from '../bytes.ts'
 import { comma } from '../concatenated.ts'
 import type { Entry, Key } from '../store.ts'
 import { createScratchBuffer } from './scratch-buffer.ts'
+
+/** Entries of one segment that a long load holds in memory. Past it: written. */
+const segmentSpillBytes = 2 ** 20
 
 /**
  * Kinds stored in segments, with the maximum size of a segment in bytes. Connections are read by the page, and 16 kB

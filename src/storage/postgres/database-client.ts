@@ -5,9 +5,21 @@
  */
 
 import { type ReservedSQL, SQL } from 'bun'
-import { storeConnectSeconds, storeRenewMs, storeTransactionMs } from '../../limits.ts'
 import { type Address, type Host, nameOf } from './address.ts'
 import { createSlots } from './slots.ts'
+
+/**
+ * Milliseconds until a statement of a long transaction must be answered, such as a piece of a load. Past it: the
+ * transaction has failed.
+ */
+const storeTransactionMs = 30_000
+/** Seconds to connect to a database. Past it: the statement that needs the connection fails. */
+const storeConnectSeconds = 5
+/**
+ * Milliseconds between two closings of all idle connections to a database because one was lost or late: others may be
+ * dead, too. Within it: only that one is closed.
+ */
+export const storeRenewMs = 1000
 
 /**
  * A statement failed. `sqlState`: what the server said, and then it did nothing of it. Without: the connection was

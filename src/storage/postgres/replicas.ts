@@ -1,9 +1,12 @@
 /** The replicas that share a database, by their heartbeats. */
 
-import { replicaGoneMs, replicaSeenMs } from '../../limits.ts'
+import { replicaGoneMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 import type { Run } from './database-client.ts'
 import type { Statements } from './statements.ts'
+
+/** Milliseconds in which a replica of the same name is seen to be alive; three heartbeats. Past it: it is gone. */
+const replicaSeenMs = 3000
 
 /** A replica, as its heartbeats describe it. */
 export interface Replica {

@@ -7,7 +7,6 @@
 import { randomBytes } from 'node:crypto'
 import {
   clockOffsetMaxMs,
-  postgresCommitKeysMax,
   storeBeliefMs,
   storeLookAgainMs,
   storePoolDefault,
@@ -25,6 +24,12 @@ import { createRecords } from './records.ts'
 import { joinReplicas, listReplicas, type Replica, type SeenReplica } from './replicas.ts'
 import { createStatements, type Statements } from './statements.ts'
 import { loadWith, Refused } from './write.ts'
+
+/**
+ * Keys that a commit on PostgreSQL locks one by one; the server has room for 6,400 locks by default. Past it: the
+ * commit locks all records, as a load does.
+ */
+const postgresCommitKeysMax = 500
 
 export interface PostgresOptions {
   readonly address: Address

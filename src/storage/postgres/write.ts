@@ -1,12 +1,18 @@
 /** Writes to PostgreSQL: a commit is one call of `postern_commit` (`schema.ts`), a load one transaction. */
 
-import { postgresBytesPerStatement, postgresEntriesPerStatement } from '../../limits.ts'
+import { postgresEntriesPerStatement } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { checksumOf } from '../checksum.ts'
 import { type Committed, checkKey, type Entry, type Key, type Write } from '../store.ts'
 import { arrayOf, bytesArray } from './arrays.ts'
 import type { Run } from './database-client.ts'
 import { schemaVersion } from './schema.ts'
+
+/**
+ * Bytes of keys and values that one statement of a load writes to PostgreSQL, beyond the last entry. Past it: the
+ * next statement.
+ */
+const postgresBytesPerStatement = 8 * 2 ** 20
 
 /** The facts that a commit states of itself. `id`: of its first sending, so that it is not done twice. */
 export interface CommitHead {

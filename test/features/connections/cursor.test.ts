@@ -2,8 +2,8 @@
 
 import { expect, test } from 'bun:test'
 import { createCipheriv } from 'node:crypto'
-import { createCursors } from '../../../src/features/connections/cursor.ts'
-import { cursorCharsMax, cursorsKeptMax } from '../../../src/limits.ts'
+import { createCursors, cursorsKeptMax } from '../../../src/features/connections/cursor.ts'
+import { cursorCharsMax } from '../../../src/limits.ts'
 import { seed } from '../../support/platform.ts'
 
 const key = seed('cursor key')

@@ -8,10 +8,9 @@ import {
   parsedResponseDepthMax,
   parsedResponseKeysMax,
   parsedResponseValuesMax,
-  rpcVerdictCharsMax,
 } from '../../../src/limits.ts'
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
-import { costToAsk, patternProblem } from '../../../src/schema/patterns.ts'
+import { costToAsk, patternProblem, rpcVerdictCharsMax } from '../../../src/schema/patterns.ts'
 
 function blockOf(constraint: object): Block {
   const read = readConstraint(constraint as Parameters<typeof readConstraint>[0])

@@ -9,11 +9,10 @@ import {
   relayStream,
   rewriteResponse,
 } from '../../../src/features/gateway/stream.ts'
-import { streamInPieces as piecesOf } from '../../../src/http/respond.ts'
+import { streamInPieces as piecesOf, responsePieceBytes } from '../../../src/http/respond.ts'
 import {
   eventBytesAtOnce,
   eventLoopSliceMs,
-  responsePieceBytes,
   streamBytesMax,
   streamEventBytesMax,
   streamIdleTimeoutMs,

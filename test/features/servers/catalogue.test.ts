@@ -4,17 +4,17 @@ import { expect, test } from 'bun:test'
 import { createCatalogue } from '../../../src/features/servers/catalogue.ts'
 import { newDetail } from '../../../src/features/servers/merge.ts'
 import { createSearchedWords } from '../../../src/features/servers/searched-words.ts'
-import {
-  allSearchedWordsMax,
-  listingChangesKept,
-  namespaceSearchedWordsMax,
-  searchedWordsMax,
-} from '../../../src/limits.ts'
+import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../../src/limits.ts'
 import { namespaceOf } from '../../../src/model/names.ts'
 import { listingOf, noExtras } from '../../../src/model/server.ts'
 import { drained } from '../../../src/policy/decide.ts'
 import type { WordIndex } from '../../../src/search/word-index.ts'
-import { listingEntry, namespaceEntry, newListingVersions } from '../../../src/storage/directory-records.ts'
+import {
+  listingChangesKept,
+  listingEntry,
+  namespaceEntry,
+  newListingVersions,
+} from '../../../src/storage/directory-records.ts'
 import { listingChangesKey, listingKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { random } from '../../support/random.ts'

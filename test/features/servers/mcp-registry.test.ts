@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import Ajv from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { registryPageBytesMax } from '../../../src/limits.ts'
+import { registryPageBytesMax } from '../../../src/features/servers/mcp-registry.ts'
 import { importServers } from '../../../src/maintenance/import-servers.ts'
 import { mintToken } from '../../api/cases.ts'
 import { type Api, apiOf } from '../../support/api.ts'

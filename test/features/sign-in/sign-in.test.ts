@@ -2,9 +2,9 @@
 
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
-import { createExpiringRecords } from '../../../src/auth/expiring-records.ts'
+import { createExpiringRecords, expiredRecordsDeletedMax } from '../../../src/auth/expiring-records.ts'
 import { createLoginLink } from '../../../src/features/sign-in/login-link.ts'
-import { browserSessionSeconds, expiredRecordsDeletedMax, loginLinkSeconds } from '../../../src/limits.ts'
+import { browserSessionSeconds, loginLinkSeconds } from '../../../src/limits.ts'
 import { expiringRecords, prefixRange } from '../../../src/storage/keys.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'
 import { createTestPlatform, issuer, keyIdOf, seed, type TestPlatform } from '../../support/platform.ts'

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { treeDepthMax } from '../../../src/limits.ts'
 import { backUp } from '../../../src/maintenance/backup.ts'
-import { checkFile } from '../../../src/storage/lmdb/file-check.ts'
+import { checkFile, treeDepthMax } from '../../../src/storage/lmdb/file-check.ts'
 import { openLmdbStore } from '../../../src/storage/lmdb/store.ts'
 import { workplace } from '../../support/workplace.ts'
 

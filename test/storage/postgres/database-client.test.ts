@@ -1,10 +1,9 @@
 /** Connections to one host: how many there are, and which are closed after a statement that was late. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { storeRenewMs } from '../../../src/limits.ts'
 import { directoryVersionKey, serverKey } from '../../../src/storage/keys.ts'
 import type { Host } from '../../../src/storage/postgres/address.ts'
-import { createClient } from '../../../src/storage/postgres/database-client.ts'
+import { createClient, storeRenewMs } from '../../../src/storage/postgres/database-client.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
 import { isHere } from '../../support/needs.ts'
 import { addressOf, type PostgresCluster, startPostgres } from '../../support/postgres.ts'
