@@ -11,7 +11,8 @@ import { pathOf } from '../http/path.ts'
 import { callersCachedMax } from '../limits.ts'
 
 /**
- * Memory of the callers that are kept; a parsed policy takes about ten times its token, at most 50 kB. Past it: looked up again.
+ * Memory of the callers that are kept; a parsed policy takes about ten times its token, at most 50 kB. Past it: looked
+ * up again.
  */
 const callersCachedBytesMax = 64 * 2 ** 20
 
