@@ -19,11 +19,21 @@ export function createGarbageCheck(memory = () => process.memoryUsage.rss(), shr
   /** The least since `shrink` was last called. */
   let least = Number.POSITIVE_INFINITY
   return () => {
-    const bytes = memory()
+    const bytes = readBy(memory)
+    if (bytes === undefined) return
     least = Math.min(least, bytes)
     if (bytes <= least + garbageBytesMax) return
     shrink()
     least = Number.POSITIVE_INFINITY
+  }
+}
+
+/** Undefined where no file descriptor is left to read it with. */
+function readBy(memory: () => number): number | undefined {
+  try {
+    return memory()
+  } catch {
+    return undefined
   }
 }
 

@@ -27,3 +27,22 @@ test('memory is given back once it grew past its bound since the least, and agai
   memory += garbageBytesMax + 1
   expect(check()).toBe(2)
 })
+
+test('memory that cannot be read is looked at again later', () => {
+  let shrunk = 0
+  let read = (): number => 1000
+  const look = createGarbageCheck(
+    () => read(),
+    () => {
+      shrunk += 1
+    },
+  )
+  look()
+  read = () => {
+    throw new Error('no descriptor is left')
+  }
+  look()
+  read = () => 1001 + garbageBytesMax
+  look()
+  expect(shrunk).toBe(1)
+})
