@@ -184,5 +184,5 @@ async function callRecord(report: Report, rounds: number): Promise<void> {
     costs.push(withRecord - without)
   }
   const cost = median(costs)
-  report('What the record adds to a mocked call', `${micro(cost)} (${micro(median(cpus))} with it)`, '4 µs', cost < 4)
+  report('Cost of the record for a mocked call', `${micro(cost)} (${micro(median(cpus))} with it)`, '4 µs', cost < 4)
 }

@@ -22,7 +22,7 @@ const mcp = { ...ada, accept: 'application/json, text/event-stream' }
 
 export const anyReplica: Trial = {
   name: 'any-replica',
-  promise: 'What a client got from one replica is good at every other, and what a session was, after a restart',
+  promise: 'Tokens and sessions that one replica gave are good at every other, after a restart too',
   times: { full: 10_000, short: 150 },
 
   async run(times, seed) {

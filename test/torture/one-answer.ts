@@ -8,7 +8,8 @@ import { collector, type Trial } from './trial.ts'
 
 export const oneAnswer: Trial = {
   name: 'one-answer',
-  promise: 'What is unknown and what is invisible get one answer of their operation, byte for byte',
+  promise:
+    'Names that nobody has and names that the caller may not see get one answer of their operation, byte for byte',
   times: { full: 10_000, short: 6000 },
 
   async run(times, seed) {

@@ -31,7 +31,7 @@ interface Minted {
 
 export const simulation: Trial = {
   name: 'simulation',
-  promise: 'Whatever happens to clock, keys, store and process: a token counts when it should, and only then',
+  promise: 'A token counts when it should and only then, whatever happens to clock, keys, store and process',
   times: { full: 300, short: 7 },
 
   async run(times, seed) {
