@@ -3,8 +3,9 @@
  * ticket, who opens one needs no key (sign-in contract, 1.1).
  */
 
+import { createHash } from 'node:crypto'
 import { setupTicketSeconds } from '../limits.ts'
-import type { ConnectionStatus } from '../model/connection.ts'
+import type { Connection, ConnectionStatus } from '../model/connection.ts'
 import type { ConnectionPrivate } from '../storage/connections.ts'
 import type { ConnectionRef } from './authorizer.ts'
 import type { Maker } from './maker.ts'
@@ -16,11 +17,20 @@ export function withSetupUrl(status: ConnectionStatus, url: string): ConnectionS
   return status.state === 'auth_required' ? { ...status, setupUrl: url, authorizationUrl: url } : status
 }
 
-/** A ticket is bound to this: the connection as it was made, until somebody has signed in or out. */
+/** The connection that somebody sets up. */
 export interface SetupOf {
   readonly ref: ConnectionRef
-  readonly createdAt: string
+  readonly connection: Pick<Connection, 'createdAt' | 'metadata'>
   readonly privatePart: Pick<ConnectionPrivate, 'setups'>
+}
+
+/**
+ * A ticket, and a sign-in that has begun, are bound to this text: the connection as it was made, until somebody has
+ * signed in or out, or has changed the metadata, by which a policy may show it to its maker no more.
+ */
+export function setupStateOf({ ref, connection, privatePart: { setups = 0 } }: SetupOf): string {
+  const metadata = createHash('sha256').update(JSON.stringify(connection.metadata)).digest('base64url')
+  return `${ref.namespace}/${ref.connectionId} ${connection.createdAt} ${setups} ${metadata}`
 }
 
 interface TicketText extends Maker {
@@ -40,8 +50,7 @@ export interface SetupLinks {
 export function createSetupLinks(baseUrl: string, signInKey: Buffer, now: () => number): SetupLinks {
   const base = baseUrl.replace(/\/$/, '')
   const urlOf = ({ namespace, connectionId }: ConnectionRef) => `${base}/connect/${namespace}/${connectionId}/setup`
-  const place = ({ ref, createdAt, privatePart: { setups = 0 } }: SetupOf) =>
-    `ticket ${ref.namespace}/${ref.connectionId} ${createdAt} ${setups}`
+  const place = (setup: SetupOf) => `ticket ${setupStateOf(setup)}`
   return {
     urlOf,
     urlWithTicket(connection, maker) {

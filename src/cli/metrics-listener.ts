@@ -12,6 +12,7 @@ import { listenError } from './listen-error.ts'
 export interface MetricsServer {
   readonly observer: Observer
   readonly url: string
+  readonly listener: { readonly host: string; readonly port: number }
   stop(): void
 }
 
@@ -61,7 +62,8 @@ export async function serveMetrics(
       },
       fetch: () => Response.json({ error: 'not_found', message: 'Here are /metrics and /ready' }, { status: 404 }),
     })
-    return { observer: metrics, url: urlOf(host, server.port ?? 0), stop: () => void server.stop(true) }
+    const listener = { host, port: server.port ?? 0 }
+    return { observer: metrics, url: urlOf(host, listener.port), listener, stop: () => void server.stop(true) }
   } catch (error) {
     throw listenError(error, host, port, '--metrics-listen')
   }

@@ -116,7 +116,7 @@ export async function start(config: ServeConfig, dataPath: string, terminal: Ter
   }
   const tracing = await openTracing(process.env)
   if (tracing !== undefined) log.info('requests are traced')
-  const isSelf = isThisServer({ host, port, url, localAddresses, database })
+  const isSelf = isThisServer({ listeners: [{ host, port }, metrics?.listener], url, localAddresses, database })
   const upstream = createUpstream(createAddresses({ ...config.upstream, isSelf, lookups: fairness.lookups }), {
     fairness,
     pseudonym: secrets.pseudonym,

@@ -4,17 +4,17 @@ import { isLoopback } from '../http/guard.ts'
 import type { DataFolder } from '../maintenance/data-folder.ts'
 
 interface ThisServer {
-  readonly host: string
-  readonly port: number
+  /** Its listeners: of the platform, and of metrics if there is one. */
+  readonly listeners: readonly ({ readonly host: string; readonly port: number } | undefined)[]
   readonly url: string
   readonly localAddresses: readonly string[]
   readonly database: DataFolder['database']
 }
 
 /** Whether an address, port and URL are those of this server or of another replica. */
-export function isThisServer({ host, port, url, localAddresses, database }: ThisServer) {
+export function isThisServer({ listeners, url, localAddresses, database }: ThisServer) {
   return (address: string, at: number, target: URL) =>
-    (at === port && isThisMachine(address, host, localAddresses)) ||
+    listeners.some((one) => one !== undefined && at === one.port && isThisMachine(address, one.host, localAddresses)) ||
     isBelow(target, url) ||
     (database?.otherAddresses().has(`${address} ${at}`) ?? false)
 }

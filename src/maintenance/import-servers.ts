@@ -107,6 +107,10 @@ export async function importServers(
         problems.push(
           `${json.name}: ${qualifiedName} was registered here: delete it first, or choose another --namespace`,
         )
+      else if (kept?.serverJson !== undefined && kept.serverJson.name !== json.name)
+        problems.push(
+          `${json.name}: ${qualifiedName} is ${kept.serverJson.name} here: delete that first, or choose another --namespace`,
+        )
       else if (taken.has(qualifiedName))
         problems.push(`${json.name}: ${qualifiedName} is the name of another server in the file`)
       else if ((await store.get(deletingKey(first))) !== undefined)

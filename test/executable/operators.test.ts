@@ -131,12 +131,16 @@ describe('operators see', () => {
     for (let i = 0; i < 4; i += 1) await get(server, '/connect/ada', token)
     await get(server, '/connect/ada', 'wrong')
     await sendTo(server)('/tokens', { method: 'POST' })
-    const made = await sendTo(server)('/connect/ada', {
-      method: 'POST',
-      headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ mcpUrl: 'http://169.254.169.254/mcp' }),
-    })
-    expect(made.status).toBe(400)
+    const made = async (mcpUrl: string) => {
+      const response = await sendTo(server)('/connect/ada', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${sampleKeys.ada}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ mcpUrl }),
+      })
+      return { status: response.status, text: await response.text() }
+    }
+    const itself = { status: 400, text: expect.stringContaining('is this platform itself') }
+    expect([await made(`${metrics}/ready`), await made(`${server.url}/mcp`)]).toEqual([itself, itself])
     // A page of a name that was made to point here reads nothing; names without a dot are nobody else's.
     for (const path of ['/metrics', '/ready']) {
       expect((await fetch(`${metrics}${path}`, { headers: { host: 'evil.example' } })).status).toBe(403)
@@ -154,7 +158,7 @@ describe('operators see', () => {
       'postern_credentials_refused_total{reason="missing"} 1',
       'postern_page_cache_hits_total 2',
       'postern_page_cache_misses_total 2',
-      'postern_upstream_request_duration_seconds_count{outcome="refused"} 1',
+      'postern_upstream_request_duration_seconds_count{outcome="refused"} 2',
     ]) {
       expect(text.split('\n')).toContain(line)
     }

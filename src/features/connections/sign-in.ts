@@ -55,10 +55,10 @@ export function withTicket(
   { privatePart }: Draft,
   maker: Maker,
 ): Connection {
-  const { status, createdAt } = connection
+  const { status } = connection
   const canBeSetUp = status.state === 'auth_required' || status.state === 'input_required'
   if (!canBeSetUp || status.setupUrl !== links.urlOf(ref)) return connection
-  return { ...connection, status: withSetupUrl(status, links.urlWithTicket({ ref, createdAt, privatePart }, maker)) }
+  return { ...connection, status: withSetupUrl(status, links.urlWithTicket({ ref, connection, privatePart }, maker)) }
 }
 
 /** The draft with the token of somebody who has signed in, for the probe. */

@@ -27,7 +27,7 @@ import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { CallRecorder } from './call-record.ts'
 import { askedAs, asksAlike, type StatusRecorder } from './connection-status.ts'
 import { filterTools } from './filter-tools.ts'
-import { type Message, withoutRenamedParams } from './message.ts'
+import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { UpstreamProxy } from './proxy.ts'
 import type { Sessions } from './sessions.ts'
@@ -300,7 +300,7 @@ async function sendUpstream(
     holder: caller,
     message,
     // If a rule constrains arguments, only `Mcp-Param-…` headers that match the checked arguments are forwarded.
-    headers: restrictsArguments(caller.blocks) ? withoutRenamedParams(headers, message) : headers,
+    headers: restrictsArguments(caller.blocks) ? withoutAmbiguousParams(headers, message) : headers,
     via: request.headers.get('via') ?? undefined,
     signal: () => request.signal,
     rewrite: toolFilter(deps, call, message),

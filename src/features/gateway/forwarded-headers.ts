@@ -8,8 +8,8 @@ import type { UpstreamCall } from './upstream-call.ts'
 
 /**
  * `more`: session headers, which override the client's. The connection's own headers override everything but headers
- * that say how the body is read, or repeat it: the body was checked as UTF-8 JSON. All names in the result are lower
- * case.
+ * that say how the body is read, or repeat it: the body was checked as UTF-8 JSON; and but the session, which all
+ * callers would share. All names in the result are lower case.
  */
 export function forwardedHeaders(
   { headers, message, connectionHeaders }: Pick<UpstreamCall, 'headers' | 'message' | 'connectionHeaders'>,
@@ -25,7 +25,7 @@ export function forwardedHeaders(
   Object.assign(forwarded, more)
   for (const [given, value] of Object.entries(connectionHeaders)) {
     const name = given.toLowerCase()
-    if (!repeatsBody(name) && !describesBody(name)) forwarded[name] = value
+    if (!repeatsBody(name) && !describesBody(name) && name !== 'mcp-session-id') forwarded[name] = value
   }
   return forwarded
 }

@@ -213,18 +213,19 @@ function paramProblem({ body }: Message, headers: Headers): string | undefined {
 }
 
 /**
- * The headers without any `Mcp-Param-…` whose name is not that of the argument it repeats. Needed if a policy has rules
- * on arguments: a server that trusts such a header could act on another value than the one that the rule was evaluated
- * on.
+ * The headers without any `Mcp-Param-…` but those that repeat the one value that arguments of that name have. Needed if
+ * a policy has rules on arguments: a server that trusts such a header could act on another value than the one that the
+ * rule was evaluated on, such as that of an argument of the same name inside another.
  */
-export function withoutRenamedParams(headers: Headers, { body }: Message): Headers {
+export function withoutAmbiguousParams(headers: Headers, { body }: Message): Headers {
   const named = [...headers.keys()].filter((name) => name.startsWith(paramPrefix))
   if (named.length === 0) return headers
   const given = textsByName(body)
   const kept = new Headers(headers)
   for (const name of named) {
     const value = plainValue(headers.get(name) ?? '')
-    if (given.get(lettersOf(name.slice(paramPrefix.length)))?.has(value) !== true) kept.delete(name)
+    const values = given.get(lettersOf(name.slice(paramPrefix.length)))
+    if (values === undefined || values.size > 1 || !values.has(value)) kept.delete(name)
   }
   return kept
 }

@@ -8,6 +8,7 @@ import { targetOf } from '../../auth/connection-input.ts'
 import type { ExpiringRecords } from '../../auth/expiring-records.ts'
 import type { Maker } from '../../auth/maker.ts'
 import { hasAuthorization } from '../../auth/sealed-headers.ts'
+import { setupStateOf } from '../../auth/setup-links.ts'
 import { conflict } from '../../errors.ts'
 import type { RateLimit } from '../../fairness/rate-limit.ts'
 import { attemptSeconds } from '../../limits.ts'
@@ -32,9 +33,8 @@ import { clientPage, continuePage } from './setup-pages.ts'
 /** The record of a sign-in that has begun. The callback must belong to it, and finds it by its `state`. */
 export interface Attempt {
   readonly ref: ConnectionRef
-  /** The connection as it was made, and how often somebody has signed in or out since. */
-  readonly createdAt: string
-  readonly setups: number
+  /** The connection as it was then (`setupStateOf`). */
+  readonly setupState: string
   /** The hash of the browser's cookie. */
   readonly browser: string
   readonly verifier: string
@@ -43,9 +43,7 @@ export interface Attempt {
   readonly resource: string
   readonly scope?: string
   readonly maker: Maker
-  /** The user who began it, if by a session. */
-  readonly userId?: string
-  readonly keyId?: string
+  readonly by: Visitor
 }
 
 export interface BeginDeps extends Omit<ClientOptions, 'store'> {
@@ -57,6 +55,9 @@ export interface BeginDeps extends Omit<ClientOptions, 'store'> {
   readonly newClients: RateLimit
 }
 
+/** The person of a browser session, or the key that a setup link was made with, for the audit log. */
+export type Visitor = Readonly<Partial<Record<'userId' | 'keyId' | 'linkKeyId', string>>>
+
 /** A visit by somebody who may set the connection up: the holder of a ticket, or of a browser session. */
 export interface Visit {
   readonly request: Request
@@ -67,7 +68,7 @@ export interface Visit {
   readonly formToken: string
   /** Of the ticket or the session. */
   readonly maker: Maker
-  readonly by: { readonly userId?: string; readonly keyId?: string }
+  readonly by: Visitor
 }
 
 const browserCookie = 'postern-signin'
@@ -108,8 +109,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
   const browser = cookieOf(request, cookieName(base)) ?? randomBytes(32).toString('base64url')
   const attempt: Attempt = {
     ref,
-    createdAt: connection.createdAt,
-    setups: privatePart.setups ?? 0,
+    setupState: setupStateOf({ ref, connection, privatePart }),
     browser: hashOf(browser),
     verifier,
     server: keptOf(found.server),
@@ -117,7 +117,7 @@ export async function beginSignIn(deps: BeginDeps, visit: Visit, request: Reques
     resource: found.resource,
     ...(scope !== undefined && { scope }),
     maker: visit.maker,
-    ...visit.by,
+    by: visit.by,
   }
   // One for each visitor: the form's token is bound to the session or the ticket.
   const place = `${ref.namespace}/${ref.connectionId} ${visit.formToken}`

@@ -9,6 +9,7 @@ import type { Directory } from '../../auth/directory.ts'
 import type { ExpiringRecords, FoundRecord } from '../../auth/expiring-records.ts'
 import { isStillGood } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
+import { setupStateOf } from '../../auth/setup-links.ts'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
 import { invalidRequest, PlatformError } from '../../errors.ts'
 import { html } from '../../http/html.ts'
@@ -63,9 +64,9 @@ export function callbackHandlers(deps: CallbackDeps) {
   }
 
   /** The connection of an attempt. Throws 400 if it has changed, or if the attempt's maker may no longer access it. */
-  async function connectionOf({ ref, createdAt, setups, maker }: Attempt): Promise<StoredConnection> {
+  async function connectionOf({ ref, setupState, maker }: Attempt): Promise<StoredConnection> {
     const stored = await findConnection(store, ref.namespace, ref.connectionId)
-    const isSame = stored?.connection.createdAt === createdAt && (stored.privatePart.setups ?? 0) === setups
+    const isSame = stored !== undefined && setupStateOf({ ref, ...stored }) === setupState
     if (isSame && (await isStillGood(maker, ref.namespace, await directory.current()))) return stored
     throw invalidRequest('The connection has changed since this sign-in began: start again')
   }
@@ -75,7 +76,8 @@ export function callbackHandlers(deps: CallbackDeps) {
     tokens: UpstreamTokens,
     { status, serverInfo }: { readonly status: ConnectionStatus; readonly serverInfo?: ServerInfo },
   ): Promise<void> {
-    const { ref, userId } = attempt
+    const { ref, by } = attempt
+    const { userId } = by
     const kept = userId === undefined ? tokens : { ...tokens, userId }
     await decideAgain('the connection', async () => {
       const before = await connectionOf(attempt)
@@ -98,7 +100,7 @@ export function callbackHandlers(deps: CallbackDeps) {
   /** Exchanges the code, tries the token, keeps it, and says when it ends. Throws SignInProblem, `invalid_request`. */
   async function finish(attempt: Attempt, parameters: URLSearchParams): Promise<string | undefined> {
     const stored = await connectionOf(attempt) // 400
-    const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt))
+    const fetch = createOAuthFetch(upstream, 'Exchanging the code', holderOf(attempt.ref, attempt.by))
     const exchange = { ...attempt, redirectUri: redirectUriOf(base) }
     const tokens = await exchangeCode(exchange, parameters, fetch, now()).catch(async (thrown) => {
       const { error: code } = ((thrown as Error).cause ?? {}) as { error?: unknown }
@@ -108,8 +110,8 @@ export function callbackHandlers(deps: CallbackDeps) {
       throw thrown
     }) // 502
     await keep(attempt, tokens, await probe(deps, attempt, stored, tokens)) // 502, 400
-    const { ref, server, userId, keyId } = attempt
-    await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, userId, keyId })
+    const { ref, server, by } = attempt
+    await audit.record('upstream.signed_in', { ...ref, issuer: server.issuer, ...by })
     return signInEnd(tokens)
   }
 
@@ -118,7 +120,7 @@ export function callbackHandlers(deps: CallbackDeps) {
       const parameters = new URLSearchParams(request.url.slice(request.url.indexOf('?') + 1))
       const attempt = await attemptOf(request, parameters) // 400
       // A person who came by a link with a ticket has no session, and opens that link again.
-      const setupUrl = attempt.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
+      const setupUrl = attempt.by.userId === undefined ? undefined : deps.links.urlOf(attempt.ref)
       const error = parameters.get('error')
       if (error !== null) return refusedPage(attempt, error, parameters.get('error_description'), setupUrl)
       let end: string | undefined
@@ -146,7 +148,7 @@ async function probe(
   const { url, headers } = targetOf(stored, ref, headersKey)
   const withToken = { ...headers, authorization: `Bearer ${accessToken}` }
   try {
-    const probed = await probeServer(upstream, url, withToken, { holder: holderOf(ref, attempt), via: undefined })
+    const probed = await probeServer(upstream, url, withToken, { holder: holderOf(ref, attempt.by), via: undefined })
     if (probed.status.state === 'connected') return probed
     if (probed.status.state === 'error') throw new SignInProblem('Connecting to the server', probed.status.message)
   } catch (error) {

@@ -50,11 +50,12 @@ export function setupHandlers(deps: SetupDeps) {
     const ticket = readQuery(request.url).get('ticket') // 400
     if (ticket !== undefined && isName) {
       const stored = await findConnection(store, namespace, connectionId)
-      const maker = stored && links.ticketMaker(ticket, { ref, ...stored, createdAt: stored.connection.createdAt })
+      const maker = stored && links.ticketMaker(ticket, { ref, ...stored })
       if (stored !== undefined && maker && (await isStillGood(maker, namespace, await directory.current()))) {
         await allowanceOf(request).belongsTo(ticketHolder(ref))
         const action = `${links.urlOf(ref)}?ticket=${ticket}`
-        return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), maker, by: {} }
+        const by = { linkKeyId: maker.keyId }
+        return { request, ref, stored, action, formToken: formTokenOf(deps.signInKey, ticket, 'setup'), maker, by }
       }
     }
     const session = await sessions.find(request)

@@ -43,14 +43,18 @@ test('a session’s id never as the client has it, and what repeats the body whe
   expect(sent(given, { era: 'stateless' })).toEqual(compared)
 })
 
+test('a session is never the connection’s: all callers would share it', () => {
+  expect(sent({}, { connectionHeaders: { 'Mcp-Session-Id': 'own' } })).toEqual({})
+})
+
 test('the session’s before the client’s, and the connection’s own before all', () => {
   const given = { 'mcp-protocol-version': '1', 'mcp-a': 'a' }
   const more = { 'mcp-protocol-version': '2', 'mcp-session-id': 's' }
   expect(sent(given, { more })).toEqual({ 'mcp-protocol-version': '2', 'mcp-session-id': 's', 'mcp-a': 'a' })
-  const connectionHeaders = { 'MCP-Session-Id': 'own', 'X-Key': 'k' }
+  const connectionHeaders = { 'MCP-Protocol-Version': '3', 'X-Key': 'k' }
   expect(sent(given, { more, connectionHeaders })).toEqual({
-    'mcp-protocol-version': '2',
-    'mcp-session-id': 'own',
+    'mcp-protocol-version': '3',
+    'mcp-session-id': 's',
     'mcp-a': 'a',
     'x-key': 'k',
   })

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import { PlatformError } from '../../../src/errors.ts'
-import { messageOf, protocolEra, readMessage, withoutRenamedParams } from '../../../src/features/gateway/message.ts'
+import { messageOf, protocolEra, readMessage, withoutAmbiguousParams } from '../../../src/features/gateway/message.ts'
 import { withAllowance } from '../../support/allowance.ts'
 
 const encoded = (body: unknown) => new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body))
@@ -185,7 +185,7 @@ function keptOf(given: object, headers: Record<string, string>): string[] {
   const params = { name: 'echo', arguments: given }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
   const named = Object.entries(headers).map(([name, value]): [string, string] => [`Mcp-Param-${name}`, value])
-  const kept = withoutRenamedParams(new Headers(named), messageOf(new TextEncoder().encode(body)))
+  const kept = withoutAmbiguousParams(new Headers(named), messageOf(new TextEncoder().encode(body)))
   return [...kept.keys()].map((name) => name.slice('mcp-param-'.length))
 }
 
@@ -195,6 +195,18 @@ test('only those go on that bear the name of the argument they repeat', () => {
   expect(keptOf(given, good).sort()).toEqual(['count', 'list', 'region', 'tenant-id'])
   expect(keptOf(given, { 'Tenant-Id': 'evil', note: 'me', region: 'x' })).toEqual([])
   expect(keptOf(given, { note: 'me' })).toEqual([])
+})
+
+test('a name that arguments of several values have goes on with none of them', () => {
+  for (const given of [
+    { owner: 'me', x: { owner: 'evil' } },
+    { owner: 'me', x: [{ owner: 'evil' }] },
+    { a: { owner: 'me' }, owner: 'evil' },
+    { owner: 'me', Owner_: 'evil' },
+    { owner: ['me', 'evil'] },
+  ])
+    for (const owner of ['me', 'evil']) expect(keptOf(given, { owner })).toEqual([])
+  expect(keptOf({ owner: 'me', x: { owner: 'me' } }, { owner: 'me' })).toEqual(['owner'])
 })
 
 test('a hundred thousand texts below a long key are looked at with it once', () => {

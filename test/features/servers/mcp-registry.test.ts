@@ -334,6 +334,19 @@ describe('an import', () => {
     expect(await shown()).toEqual({ ...before, tools: undefined, security: null, verified: false })
   })
 
+  test('leaves a server that another file brought under another name', async () => {
+    const [one, other] = ['app.vercel/foo.bar', 'app.vercel.foo/bar'].map((name) => ({ ...weather, name }))
+    expect((await load([one], 'mirror')).servers).toEqual(['mirror/app.vercel.foo.bar'])
+    expect(await load([other], 'mirror')).toEqual({
+      servers: [],
+      namespaces: [],
+      leftOut: [
+        'app.vercel.foo/bar: mirror/app.vercel.foo.bar is app.vercel/foo.bar here: delete that first, or choose another --namespace',
+      ],
+    })
+    expect((await load([one], 'mirror')).servers).toEqual(['mirror/app.vercel.foo.bar'])
+  })
+
   test('leaves what was registered here, and what was moved since', async () => {
     await ada('PUT /namespaces/lab-one')
     await ada('PUT /servers/lab-one/io.github.someone.weather', { displayName: 'Ours' })

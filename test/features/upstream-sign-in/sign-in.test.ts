@@ -166,8 +166,7 @@ describe('a connection whose server wants a sign-in', () => {
       namespace: 'ada',
       connectionId: 'guarded',
       issuer,
-      userId: undefined,
-      keyId: undefined,
+      linkKeyId: await keyIdOf(platform, 'ada'),
     })
   })
 
@@ -238,6 +237,15 @@ describe('a ticket', () => {
     const begun = await begin(path)
     await comeBack(servers.authorize(begun.url), begun.cookie)
     expect((await platform.fetch(path)).status).toBe(303)
+  })
+
+  test('is void once the metadata changes, by which its maker may see the connection no more', async () => {
+    const path = pathIn((await put({ mcpUrl, metadata: { team: 'x', tier: 1 } })).status.setupUrl)
+    const begun = await begin(path)
+    await put({ mcpUrl, metadata: { team: 'y', tier: 1 } })
+    expect((await platform.fetch(path)).status).toBe(303)
+    const back = await comeBack(servers.authorize(begun.url), begun.cookie)
+    expect([back.status, (await read()).status.state]).toEqual([400, 'auth_required'])
   })
 
   test('is void when its maker has lost the right, and so is a sign-in that has begun', async () => {
