@@ -71,6 +71,7 @@ import {
   cliLoginsPerMinuteMax,
   grantsPerMinuteMax,
   newClientsPerHourMax,
+  ownerSetupsPerMinuteMax,
   registrationsPerMinuteMax,
   sessionsPerMinuteMax,
   setupsPerMinuteMax,
@@ -287,6 +288,7 @@ function createHandlers(deps: AppDeps, { parts, gateway, lists, fastLane }: Hand
     ...setupHandlers({
       ...parts,
       setups: createRateLimit({ perSecond: setupsPerMinuteMax / 60, now: monotonic }),
+      setupsOfOwner: atMost(ownerSetupsPerMinuteMax, 60),
       newClients: atMost(newClientsPerHourMax, 3600),
     }),
     ...callbackHandlers(parts),

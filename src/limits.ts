@@ -90,6 +90,8 @@ export const introspectionBytesMax = MB
 export const registryPageMax = 100
 /** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public MCP Registry. Past it: they are on the next page. */
 export const registryPageDefault = 30
+/** Ours: characters of a tool's name in the record of calls, as JSON: a control character has six. Past it: its beginning, “…” and eight digits of its SHA-256. */
+export const recordedToolCharsMax = 256
 /** Contract (door 9.1): refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
 export const callRefusalsPerSecond = 100
 /** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away, and whether the disk has room for it. Within it: lines go to the moved file. */
@@ -141,6 +143,8 @@ export const clientDocumentsPerMinuteMax = 30
 export const registrationsPerMinuteMax = 30
 /** Ours: forms of one connection's setup page that are sent in a minute; each asks other servers, and leaves a record. Past it: 429. */
 export const setupsPerMinuteMax = 60
+/** Ours: such forms for all connections of one owner; each leaves up to 10 kB for ten minutes, and may register a client. Past it: 429. */
+export const ownerSetupsPerMinuteMax = 120
 /** Ours: clients of ours that authorization servers have registered, one for each server. Past it: those that nobody used for longest are forgotten, and register again. */
 export const upstreamClientsMax = 10_000
 /** Ours: how often such a client, which all connections to a server share, is replaced in an hour. Past it: 429. */
@@ -203,9 +207,11 @@ export const rpcValueCharsMax = 1024
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the work that goes on. */
-export const garbageBytesMax = 200 * MB
+export const garbageBytesMax = 100 * MB
+/** Ours: memory that the process may gain although garbage is being collected. Past it: everything stops until it is collected, for 10 to 120 ms. */
+export const garbageUrgentBytes = 250 * MB
 /** Ours: part of the time in which one owner's bytes from other servers and its large answers are handled. Past it: the bytes wait in their sockets, and the requests for their place. */
-export const ownerTimeShare = 0.3
+export const ownerTimeShare = 0.2
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
 export const waitingJobsMax = 256
 /** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
@@ -213,7 +219,7 @@ export const readsAtOnceMax = 8
 /** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
 /** Ours: requests answered in one pass of the event loop, ten microseconds each or more; a client that waits for its answers has one on each connection. Past it: they are answered in the next pass, and a connection that has sent further requests ahead is closed. */
-export const requestsPerPassMax = 400
+export const requestsPerPassMax = 100
 /** Ours: requests of one owner that are handled in one pass of the event loop. Past it: the next ones wait for the next pass. */
 export const ownerRequestsPerPassMax = 8
 /** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
@@ -372,7 +378,7 @@ export const upstreamHeadersMax = 200
 /** Ours: a response that is not a stream is held in memory; a stream may be this far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
 /** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
-export const pendingBytesMax = 512 * MB
+export const pendingBytesMax = 256 * MB
 /** Ours: a response that postern parses and does not merely pass on: narrowed lists, `.tools`. Past it: 502. */
 export const parsedResponseCharsMax = 4 * MB
 /** Ours: bytes of memory for each character of a parsed response; usually three, seven for thousands of small objects. Counted against `pendingBytesMax`. Past it: 429. */

@@ -10,7 +10,7 @@ import { openSecrets } from '../auth/secrets.ts'
 import { CommandError } from '../errors.ts'
 import { rpcDepthMax } from '../limits.ts'
 import { parseLine } from '../ops/audit-chain.ts'
-import { argumentsHash } from '../ops/call-log.ts'
+import { argumentsHash, recordedTool } from '../ops/call-log.ts'
 import { followLines } from './growing-file.ts'
 import { readJsonFile } from './json-input.ts'
 import { table } from './table.ts'
@@ -84,7 +84,7 @@ function filterOf(flags: CallsFlags, now: Date): (call: Call) => boolean {
   return (call) =>
     same(namespace, call.namespace) &&
     (same(connection, call.connectionId) || connection === `${call.namespace}/${call.connectionId}`) &&
-    same(tool, call.tool) &&
+    same(tool && recordedTool(tool), call.tool) &&
     same(user, call.userId) &&
     (token === undefined || token === call.jti || call.par?.includes(token) === true) &&
     same(outcome, call.outcome) &&

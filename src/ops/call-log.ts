@@ -4,9 +4,9 @@
  * a call that was answered is in the file, whatever kills the process after. The file may be moved away at any time.
  */
 
-import { createHmac } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
-import { callLogCheckMs, callRefusalsPerSecond, freeBytesMin } from '../limits.ts'
+import { callLogCheckMs, callRefusalsPerSecond, freeBytesMin, recordedToolCharsMax } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
 import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
 import type { ChainEnd } from './audit-chain.ts'
@@ -48,6 +48,14 @@ export interface CallRecord {
 /** HMAC-SHA-256 of the arguments' canonical form (RFC 8785): the same for the same arguments in any order. */
 export function argumentsHash(key: Buffer, args: unknown): string {
   return createHmac('sha256', key).update(canonicalJson(args)).digest('base64url')
+}
+
+/** A tool's name as a line has it: a long one as its beginning and a part of its hash, which tells it from others. */
+export function recordedTool(name: string): string {
+  let text = name.slice(0, recordedToolCharsMax)
+  // A character has six at most, so this ends soon.
+  while (JSON.stringify(text).length - 2 > recordedToolCharsMax) text = text.slice(0, -Math.ceil(text.length / 6))
+  return text === name ? name : `${text}…${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
 }
 
 export interface CallLog {

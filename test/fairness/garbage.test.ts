@@ -1,40 +1,44 @@
 import { expect, test } from 'bun:test'
 import { createGarbageCheck } from '../../src/fairness/garbage.ts'
-import { garbageBytesMax } from '../../src/limits.ts'
+import { garbageBytesMax, garbageUrgentBytes } from '../../src/limits.ts'
 
-test('memory is given back once it grew past its bound since the least, and again after as much more', () => {
+test('garbage is collected past a bound, again as it grows, and urgently past another', () => {
   let memory = 1000
-  let shrunk = 0
+  let collected = ''
   const look = createGarbageCheck(
     () => memory,
-    () => {
-      shrunk += 1
+    (isUrgent) => {
+      collected += isUrgent ? 'urgently ' : 'beside '
     },
   )
-  const check = () => {
+  const after = (bytes: number) => {
+    memory = bytes
+    collected = ''
     look()
-    return shrunk
+    return collected
   }
-  expect(check()).toBe(0)
-  memory += garbageBytesMax
-  expect(check()).toBe(0)
-  memory += 1
-  expect(check()).toBe(1)
-  // What is in use is no reason to collect at every check.
-  expect(check()).toBe(1)
-  memory = 500
-  expect(check()).toBe(1)
-  memory += garbageBytesMax + 1
-  expect(check()).toBe(2)
+  expect(after(1000)).toBe('')
+  expect(after(1000 + garbageBytesMax)).toBe('')
+  expect(after(1001 + garbageBytesMax)).toBe('beside ')
+  // What is in use is no reason to collect at every look.
+  expect(after(1001 + garbageBytesMax)).toBe('')
+  expect(after(1002 + 1.25 * garbageBytesMax)).toBe('beside ')
+  expect(after(1000 + garbageUrgentBytes)).toBe('beside ')
+  expect(after(1001 + garbageUrgentBytes)).toBe('urgently ')
+  // From there on it begins anew.
+  expect(after(500 + garbageUrgentBytes)).toBe('')
+  expect(after(501 + garbageUrgentBytes + garbageBytesMax)).toBe('beside ')
+  expect(after(400)).toBe('')
+  expect(after(401 + garbageBytesMax)).toBe('beside ')
 })
 
 test('memory that cannot be read is looked at again later', () => {
-  let shrunk = 0
+  let collected = 0
   let read = (): number => 1000
   const look = createGarbageCheck(
     () => read(),
     () => {
-      shrunk += 1
+      collected += 1
     },
   )
   look()
@@ -44,5 +48,5 @@ test('memory that cannot be read is looked at again later', () => {
   look()
   read = () => 1001 + garbageBytesMax
   look()
-  expect(shrunk).toBe(1)
+  expect(collected).toBe(1)
 })

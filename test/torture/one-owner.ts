@@ -245,7 +245,7 @@ const worsts: Readonly<Record<string, Worst>> = {
     }),
   'requests sent ahead': ({ server, chance }) =>
     times(atOnce, () => {
-      const path = chance.pick(['/health', '/nothing'])
+      const path = chance.pick(['/health', '/nothing', '/docs/api', '/openapi.json'])
       return held(server, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(5000), 1)
     }),
 }

@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache'
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import { argumentsHash, type CallLog, type CallOutcome, type CallRecord } from '../../ops/call-log.ts'
+import { argumentsHash, type CallLog, type CallOutcome, type CallRecord, recordedTool } from '../../ops/call-log.ts'
 import { StoreError } from '../../storage/store.ts'
 import { createOutcomeReader, type OutcomeReader, type Stated, statedIn, unanswered } from './call-outcome.ts'
 import type { Message } from './message.ts'
@@ -21,10 +21,6 @@ const callHashesKeptMax = 1000
 const callHashArgumentsCharsMax = 4096
 /** Characters of all arguments whose hashes are remembered. Past it: the oldest are hashed again. */
 const callHashesCharsMax = 400 * 1024
-/**
- * Characters of a tool's name in the record of calls, as JSON: a control character has six. Past it: the name is cut.
- */
-const recordedToolCharsMax = 256
 
 export interface CallRecorder {
   /**
@@ -91,7 +87,7 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
         ...(caller.token && { jti: caller.token.jti, ...(caller.token.par && { par: caller.token.par }) }),
         namespace: call.connection.namespace,
         connectionId: call.connection.connectionId,
-        tool: typeof name === 'string' ? shortened(name) : '',
+        tool: typeof name === 'string' ? recordedTool(name) : '',
         via: request.url.includes('/.tools/') ? 'tools' : 'mcp',
         outcome,
         ...(code !== undefined && { code }),
@@ -127,14 +123,6 @@ export function createCallRecorder(options: CallRecorderOptions): CallRecorder {
       return new Response(recorded(response.body, answer, request, end), { status, headers })
     },
   }
-}
-
-/** The beginning of a tool's name, which as JSON has at most `recordedToolCharsMax` characters. */
-function shortened(name: string): string {
-  let text = name.slice(0, recordedToolCharsMax)
-  // A character has six at most, so this ends soon.
-  while (JSON.stringify(text).length - 2 > recordedToolCharsMax) text = text.slice(0, -Math.ceil(text.length / 6))
-  return text
 }
 
 const cancelled: Stated = { outcome: 'cancelled' }

@@ -95,8 +95,8 @@ function authorizationRequired({ message: { id }, connection, signInUrl, isOfSig
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */
 function streamResponse(
   body: ReadableStream<Uint8Array>,
-  { message: { id }, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
-  { releaseSlot }: ClientResponseOptions,
+  { message: { id }, holder, allowance, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
+  { memory, releaseSlot }: ClientResponseOptions,
 ): ClientResponse {
   const stream = relayStream(body, {
     onEnd() {
@@ -105,7 +105,7 @@ function streamResponse(
     },
     // The blank lines end an event that may have been cut off.
     watch: (end) => watchAccess((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
-    ...(rewrite && { rewrite: errorsAsMessages(rewrite, id) }),
+    ...(rewrite && { rewrite: errorsAsMessages(rewrite, id), owner: { holder, memory, allowance } }),
   })
   return { response: new Response(stream, { headers: streamHeaders }), holdsSlot: true }
 }

@@ -2,6 +2,9 @@
 
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { PlatformError, type RpcId } from '../../errors.ts'
+import type { Allowance } from '../../fairness/allowance.ts'
+import type { Holder } from '../../fairness/owner.ts'
+import type { Shares } from '../../fairness/shares.ts'
 import { mediaType } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import {
@@ -17,9 +20,21 @@ import {
 /** Rewrites the text of one JSON-RPC message. Rejects with SyntaxError if it is not one, and with PlatformError. */
 export type Rewrite = (data: string) => Promise<string>
 
+/** The owner that a stream is rewritten for. */
+export interface StreamOwner {
+  readonly holder: Holder
+  readonly memory: Shares
+  readonly allowance: Pick<Allowance, 'paceBody'>
+}
+
 export interface StreamOptions {
   /** Replaces each message. If left out, the bytes are passed on without parsing. */
   readonly rewrite?: Rewrite
+  /**
+   * Large events that are rewritten count for its memory and time; the stream ends where it has no memory for one. Left
+   * out for a response that is counted already.
+   */
+  readonly owner?: StreamOwner
   /** Called once when the stream ends, for whatever reason. */
   readonly onEnd: () => void
   /** Receives a function that ends the stream after sending `finalEvent`. Returns a function that stops watching. */
@@ -33,7 +48,7 @@ export interface StreamOptions {
  */
 export function relayStream(
   body: ReadableStream<Uint8Array>,
-  { rewrite, onEnd, watch }: StreamOptions,
+  { rewrite, owner, onEnd, watch }: StreamOptions,
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader()
   let bytes = 0
@@ -42,6 +57,7 @@ export function relayStream(
     if (hasEnded) return
     hasEnded = true
     clearTimeout(lifetime)
+    events?.end()
     unwatch?.()
     onEnd()
   }
@@ -51,7 +67,7 @@ export function relayStream(
   }
   // Also runs while the client is not reading, so an abandoned stream cannot hold its slot for ever.
   const lifetime = setTimeout(stop, streamLifetimeMs)
-  const events = rewrite === undefined ? undefined : createRewriter(rewrite)
+  const events = rewrite === undefined ? undefined : createRewriter(rewrite, owner)
   let finalEvent: Uint8Array | undefined
   const unwatch = watch?.((text) => {
     finalEvent = Buffer.from(text)
@@ -72,7 +88,7 @@ export function relayStream(
               controller.close()
               return
             }
-            const out = events === undefined ? value : await events(value)
+            const out = events === undefined ? value : await events.rewrite(value)
             if (out.length === 0) continue
             controller.enqueue(out)
             return
@@ -113,12 +129,23 @@ export async function rewriteResponse(response: Response, rewrite: Rewrite): Pro
   return new Response(await rewrite(await response.text()), { status, headers })
 }
 
-/**
- * Takes the bytes of an event stream as they arrive, and returns the bytes of the events that they complete, rewritten.
- * Comments lose their text and keep their place, because they keep a connection alive. Throws for an event larger than
- * `streamEventBytesMax`.
- */
-function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8Array> {
+/** Bytes of an event that is not counted: most have fewer. Past it: it counts with all that is made of it. */
+const uncountedEventBytesMax = 64 * 1024
+/** An event is there as bytes and as text, and once more rewritten. */
+const eventMemoryFactor = 4
+
+interface Rewriter {
+  /**
+   * Takes the bytes of an event stream as they arrive, and returns the bytes of the events that they complete,
+   * rewritten. Comments lose their text and keep their place, because they keep a connection alive. Throws for an event
+   * larger than `streamEventBytesMax`, and where the owner has no memory for it.
+   */
+  rewrite(bytes: Uint8Array): Promise<Uint8Array>
+  /** Gives back the memory of what is held. */
+  end(): void
+}
+
+function createRewriter(rewrite: Rewrite, owner: StreamOwner | undefined): Rewriter {
   const decoder = new TextDecoder()
   /** Parsed events, and the retry and comment lines between them, in order. */
   let parts: (string | EventSourceMessage)[] = []
@@ -133,13 +160,28 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
   const lines = new Bun.ArrayBufferSink()
   lines.start({ stream: true, asUint8Array: true })
 
+  /** Bytes of the owner's memory that are taken. */
+  let taken = 0
+
+  function takeFor(bytes: number): void {
+    const amount = bytes <= uncountedEventBytesMax ? 0 : bytes * eventMemoryFactor
+    if (owner === undefined || amount === taken) return
+    const { holder, memory } = owner
+    if (amount < taken) memory.giveBack(holder, taken - amount)
+    else if (!memory.take(holder, amount - taken)) throw new Error('there is no memory for an event')
+    taken = amount
+  }
+
   function hold(bytes: Uint8Array): void {
     pending += bytes.length
     if (pending > streamEventBytesMax) throw new Error('an event is too large')
+    takeFor(Math.max(pending, taken / eventMemoryFactor))
     lines.write(bytes)
   }
 
-  return async (bytes) => {
+  async function rewritten(bytes: Uint8Array): Promise<Uint8Array> {
+    // The client has taken the events before.
+    takeFor(pending)
     const end = Math.max(bytes.lastIndexOf(0x0a), bytes.lastIndexOf(0x0d)) + 1
     const turn = { from: performance.now() }
     let text = ''
@@ -155,6 +197,7 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
       for (const part of complete) {
         if (typeof part === 'string') text += part
         else {
+          if (pending > uncountedEventBytesMax) await owner?.allowance.paceBody(pending)
           pending = 0
           text += eventText(part, await rewrite(part.data))
         }
@@ -165,6 +208,8 @@ function createRewriter(rewrite: Rewrite): (bytes: Uint8Array) => Promise<Uint8A
     hold(bytes.subarray(end))
     return Buffer.from(text)
   }
+
+  return { rewrite: rewritten, end: () => takeFor(0) }
 }
 
 /** The position after the line that contains `at`; `end` if that line is not complete. */

@@ -7,7 +7,7 @@ import { notFound } from '../../errors.ts'
 import { escapeHtml } from '../../http/html.ts'
 import { namesInPath } from '../../http/path.ts'
 import { refuseQuery } from '../../http/query.ts'
-import { jsonResponse } from '../../http/respond.ts'
+import { json } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { apiPage } from './api-page.ts'
 import { openApiDocument } from './document.ts'
@@ -20,25 +20,25 @@ const cached = { 'cache-control': 'public, max-age=300' }
 export function referenceHandlers(baseUrl: string): ReferenceHandlers {
   // A proxy may publish the platform under a path, and strip that path from requests; links must contain it.
   const basePath = new URL(baseUrl).pathname.replace(/\/$/, '')
-  // Built on first use; most processes never need it.
-  let document: object | undefined
-  const madeDocument = () => {
-    document ??= openApiDocument(baseUrl)
-    return document
+  /**
+   * By path, made at the first request: most processes never need them, and a stranger may ask for one again and again.
+   * As Blobs, because a Response does not copy them.
+   */
+  const pages = new Map<string, Blob>()
+  const kept = (path: string, make: () => string) => {
+    const page = pages.get(path) ?? new Blob([make()])
+    pages.set(path, page)
+    return page
   }
-  const pages = new Map<string, string>()
 
-  /** Rendered at the first request; undefined for a document that does not exist. */
-  async function pageOf(name: string | undefined): Promise<string | undefined> {
+  /** Undefined for a document that does not exist. */
+  async function pageOf(name: string | undefined): Promise<Blob | undefined> {
     const { documents, indexDocument } = await import('./documents.ts')
     const markdown = name === undefined ? indexDocument : documents.get(name)
     if (markdown === undefined) return undefined
     const { documentPage } = await import('./document-page.ts')
-    const key = name ?? ''
     const names = new Set(documents.keys())
-    const page = pages.get(key) ?? documentPage({ markdown, names, basePath: escapeHtml(basePath) })
-    pages.set(key, page)
-    return page
+    return kept(`/docs/${name ?? ''}`, () => documentPage({ markdown, names, basePath: escapeHtml(basePath) }))
   }
 
   return {
@@ -48,7 +48,8 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     openApi(request) {
       refuseQuery(request.url)
-      return jsonResponse(JSON.stringify(madeDocument()), cached)
+      const document = kept('/openapi.json', () => JSON.stringify(openApiDocument(baseUrl)))
+      return new Response(document, { headers: { ...cached, 'content-type': json } })
     },
     async docs(request) {
       refuseQuery(request.url)
@@ -56,7 +57,7 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
     },
     apiReference(request) {
       refuseQuery(request.url)
-      return pageResponse(apiPage(madeDocument(), basePath))
+      return pageResponse(kept('/docs/api', () => apiPage(openApiDocument(baseUrl), basePath)))
     },
     async document(request) {
       const [page = ''] = namesInPath(request.url)
@@ -69,7 +70,7 @@ export function referenceHandlers(baseUrl: string): ReferenceHandlers {
 }
 
 /** Throws 404 if `html` is undefined. */
-function pageResponse(html: string | undefined): Response {
+function pageResponse(html: Blob | undefined): Response {
   if (html === undefined) throw notFound()
   return new Response(html, {
     headers: {

@@ -3,9 +3,9 @@
  * must be told (sign-in contract, 1.3, 1.4, 1.10). Opening the page contacts nobody; its form does.
  */
 
-import type { Authorizer } from '../../auth/authorizer.ts'
+import type { Authorizer, ConnectionRef } from '../../auth/authorizer.ts'
 import { type BrowserSessions, formTokenOf, requireFormToken } from '../../auth/browser-sessions.ts'
-import type { Directory } from '../../auth/directory.ts'
+import type { Directory, DirectorySnapshot } from '../../auth/directory.ts'
 import { isStillGood, makerOf } from '../../auth/maker.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { conflict, invalidRequest, notFound, PlatformError } from '../../errors.ts'
@@ -20,6 +20,7 @@ import { readQuery } from '../../http/query.ts'
 import type { GivenClient } from '../../model/connection.ts'
 import { formTokenField } from '../../model/input-fields.ts'
 import { isConnectionId, isSlug } from '../../model/names.ts'
+import { ownerName } from '../../model/organization.ts'
 import { findConnection } from '../../storage/connections.ts'
 import { type BeginDeps, beginSignIn, signInTarget, type Visit } from './begin.ts'
 import type { UpstreamCredentials } from './credentials.ts'
@@ -32,6 +33,8 @@ export interface SetupDeps extends BeginDeps, InputDeps {
   readonly directory: Directory
   /** Limits the forms sent per connection. */
   readonly setups: RateLimit
+  /** Limits them per owner of namespaces: connections are many, and each form leaves records. */
+  readonly setupsOfOwner: RateLimit
   readonly authorizer: Pick<Authorizer, 'requireConnection'>
   readonly sessions: BrowserSessions
   readonly links: SetupLinks
@@ -81,9 +84,9 @@ export function setupHandlers(deps: SetupDeps) {
     if (!isPossible) return impossiblePage(visit)
     const form = await readForm(request) // 400
     requireFormToken(form.one(formTokenField), visit.formToken) // 403
-    const wait = deps.setups.take(`${visit.ref.namespace}/${visit.ref.connectionId}`)
-    requireRate(wait, 'This page is being sent too often') // 429
-    const config = await configOf(request, await directory.current(), visit.stored)
+    const now = await directory.current()
+    await requireSetupRate(deps, visit.ref, now) // 429
+    const config = await configOf(request, now, visit.stored)
     const { oauth, tokens } = visit.stored.privatePart
     const isEntered = config.fields.some(({ name }) => form.one(name) !== undefined)
     if (isInputDue(visit, config, deps.headersKey) || (isEntered && tokens === undefined))
@@ -144,4 +147,16 @@ function readTypedClient(clientId: string, clientSecret = ''): Pick<GivenClient,
   if (!/^[\x20-\x7e]{1,500}$/.test(clientId)) throw invalidRequest('client_id: must have 1 to 500 characters')
   if (!/^[\x20-\x7e]{0,1000}$/.test(clientSecret)) throw invalidRequest('client_secret: has more than 1000 characters')
   return { clientId, ...(clientSecret !== '' && { clientSecret }) }
+}
+
+/** Throws `rate_limited`. */
+async function requireSetupRate(
+  { setups, setupsOfOwner }: SetupDeps,
+  { namespace, connectionId }: ConnectionRef,
+  directory: DirectorySnapshot,
+): Promise<void> {
+  requireRate(setups.take(`${namespace}/${connectionId}`), 'This page is being sent too often')
+  const record = await directory.namespace(namespace)
+  const owner = record === undefined ? namespace : ownerName(record)
+  requireRate(setupsOfOwner.take(owner), 'Setup pages of this owner are being sent too often')
 }

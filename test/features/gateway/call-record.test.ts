@@ -370,10 +370,15 @@ test('what was sent to a server was not refused, whatever became of its answer',
 test('a name of control characters makes no longer line than others', async () => {
   await call('ada/up', '\u0001'.repeat(10_000))
   await call('ada/up', 'a'.repeat(10_000))
-  const [first, second] = lines().slice(-2)
-  expect(JSON.stringify(first.tool).length).toBeLessThanOrEqual(258)
+  await call('ada/up', `${'a'.repeat(256)}b`)
+  await call('ada/up', 'a'.repeat(256))
+  const [first, second, third, fourth] = lines().slice(-4)
+  expect(JSON.stringify(first.tool).length).toBeLessThanOrEqual(267)
   expect(first.tool.length).toBeGreaterThan(30)
-  expect(second.tool).toHaveLength(256)
+  // Names that begin alike are told apart.
+  expect([second.tool, third.tool]).toEqual(Array(2).fill(expect.stringMatching(/^a{256}…[0-9a-f]{8}$/)))
+  expect(second.tool).not.toBe(third.tool)
+  expect(fourth.tool).toBe('a'.repeat(256))
 })
 
 describe('the file', () => {

@@ -118,7 +118,7 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
   })
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
     proxy.send({
-      allowance: { hold: () => () => {} },
+      allowance: { hold: () => () => {}, async paceBody() {} },
       progress: { isSent: false, isAnswered: false },
       ref: { namespace: 'acme', connectionId: 'one' },
       connection: connection('one'),

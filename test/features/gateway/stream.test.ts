@@ -379,3 +379,43 @@ test('an event is rewritten up to its last byte, and past it the stream ends wit
 test('a message as an event says what it is, each of its lines as data', () => {
   expect(messageEvent('{"a":\n1}')).toBe('event: message\ndata: {"a":\ndata: 1}\n\n')
 })
+
+test('a large event that is rewritten counts for its owner, and what is held of it is given back at the end', async () => {
+  const holder = { keyId: 'k', family: 'k' }
+  let taken = 0
+  let most = 0
+  const paced: number[] = []
+  const ownerOf = (bytes: number) => ({
+    holder,
+    memory: {
+      take(_: typeof holder, amount: number) {
+        if (taken + amount > bytes) return false
+        taken += amount
+        most = Math.max(most, taken)
+        return true
+      },
+      giveBack(_: typeof holder, amount: number) {
+        taken -= amount
+      },
+    },
+    allowance: { paceBody: async (bytes: number) => void paced.push(bytes) },
+  })
+  const event = `data: "${'x'.repeat(300_000)}"\n\n`
+  const relayed = (owner: ReturnType<typeof ownerOf>, text = event) =>
+    new Response(
+      relayStream(
+        streamInPieces(text, () => 50_000),
+        { rewrite: async (data) => data, owner, onEnd() {} },
+      ),
+    ).text()
+  expect(await relayed(ownerOf(10_000_000))).toBe(event)
+  expect([taken, paced]).toEqual([0, [event.length]])
+  expect(most).toBeGreaterThan(4 * 250_000)
+  // Without room the stream ends before the event.
+  expect(await relayed(ownerOf(500_000))).toBe('')
+  expect(taken).toBe(0)
+  // Small ones are not counted.
+  paced.length = 0
+  expect(await relayed(ownerOf(0), 'data: "x"\n\n'.repeat(10_000))).toHaveLength(11 * 10_000)
+  expect([taken, paced]).toEqual([0, []])
+})

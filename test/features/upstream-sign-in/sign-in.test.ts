@@ -8,6 +8,7 @@ import { sweepUpstreamClients } from '../../../src/features/upstream-sign-in/oau
 import {
   attemptSeconds,
   burstSeconds,
+  ownerSetupsPerMinuteMax,
   refreshClaimMs,
   refreshRetryMs,
   setupTicketSeconds,
@@ -1333,4 +1334,16 @@ test('nothing of it is in the store in the clear, in the log or in the audit log
   ]
   expect(secrets).not.toContain('none')
   expect(secrets.filter((secret) => texts.includes(secret))).toEqual([])
+})
+
+test('an owner sends so many forms of setup pages a minute, for all of its connections', async () => {
+  const statuses: number[] = []
+  for (let i = 0; i <= ownerSetupsPerMinuteMax; i += 1) {
+    // A few for each connection, so that its own limit is not met.
+    const path = pathIn((await put({ mcpUrl }, `many-${Math.floor(i / 5)}`)).status.setupUrl)
+    const { form = '' } = fieldsOf(await (await platform.fetch(path)).text())
+    statuses.push((await post(platform, path, { form })).status)
+  }
+  expect(statuses.slice(0, -1)).not.toContain(429)
+  expect(statuses.at(-1)).toBe(429)
 })
