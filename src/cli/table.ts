@@ -1,13 +1,13 @@
 /** Text tables for the output of commands. */
 
-import { escapeControlCharacters } from '../ops/escape-control.ts'
+import { escapeControlCharacters, showHiddenCharacters } from '../ops/escape-control.ts'
 
 /**
  * Aligns rows in columns; the first row is the heading. Control characters in cells are escaped, so every row is one
- * line.
+ * line, and characters that nobody sees, so that no two names look alike for them.
  */
 export function table(cells: readonly (readonly string[])[]): string {
-  const rows = cells.map((row) => row.map(escapeControlCharacters))
+  const rows = cells.map((row) => row.map((cell) => showHiddenCharacters(escapeControlCharacters(cell))))
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
   const line = (row: readonly string[]) =>
     row

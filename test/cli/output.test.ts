@@ -7,6 +7,7 @@ import { verifyAudit } from '../../src/cli/audit.ts'
 import { printTable } from '../../src/cli/client/output.ts'
 import { callTool } from '../../src/cli/client/tool-commands.ts'
 import { countText } from '../../src/cli/count-text.ts'
+import { table } from '../../src/cli/table.ts'
 import { firstHash, formatLine } from '../../src/ops/audit-chain.ts'
 import { workplace } from '../support/workplace.ts'
 
@@ -17,6 +18,18 @@ function terminal() {
   }
   return { stdout: write, stderr: () => {}, isStdoutClosed: () => false, text: () => stdout }
 }
+
+test('a cell shows what nobody would see, so that names do not look alike', () => {
+  const cells = [['tool'], ['get_a'], ['get_a\u200b'], ['get\u{e0041}_a\u00ad'], ['a\u001b[2J\n']]
+  expect(table(cells).split('\n')).toEqual([
+    'tool',
+    'get_a',
+    'get_a\\u{200b}',
+    'get\\u{e0041}_a\\u{ad}',
+    'a\\u001b[2J\\u000a',
+    '',
+  ])
+})
 
 describe('a table', () => {
   const { isTTY } = process.stdout
