@@ -10,7 +10,7 @@ export const oneAnswer: Trial = {
   name: 'one-answer',
   promise:
     'Names that nobody has and names that the caller may not see get one answer of their operation, byte for byte',
-  times: { full: 10_000, short: 6000 },
+  times: { full: 10_000, short: 2000 },
 
   async run(times, seed) {
     const { broken, expect } = collector()
