@@ -54,7 +54,7 @@ const integer = (minimum: number, maximum: number | undefined, standard: number)
 const readErrors = { 403: 'The token does not allow this', 404: 'Server not found', ...denied }
 const writeErrors = {
   400: badRequest,
-  403: 'The token does not allow this, the caller does not manage the namespace, or the namespace is full',
+  403: 'The token does not allow this, the caller does not manage the namespace, the namespace is full, or its owner has 10,000 servers',
   404: 'Server not found, or the caller may not access its namespace',
   ...denied,
 }
