@@ -200,6 +200,8 @@ export const rpcProgramSizeMax = 1000
 export const policyProgramSizeMax = 2000
 /** Ours: `\\p{…}` classes in a policy; each holds hundreds of ranges, and a pattern with more of them took over a megabyte. Past it: 400. */
 export const rpcUnicodeClassesMax = 8
+/** Ours: ranges of characters in the classes of a policy's patterns, or of one pattern of a JSON Schema, each as often as it is repeated; so many take a millisecond to compile and 500 kB. Past it: 400; in a JSON Schema as a pattern that RE2 does not know. */
+export const patternRangesMax = 20_000
 /** Ours: characters in the ranges of case-insensitive patterns, in a policy; folding a million took half a second. Past it: 400. */
 export const rpcFoldedCharactersMax = 2000
 /** Ours: characters of a value that a pattern is matched against, so that the worst pattern stays within 30 ms. Past it: the value does not match. */

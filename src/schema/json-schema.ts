@@ -8,6 +8,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { formatCharsMax, mockPatternCostMax, schemaSizeMax, schemaStepsMax } from '../limits.ts'
+import { rangesOf } from './pattern-ranges.ts'
 import { compile, patternProblem } from './patterns.ts'
 
 /**
@@ -163,7 +164,10 @@ export function schemaSize(schema: unknown): number {
 /** A pattern costs as much to compile as so many keywords. */
 function patternSize(patterns: unknown): number {
   const texts = typeof patterns === 'string' ? [patterns] : Object.keys((patterns ?? {}) as object)
-  return texts.reduce((sum, text) => sum + schemaSizePerPattern + Math.ceil(text.length / 10), 0)
+  return texts.reduce(
+    (sum, text) => sum + schemaSizePerPattern + Math.ceil(text.length / 10) + Math.ceil(rangesOf(text) / 100),
+    0,
+  )
 }
 
 /** The values in a value, itself included; a long text is as many as it has pieces. Ends soon past `schemaStepsMax`. */

@@ -6,11 +6,18 @@
 
 import { LRUCache } from 'lru-cache'
 import { RE2JS } from 're2js'
-import { policyProgramSizeMax, rpcFoldedCharactersMax, rpcProgramSizeMax, rpcUnicodeClassesMax } from '../limits.ts'
+import {
+  patternRangesMax,
+  policyProgramSizeMax,
+  rpcFoldedCharactersMax,
+  rpcProgramSizeMax,
+  rpcUnicodeClassesMax,
+} from '../limits.ts'
+import { rangesOf } from './pattern-ranges.ts'
 
 /** Cost of compiling a pattern. Past it: as for `sliceCost`. */
-const patternCostToCompile = 15_000
-/** Compiled patterns, measured in instructions of about a hundred bytes. Past it: compiled again. */
+const patternCostToCompile = 60_000
+/** Compiled patterns, in instructions of about a hundred bytes; four ranges count as one. Past it: compiled again. */
 const patternsKeptSizeMax = 200_000
 /** Texts for which a pattern's result is cached. Past it: all its results are evicted. */
 const rpcVerdictsMax = 100
@@ -20,6 +27,7 @@ export const rpcVerdictCharsMax = 128
 interface Compiled {
   readonly program: RE2JS
   readonly size: number
+  readonly ranges: number
   /** Results for short texts: a client sends the names of a few tools again and again. */
   readonly said: Map<string, boolean>
 }
@@ -27,7 +35,7 @@ interface Compiled {
 /** Compiled patterns, bounded by the size of their programs: one with a thousand instructions takes 100 kB. */
 const compiled = new LRUCache<string, Compiled>({
   maxSize: patternsKeptSizeMax,
-  sizeCalculation: ({ size }) => size + 20,
+  sizeCalculation: ({ size, ranges }) => size + Math.ceil(ranges / 4) + 20,
 })
 
 /** Compiles, with a cache. Throws if the pattern is invalid. */
@@ -35,7 +43,7 @@ export function compile(pattern: string): Compiled {
   const known = compiled.get(pattern)
   if (known !== undefined) return known
   const program = RE2JS.compile(pattern)
-  const one = { program, size: program.programSize(), said: new Map<string, boolean>() }
+  const one = { program, size: program.programSize(), ranges: rangesOf(pattern), said: new Map<string, boolean>() }
   compiled.set(pattern, one)
   return one
 }
@@ -61,8 +69,14 @@ export function costToAsk(pattern: string, text: string): number {
   return size === undefined ? patternCostToCompile : size * (text.length + 1)
 }
 
+/** The cost of compiling a pattern, in the same unit: nothing for one that is compiled. */
+export function costToCompile(pattern: string): number {
+  return compiled.has(pattern) ? 0 : patternCostToCompile
+}
+
 /** Totals of a policy's patterns. */
 interface Sum {
+  ranges: number
   programSize: number
   unicodeClasses: number
   foldedCharacters: number
@@ -70,7 +84,7 @@ interface Sum {
 
 /** The problem with a single pattern, or undefined. */
 export function patternProblem(pattern: string): string | undefined {
-  return problemOfNext(pattern, { programSize: 0, unicodeClasses: 0, foldedCharacters: 0 })
+  return problemOfNext(pattern, { ranges: 0, programSize: 0, unicodeClasses: 0, foldedCharacters: 0 })
 }
 
 /**
@@ -80,7 +94,7 @@ export function patternProblem(pattern: string): string | undefined {
 export function patternsProblem(
   patterns: readonly string[],
 ): { readonly at: number; readonly message: string } | undefined {
-  const sum: Sum = { programSize: 0, unicodeClasses: 0, foldedCharacters: 0 }
+  const sum: Sum = { ranges: 0, programSize: 0, unicodeClasses: 0, foldedCharacters: 0 }
   for (const [at, pattern] of patterns.entries()) {
     const message = problemOfNext(pattern, sum)
     if (message !== undefined) return { at, message }
@@ -92,9 +106,11 @@ export function patternsProblem(
 function problemOfNext(pattern: string, sum: Sum): string | undefined {
   // re2js and RE2 disagree on \B, and \C splits characters: refuse both.
   if (/(?:^|[^\\])(?:\\\\)*\\[BC]/.test(pattern)) return 'must not use \\B or \\C'
+  sum.ranges += rangesOf(pattern)
   sum.unicodeClasses += pattern.match(/\\[pP]/g)?.length ?? 0
   sum.foldedCharacters += foldedCharactersOf(pattern)
-  if (sum.unicodeClasses > rpcUnicodeClassesMax || sum.foldedCharacters > rpcFoldedCharactersMax)
+  const isCostly = sum.unicodeClasses > rpcUnicodeClassesMax || sum.foldedCharacters > rpcFoldedCharactersMax
+  if (isCostly || sum.ranges > patternRangesMax)
     return 'is too costly a pattern, with those before it: use fewer and narrower character classes'
   try {
     const { size } = compile(pattern)

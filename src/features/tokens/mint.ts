@@ -11,6 +11,7 @@ import { tokenCharsMax, tokenLifetimeDefaultSeconds } from '../../limits.ts'
 import { CreateTokenRequest, type ServiceTokenClaims } from '../../model/token.ts'
 import { type Block, policyPatternProblem, readPolicy } from '../../policy/block.ts'
 import { problemText, validatorOf } from '../../schema/check.ts'
+import { costToCompile, patternProblem } from '../../schema/patterns.ts'
 
 const requestShape = validatorOf(CreateTokenRequest)
 
@@ -72,6 +73,21 @@ function tooLarge(chars: number): PlatformError {
 async function mayScopeTo(organizationId: string, caller: Caller, directory: DirectorySnapshot): Promise<boolean> {
   if (caller.organizationId !== undefined && caller.organizationId !== organizationId) return false
   return isOrganizationAdmin(caller, organizationId, directory)
+}
+
+/** Compiles the patterns of a request in steps, so that `mint` finds them compiled. One that cannot fit costs nothing. */
+export function* compilingPatterns(body: unknown): Generator<number, void> {
+  if (body === undefined || body === null || !requestShape.isValid(body)) return
+  const { policy = [] } = body
+  if (policy.length === 0 || JSON.stringify(policy).length > tokenCharsMax) return
+  const read = readPolicy(policy)
+  if ('problem' in read) return
+  for (const { rpc = [] } of read.blocks)
+    for (const { pattern } of rpc) {
+      yield costToCompile(pattern)
+      // If something is wrong with it, `mint` says so, with its place.
+      patternProblem(pattern)
+    }
 }
 
 /** An empty body, `{}` and `null` mean "no policy"; the official client sends `null` (contract 3). */

@@ -3,6 +3,7 @@
 import type { Authenticator, Caller } from '../../auth/authenticate.ts'
 import type { Denials } from '../../auth/denials.ts'
 import { publishedKeys } from '../../auth/signing-keys.ts'
+import { allowanceOf } from '../../fairness/allowance.ts'
 import { type HolderRateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { readJsonBody } from '../../http/body.ts'
 import { asPlatformError } from '../../http/error-response.ts'
@@ -10,6 +11,7 @@ import { refuseQuery } from '../../http/query.ts'
 import { jsonResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { jwksMaxAgeSeconds } from '../../limits.ts'
+import { compilingPatterns } from './mint.ts'
 import type { Minter } from './minter.ts'
 
 export interface TokenDeps {
@@ -40,6 +42,7 @@ export function tokenHandlers({
         requireRate(mints.take(sender), 'This API key is minting tokens too fast') // 429
         refuseQuery(request.url) // 400
         const body = await readJsonBody(request) // 400
+        await allowanceOf(request).run(compilingPatterns(body)) // 429
         // The client may have sent the body slowly; a credential that was revoked in the meantime must not mint.
         const { caller, directory } = await authenticator.authenticate(request) // 401, 429
         // Signing may wait; if the credential is revoked in the meantime, the token is discarded.

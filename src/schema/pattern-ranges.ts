@@ -1,0 +1,57 @@
+/**
+ * How many ranges of characters a pattern has in its classes when its repetitions are written out. Compiling copies
+ * them: `^\pL{950}` has 617,000, and took 21 ms and 15 MB. Counted before the pattern is compiled.
+ */
+
+/** The largest Unicode classes have so many ranges. */
+const unicodeClassRanges = 700
+
+/** An upper estimate; of a pattern that is not valid, any number. */
+export function rangesOf(pattern: string): number {
+  /** The ranges of each group that is open, and of the whole pattern. */
+  const sums = [0]
+  /** Of what a repetition would repeat. */
+  let last = 0
+  const add = (ranges: number) => {
+    last = ranges
+    sums[sums.length - 1] = (sums.at(-1) as number) + ranges
+  }
+  for (let at = 0; at < pattern.length; at += 1) {
+    const character = pattern[at]
+    if (character === '(') sums.push(0)
+    else if (character === ')') add(sums.length > 1 ? (sums.pop() as number) : 0)
+    else if (character === '{') {
+      const [repetition, least = '', most] = /^\{(\d{1,4})(?:,(\d{0,4}))?\}/.exec(pattern.slice(at, at + 12)) ?? []
+      if (repetition === undefined) add(1)
+      else {
+        const times = Math.max(1, most === '' ? Number(least) + 1 : Number(most ?? least))
+        add(last * (times - 1))
+        last *= times
+        at += repetition.length - 1
+      }
+    } else if (character === '[') {
+      const end = endOfClass(pattern, at)
+      const text = pattern.slice(at, end)
+      const spans = text.match(/[^[^]-[^\]]/g)?.length ?? 0
+      add(Math.max(1, text.length - 2 - 2 * spans) + (text.match(/\\[pP]/g)?.length ?? 0) * unicodeClassRanges)
+      at = end - 1
+    } else if (character === '\\') {
+      const name = /^\\[pP](?:\{[^}]*\}|[^])/.exec(pattern.slice(at, at + 64))?.[0]
+      add(name === undefined ? 1 : unicodeClassRanges)
+      at += name === undefined ? 1 : name.length - 1
+    } else add(1)
+  }
+  return sums.reduce((sum, ranges) => sum + ranges, 0)
+}
+
+/** The place after the `]` of a class. One right at its beginning is a character of it. */
+function endOfClass(pattern: string, from: number): number {
+  let at = pattern[from + 1] === '^' ? from + 3 : from + 2
+  if (pattern[at - 1] === '\\') at += 1
+  for (; at < pattern.length; at += 1) {
+    if (pattern[at] === '\\') at += 1
+    else if (pattern.startsWith('[:', at)) at = Math.max(at, pattern.indexOf(':]', at) + 1)
+    else if (pattern[at] === ']') return at + 1
+  }
+  return pattern.length
+}
