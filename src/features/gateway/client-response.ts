@@ -73,7 +73,8 @@ function usableResponse(
     discardBody(response)
     return { response: new Response(null, { status: 202, headers: acceptedHeaders }), holdsSlot: false }
   }
-  if (body instanceof ReadableStream) return streamResponse(body, call, options)
+  if (body instanceof ReadableStream)
+    return streamResponse(body, call, { ...options, releaseSlot: holdHead(response, call, options) })
   const bytes = body ?? new Uint8Array(0)
   if (status >= 400) return { response: errorOf(bytes, status, type, call, options), holdsSlot: false }
   if (!isJson(type)) throw unusableUpstream('does not speak MCP', message)
@@ -90,6 +91,36 @@ function authorizationRequired({ message: { id }, connection, signInUrl, isOfSig
   // A 401 would make a client that has signed in here sign in here again, in vain.
   const rpcHeaders = { 'www-authenticate': 'Bearer realm="postern"' }
   return new PlatformError('upstream_sign_in', message, { ...options, rpcHeaders })
+}
+
+/** Bytes of a head that are not counted: most have fewer. */
+const uncountedHeadBytes = 4 * 1024
+/** The runtime keeps a head as long as its stream is open, in about so many times its size. */
+const headMemoryFactor = 4
+
+/**
+ * Counts a large head as long as its stream is open: thousands of streams may be. Returns `releaseSlot` with the end of
+ * that. Throws `rate_limited` if the owner has no memory for it.
+ */
+function holdHead(
+  response: UpstreamResponse,
+  { holder, message }: UpstreamCall,
+  { memory, releaseSlot }: ClientResponseOptions,
+): () => void {
+  const bytes = Object.entries(response.headers).reduce(
+    (sum, [name, value]) => sum + name.length + (value?.length ?? 0),
+    0,
+  )
+  if (bytes <= uncountedHeadBytes) return releaseSlot
+  const amount = bytes * headMemoryFactor
+  if (!memory.take(holder, amount)) {
+    discardBody(response)
+    throw tooMany('Too many responses to this caller wait to be read', message)
+  }
+  return () => {
+    memory.giveBack(holder, amount)
+    releaseSlot()
+  }
 }
 
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */

@@ -10,6 +10,7 @@ import type { SigningKey } from '../../auth/signing-keys.ts'
 import { isCompiled } from '../../compiled.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
+import { createRounds } from '../../fairness/rounds.ts'
 import { createShares } from '../../fairness/shares.ts'
 import { pendingSignaturesMax } from '../../limits.ts'
 
@@ -45,60 +46,75 @@ export interface Signers {
   close(): void
 }
 
-interface Waiting {
+interface Job {
+  readonly text: string
+  readonly secretKey: SigningKey['secretKey']
   readonly resolve: (signature: string) => void
   readonly reject: (error: Error) => void
 }
 
+/** Signatures that a thread has at once: the next one is there when it has made one. The others wait in rounds. */
+const jobsPerThread = 2
+
 interface Thread {
   readonly worker: Worker
   /** By request id. */
-  readonly waiting: Map<number, Waiting>
+  readonly jobs: Map<number, Job>
 }
 
 /** By default one core is left for the event loop. Threads start when tokens are minted; most processes need none. */
 export function createSigners(count = Math.min(signersMax, Math.max(1, availableParallelism() - 1))): Signers {
   const threads = new Set<Thread>()
   const shares = createShares(pendingSignaturesMax)
+  /** One of each owner in turn: however many tokens one mints, another waits for a few. */
+  const waiting = createRounds<Job>()
   let lastId = 0
 
   function start(): Thread {
-    const waiting = new Map<number, Waiting>()
+    const jobs = new Map<number, Job>()
     const worker = new Worker(program(), { ref: false })
-    const thread: Thread = { worker, waiting }
+    const thread: Thread = { worker, jobs }
     worker.onmessage = ({ data: { id, signature } }: MessageEvent<SigningReply>) => {
-      waiting.get(id)?.resolve(signature)
-      waiting.delete(id)
+      jobs.get(id)?.resolve(signature)
+      jobs.delete(id)
+      dispatch()
     }
     // A failed worker is not reused; a later token starts another one.
     worker.onerror = ({ message }) => {
       threads.delete(thread)
-      for (const { reject } of waiting.values()) reject(new Error(`the thread that signs ended: ${message}`))
+      for (const { reject } of jobs.values()) reject(new Error(`the thread that signs ended: ${message}`))
       worker.terminate()
+      dispatch()
     }
     threads.add(thread)
     return thread
   }
 
-  /** The thread with the shortest queue; a new one if all are busy and there are fewer than `count`. */
+  /** The thread with the fewest jobs; a new one if all are busy and there are fewer than `count`. */
   function least(): Thread {
-    const [first] = [...threads].sort((a, b) => a.waiting.size - b.waiting.size)
-    return first === undefined || (first.waiting.size > 0 && threads.size < count) ? start() : first
+    const [first] = [...threads].sort((a, b) => a.jobs.size - b.jobs.size)
+    return first === undefined || (first.jobs.size > 0 && threads.size < count) ? start() : first
+  }
+
+  /** Gives the threads work, as far as they have room. */
+  function dispatch(): void {
+    while (!waiting.isEmpty()) {
+      const { jobs, worker } = least()
+      const job = jobs.size < jobsPerThread ? waiting.next()?.job : undefined
+      if (job === undefined) return
+      lastId += 1
+      jobs.set(lastId, job)
+      worker.postMessage({ id: lastId, text: job.text, secretKey: job.secretKey } satisfies SigningRequest)
+    }
   }
 
   return {
     async sign(text, { secretKey }, holder) {
-      if (!shares.take(holder, 1)) {
-        throw new PlatformError('unavailable', 'Too many tokens are being minted: try again', {
-          retryAfter: 1,
-        })
-      }
+      if (!shares.take(holder, 1)) throw tooManyMints()
       try {
-        const thread = least()
-        lastId += 1
         const { promise, resolve, reject } = Promise.withResolvers<string>()
-        thread.waiting.set(lastId, { resolve, reject })
-        thread.worker.postMessage({ id: lastId, text, secretKey } satisfies SigningRequest)
+        if (!waiting.add(holder, { text, secretKey, resolve, reject })) throw tooManyMints()
+        dispatch()
         return await promise
       } finally {
         shares.giveBack(holder, 1)
@@ -109,6 +125,10 @@ export function createSigners(count = Math.min(signersMax, Math.max(1, available
       threads.clear()
     },
   }
+}
+
+function tooManyMints(): PlatformError {
+  return new PlatformError('unavailable', 'Too many tokens are being minted: try again', { retryAfter: 1 })
 }
 
 /** The worker's program: bundled in the executable under its path below `src`, or the source file. */

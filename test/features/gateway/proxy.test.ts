@@ -276,6 +276,22 @@ describe('what is answered counts until it was read', () => {
     expect([await reading, seen.done]).toEqual(['data: {}\n\n', 1])
   })
 
+  test('a large head: as long as its stream is open', async () => {
+    const heads = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`x-${i}`, 'v'.repeat(90)]))
+    const headers = { ...heads, 'content-type': 'text/event-stream' }
+    const streams: ReadableStreamDefaultController<Uint8Array>[] = []
+    // A quarter of it is one token's share: enough for one such stream.
+    const { send } = proxyTo(
+      () => ({ status: 200, headers, body: new ReadableStream({ start: (one) => void streams.push(one) }) }),
+      4 * 60_000,
+    )
+    const reading = (await send(initialize)).text()
+    await expect(send(initialize)).rejects.toThrow('Too many responses to this caller wait to be read')
+    streams[0]?.close()
+    await reading
+    expect((await send(initialize)).status).toBe(200)
+  })
+
   test('a large answer: its memory until the last piece, and its client has only so long', async () => {
     const text = JSON.stringify({ jsonrpc: '2.0', id: 7, result: { a: 'x'.repeat(responseInOnePieceBytesMax) } })
     // A quarter of it is one token's share.
