@@ -119,6 +119,8 @@ export function createMiddleware({ guard, log, observe, monotonic }: MiddlewareO
         ...(response.status === 500 && { in: functionsOf(errors.get(request)) }),
       })
     }
+    // Found for errors and metrics alone: it takes a tenth of the time of a page that is ready.
+    if (response.status < 400 && observe === undefined) return response
     const operation = routedOperation(request) ?? operationOf(request.method, pathOf(request.url))
     // The runtime would go on receiving a body that nobody reads. Not for other errors: the close may overtake a body
     // that is still under way, and then the client sees no response.
