@@ -98,40 +98,35 @@ export async function listGrants(store: Store, nowSeconds: number): Promise<Gran
  */
 export async function sweepGrants(store: Store, nowSeconds: number): Promise<string[]> {
   const gone: Key[] = []
-  const grantsOf = new Map<string, Dated[]>()
-  const clientsOf = new Map<string, Dated[]>()
+  const liveGrants: Dated[] = []
+  const liveClients: Dated[] = []
   for await (const { key, value } of everyEntry(store, grants, grantsPerRead)) {
     const { grantId, userId, createdAt, expires } = readGrant(value)
     if (expires <= nowSeconds) gone.push(key)
-    else addTo(grantsOf, userId, { id: grantId, time: Date.parse(createdAt) })
+    else liveGrants.push({ userId, id: grantId, time: Date.parse(createdAt) })
   }
   for await (const { key, value } of everyEntry(store, oauthClients, grantsPerRead)) {
     const { userId, usedAt = 0 } = readClient(value)
     if (usedAt + usedClientSeconds <= nowSeconds) gone.push(key)
-    else if (userId !== undefined) addTo(clientsOf, userId, { id: idOfKey(oauthClients, key), time: usedAt })
+    else if (userId !== undefined) liveClients.push({ userId, id: idOfKey(oauthClients, key), time: usedAt })
   }
-  gone.push(...olderThanLast(clientsOf, userClientsMax).map(oauthClientKey))
+  gone.push(...olderThanLast(liveClients, userClientsMax).map(oauthClientKey))
   while (gone.length > 0) await store.commit({ deletes: gone.splice(0, grantsPerRead), fromReserve: 'revocation' })
-  const ended = olderThanLast(grantsOf, userGrantsMax)
+  const ended = olderThanLast(liveGrants, userGrantsMax)
   for (const grantId of ended) await endGrant(store, grantId, nowSeconds)
   return ended
 }
 
 /** A grant or a client of a user, with the time of its last use. */
 interface Dated {
+  readonly userId: string
   readonly id: string
   readonly time: number
 }
 
-function addTo(byUser: Map<string, Dated[]>, userId: string, one: Dated): void {
-  const known = byUser.get(userId)
-  if (known === undefined) byUser.set(userId, [one])
-  else known.push(one)
-}
-
 /** The ids beyond the last `most` of each user. */
-function olderThanLast(byUser: ReadonlyMap<string, readonly Dated[]>, most: number): string[] {
-  return [...byUser.values()]
+function olderThanLast(live: readonly Dated[], most: number): string[] {
+  return [...Map.groupBy(live, ({ userId }) => userId).values()]
     .filter(({ length }) => length > most)
     .flatMap((all) => all.toSorted((a, b) => b.time - a.time).slice(most))
     .map(({ id }) => id)

@@ -27,8 +27,8 @@ export function fixtureLoader(folder: DataFolder, config: ServeConfig, log: Log)
     const digest = digestOf(sources)
     if (await isLoaded(store, digest)) return 'unchanged' as const
     const progress = createProgress(log, process.stderr)
-    // Nothing else collects garbage meanwhile: the event loop is held, so a pause holds nobody.
-    const collect = createGarbageCheck(undefined, () => Bun.gc(true))
+    // Nothing else collects garbage meanwhile. The event loop is held, so no collection runs beside it.
+    const collect = createGarbageCheck(undefined, (isUrgent) => isUrgent && Bun.gc(true))
     const onProgress = (stage: string, done: number, total?: number) => {
       progress.step(stage, done, total)
       collect()

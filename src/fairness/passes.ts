@@ -38,8 +38,8 @@ interface Part {
 }
 
 /**
- * Forty requests of an owner arrive in one pass and take half a millisecond each, so whoever comes next would wait for
- * twenty. With a part for each owner a request of others waits for a few of them.
+ * Forty requests of an owner may arrive in one pass and take half a millisecond each: the next request of another owner
+ * would wait twenty milliseconds. With a part for each owner it waits for eight of them.
  */
 export function createOwnerPasses(atEnd: (run: () => void) => void = setImmediate): OwnerPasses {
   const parts = new Map<string, Part>()

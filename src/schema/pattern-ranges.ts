@@ -6,15 +6,18 @@
 /** The largest Unicode classes have so many ranges. */
 const unicodeClassRanges = 700
 
-/** An upper estimate; of a pattern that is not valid, any number. */
+/** The most ranges that are counted. Past it: as many as this, since larger numbers would become infinite. */
+const countedMax = 1e9
+
+/** An upper estimate, in time linear in the pattern; of a pattern that is not valid, any number. */
 export function rangesOf(pattern: string): number {
   /** The ranges of each group that is open, and of the whole pattern. */
   const sums = [0]
   /** Of what a repetition would repeat. */
   let last = 0
   const add = (ranges: number) => {
-    last = ranges
-    sums[sums.length - 1] = (sums.at(-1) as number) + ranges
+    last = Math.min(ranges, countedMax)
+    sums[sums.length - 1] = (sums.at(-1) as number) + last
   }
   for (let at = 0; at < pattern.length; at += 1) {
     const character = pattern[at]
@@ -25,8 +28,9 @@ export function rangesOf(pattern: string): number {
       if (repetition === undefined) add(1)
       else {
         const times = Math.max(1, most === '' ? Number(least) + 1 : Number(most ?? least))
-        add(last * (times - 1))
-        last *= times
+        const repeated = last
+        add(repeated * (times - 1))
+        last = Math.min(repeated * times, countedMax)
         at += repetition.length - 1
       }
     } else if (character === '[') {
@@ -48,10 +52,14 @@ export function rangesOf(pattern: string): number {
 function endOfClass(pattern: string, from: number): number {
   let at = pattern[from + 1] === '^' ? from + 3 : from + 2
   if (pattern[at - 1] === '\\') at += 1
+  // Looked for once where there is none: a class may have thousands of beginnings of a named one.
+  let named = 0
   for (; at < pattern.length; at += 1) {
     if (pattern[at] === '\\') at += 1
-    else if (pattern.startsWith('[:', at)) at = Math.max(at, pattern.indexOf(':]', at) + 1)
-    else if (pattern[at] === ']') return at + 1
+    else if (named >= 0 && pattern.startsWith('[:', at)) {
+      named = pattern.indexOf(':]', at)
+      if (named >= 0) at = named + 1
+    } else if (pattern[at] === ']') return at + 1
   }
   return pattern.length
 }

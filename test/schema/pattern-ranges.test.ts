@@ -29,6 +29,12 @@ test('classes count as often as they are repeated, groups and their repetitions 
     expect(rangesOf(pattern)).toBeLessThan(100)
 })
 
+test('takes time linear in a pattern, and counts what repetitions make infinite', () => {
+  // It would take hours if each beginning of a named class looked for an end.
+  expect(rangesOf(`[${'[:'.repeat(10_000_000)}`)).toBeGreaterThan(10_000_000)
+  expect(rangesOf(`\\pL${'{1000}'.repeat(200)}{1}`)).toBeGreaterThan(patternRangesMax)
+})
+
 describe('patterns with too many', () => {
   const many = `^\\pL{${Math.ceil(patternRangesMax / rangesOf('\\pL'))}}x`
 

@@ -141,7 +141,7 @@ interface Rewriter {
    * larger than `streamEventBytesMax`, and where the owner has no memory for it.
    */
   rewrite(bytes: Uint8Array): Promise<Uint8Array>
-  /** Gives back the memory of what is held. */
+  /** Gives back the memory of what is held. A rewrite that is under way then fails. */
   end(): void
 }
 
@@ -162,6 +162,7 @@ function createRewriter(rewrite: Rewrite, owner: StreamOwner | undefined): Rewri
 
   /** Bytes of the owner's memory that are taken. */
   let taken = 0
+  let hasEnded = false
 
   function takeFor(bytes: number): void {
     const amount = bytes <= uncountedEventBytesMax ? 0 : bytes * eventMemoryFactor
@@ -173,6 +174,8 @@ function createRewriter(rewrite: Rewrite, owner: StreamOwner | undefined): Rewri
   }
 
   function hold(bytes: Uint8Array): void {
+    // Nobody would give back what is taken from now on.
+    if (hasEnded) throw new Error('the stream has ended')
     pending += bytes.length
     if (pending > streamEventBytesMax) throw new Error('an event is too large')
     takeFor(Math.max(pending, taken / eventMemoryFactor))
@@ -209,7 +212,13 @@ function createRewriter(rewrite: Rewrite, owner: StreamOwner | undefined): Rewri
     return Buffer.from(text)
   }
 
-  return { rewrite: rewritten, end: () => takeFor(0) }
+  return {
+    rewrite: rewritten,
+    end() {
+      hasEnded = true
+      takeFor(0)
+    },
+  }
 }
 
 /** The position after the line that contains `at`; `end` if that line is not complete. */

@@ -414,6 +414,26 @@ test('a large event that is rewritten counts for its owner, and what is held of 
   // Without room the stream ends before the event.
   expect(await relayed(ownerOf(500_000))).toBe('')
   expect(taken).toBe(0)
+  // A client that leaves while an event is rewritten leaves nothing taken.
+  const { promise: isRewriting, resolve: begun } = Promise.withResolvers<void>()
+  const { promise: rewritten, resolve: goOn } = Promise.withResolvers<string>()
+  const rewrite = async () => {
+    begun()
+    return rewritten
+  }
+  const owner = ownerOf(100_000_000)
+  const left = relayStream(
+    streamInPieces(event.repeat(4), () => 4 * event.length),
+    { rewrite, owner, onEnd() {} },
+  ).getReader()
+  const reading = left.read().catch(() => {})
+  await isRewriting
+  expect(taken).toBeGreaterThan(0)
+  await left.cancel()
+  goOn('')
+  await reading
+  for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate)
+  expect(taken).toBe(0)
   // Small ones are not counted.
   paced.length = 0
   expect(await relayed(ownerOf(0), 'data: "x"\n\n'.repeat(10_000))).toHaveLength(11 * 10_000)
