@@ -220,16 +220,14 @@ function createParts(deps: AppDeps, middleware: Middleware, fastLane: FastLane |
 
 function createGateway(deps: AppDeps, { requestId }: Middleware, parts: Parts) {
   const { secrets, upstream, fairness, monotonic, observer, callLog, rates, wait } = deps
-  const { memory, turns } = fairness
   const sessions = createSessions(secrets.sessionKey)
   const isRecorded = callLog !== undefined || observer !== undefined
   const recording = { log: callLog, key: secrets.callKey, observe: observer?.called, requestId, monotonic }
   return {
     ...parts,
     sessions,
-    memory,
-    turns,
-    proxy: createProxy({ upstream, sessions, memory, turns, timeoutMs: deps.upstreamTimeoutMs }),
+    fairness,
+    proxy: createProxy({ upstream, sessions, fairness, timeoutMs: deps.upstreamTimeoutMs }),
     statuses: createStatusRecorder({ store: deps.store, now: monotonic, log: deps.log }),
     mocks: createMocks({ wait }),
     streams: createOpenStreams(deps.every),

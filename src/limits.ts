@@ -210,14 +210,16 @@ export const rpcValueCharsMax = 1024
 export const sliceCost = 75_000
 /** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the work that goes on. */
 export const garbageBytesMax = 100 * MB
-/** Ours: memory that the process may gain although garbage is being collected. Past it: everything stops until it is collected, for 10 to 120 ms. */
-export const garbageUrgentBytes = 250 * MB
+/** Ours: memory that the process may gain although garbage is being collected. Past it, and past `garbageBytesMax` since the last time: everything stops until it is collected, for 10 to 120 ms. */
+export const garbageUrgentBytes = 300 * MB
 /** Ours: part of the time in which one owner's bytes from other servers and its large answers are handled. Past it: the bytes wait in their sockets, and the requests for their place. */
 export const ownerTimeShare = 0.2
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
 export const waitingJobsMax = 256
 /** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
 export const readsAtOnceMax = 8
+/** Ours: large responses of other servers that are parsed at once, one of each owner; each takes up to 30 MB meanwhile. Past it: they wait. */
+export const parsesAtOnceMax = 32
 /** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
 /** Ours: requests answered in one pass of the event loop, ten microseconds each or more; a client that waits for its answers has one on each connection. Past it: they are answered in the next pass, and a connection that has sent further requests ahead is closed. */

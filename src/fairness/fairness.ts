@@ -3,7 +3,7 @@
  * to other servers. One object for the whole process; a request takes from it through its allowance (`allowance.ts`).
  */
 
-import { outgoingRequestsMax, pendingBytesMax, pendingLookupsMax, readsAtOnceMax } from '../limits.ts'
+import { outgoingRequestsMax, parsesAtOnceMax, pendingBytesMax, pendingLookupsMax, readsAtOnceMax } from '../limits.ts'
 import { createPaces, type Paces } from './pace.ts'
 import { createOwnerPasses, type OwnerPasses } from './passes.ts'
 import { createQueue, createQueues, type Queue, type Queues } from './queue.ts'
@@ -19,6 +19,8 @@ export interface Fairness {
   readonly passes: OwnerPasses
   /** Places for requests that read as many records as somebody has stored. */
   readonly reads: Queue
+  /** Places for large responses of other servers that are parsed. */
+  readonly parses: Queue
   /** Writes that wait for one another: of the directory, or of one record. */
   readonly writes: Queues
   /** Time in which bytes of other servers, and large answers, are handled. */
@@ -36,6 +38,7 @@ export function createFairness(): Fairness {
     turns: createTurns(time),
     passes: createOwnerPasses(),
     reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 2 }),
+    parses: createQueue({ places: parsesAtOnceMax, placesOfOwner: 1 }),
     writes: createQueues(),
     time,
     requests: createShares(outgoingRequestsMax),

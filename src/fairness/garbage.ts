@@ -18,16 +18,19 @@ export function createGarbageCheck(
   memory = () => process.memoryUsage.rss(),
   collect: (isUrgent: boolean) => void = (isUrgent) => void Bun.gc(isUrgent),
 ): () => void {
-  /** The least since the last urgent collection. */
+  /** The least ever, and the least since the last urgent collection. */
+  let first = Number.POSITIVE_INFINITY
   let least = Number.POSITIVE_INFINITY
   /** Above so many bytes the next collection begins. */
   let next = Number.POSITIVE_INFINITY
   return () => {
     const bytes = readBy(memory)
     if (bytes === undefined) return
+    first = Math.min(first, bytes)
     least = Math.min(least, bytes)
     if (bytes <= least + garbageBytesMax / 2) next = least + garbageBytesMax
-    if (bytes > least + garbageUrgentBytes) {
+    // Memory in use is no garbage: there is no stop before it has grown by as much as begins a collection.
+    if (bytes > Math.max(first + garbageUrgentBytes, least + garbageBytesMax)) {
       collect(true)
       least = Number.POSITIVE_INFINITY
     } else if (bytes > next) {

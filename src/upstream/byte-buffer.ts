@@ -7,48 +7,102 @@ import type { Holder } from '../fairness/owner.ts'
 import type { Shares } from '../fairness/shares.ts'
 
 export interface ByteBuffer {
+  /**
+   * Says how many bytes will come, and takes the share for all of them: of many large responses at once the first few
+   * are read whole, and not each in part. False if the holder's share is used up.
+   */
+  expect(bytes: number): boolean
   /** False if the holder's share is used up; then the chunk is not kept. */
   add(chunk: Uint8Array): boolean
   /** In bytes. */
   length(): number
   /** Removes and returns all bytes, and releases their share; undefined if there are none. */
   take(): Uint8Array<ArrayBuffer> | undefined
+  /** The same, where nobody wants the bytes. */
+  discard(): void
 }
 
+/** Bytes of one piece of a buffer whose length is unknown. Past it: another piece, so that little is unused. */
+const pieceBytesMax = 1024 * 1024
+
 export function createByteBuffer(memory: Shares, holder: Holder): ByteBuffer {
-  /** A single chunk is not copied, as most responses are one chunk. */
-  let first: Uint8Array<ArrayBuffer> | undefined
-  let joined: Bun.ArrayBufferSink | undefined
+  /** Full, but for the last. A single chunk is not copied, as most responses are one chunk. */
+  let pieces: Uint8Array<ArrayBuffer>[] = []
+  /** Bytes that the last piece still has room for. */
+  let room = 0
   let length = 0
+  let expected = 0
+  /** Bytes of the holder's share. */
+  let taken = 0
+
+  function takeFor(bytes: number): boolean {
+    const more = bytes - taken
+    if (more <= 0) return true
+    if (!memory.take(holder, more)) return false
+    taken += more
+    return true
+  }
+
+  function copy(chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length; ) {
+      if (room === 0) {
+        // The length that a server announces is bounded before.
+        room = expected > length ? expected - length : Math.min(length, pieceBytesMax)
+        pieces.push(new Uint8Array(room))
+      }
+      const piece = pieces.at(-1) as Uint8Array
+      const part = chunk.subarray(at, at + room)
+      piece.set(part, piece.length - room)
+      room -= part.length
+      at += part.length
+      length += part.length
+    }
+  }
+
+  function joined(): Uint8Array<ArrayBuffer> {
+    const [first] = pieces
+    // No second copy of a piece that is nearly full.
+    if (pieces.length === 1 && first !== undefined && room < length) return first.subarray(0, length)
+    const whole = new Uint8Array(length)
+    let at = 0
+    for (const piece of pieces) {
+      whole.set(piece.subarray(0, length - at), at)
+      at += piece.length
+    }
+    return whole
+  }
+
+  function discard(): void {
+    if (taken > 0) memory.giveBack(holder, taken)
+    pieces = []
+    room = 0
+    length = 0
+    taken = 0
+  }
+
   return {
+    expect(bytes) {
+      expected = bytes
+      return takeFor(bytes)
+    },
     add(chunk) {
-      if (!memory.take(holder, chunk.length)) return false
-      length += chunk.length
-      if (first === undefined && joined === undefined) first = chunk as Uint8Array<ArrayBuffer>
+      if (!takeFor(length + chunk.length)) return false
+      if (length > 0 || expected > chunk.length) copy(chunk)
       else {
-        joined ??= openSink(first)
-        first = undefined
-        joined.write(chunk)
+        pieces.push(chunk as Uint8Array<ArrayBuffer>)
+        length = chunk.length
       }
       return true
     },
     length: () => length,
     take() {
-      const bytes = first ?? (joined?.end() as Uint8Array<ArrayBuffer> | undefined)
-      if (length > 0) memory.giveBack(holder, length)
-      first = undefined
-      joined = undefined
-      length = 0
+      const [first] = pieces
+      const bytes = first === undefined || first.length === length ? first : joined()
+      discard()
       return bytes
     },
+    discard,
   }
-}
-
-function openSink(first: Uint8Array | undefined): Bun.ArrayBufferSink {
-  const sink = new Bun.ArrayBufferSink()
-  sink.start({ asUint8Array: true })
-  if (first !== undefined) sink.write(first)
-  return sink
 }
 
 /** A stream that buffers unread bytes on a pile. */

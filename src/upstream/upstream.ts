@@ -23,6 +23,11 @@ import { openConnection } from './open-connection.ts'
  */
 const streamLineMs = 0.0015
 /**
+ * Milliseconds that a megabyte of a response takes later, when the memory of its chunks is collected. Counted as
+ * `streamLineMs`.
+ */
+const receiveMsPerMegabyte = 1
+/**
  * Upstreams for which a pool of connections is kept, for a few seconds. Past it: the least recently used pool is
  * evicted.
  */
@@ -230,12 +235,7 @@ function receiveResponse(
   { timeoutMs, signal: signalOf, holder, bodyBytesMax }: UpstreamRequest,
   { fairness: { memory, requests, time }, clock, from }: Exchanging,
 ): Promise<UpstreamResponse> {
-  if (!requests.take(holder, 1))
-    return Promise.reject(
-      new UpstreamError('busy', 'too many requests of this caller to other servers are in progress', {
-        isUnsent: true,
-      }),
-    )
+  if (!requests.take(holder, 1)) return Promise.reject(tooManyRequests())
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
   let breakOff: Abort | undefined
   let signal: AbortSignal | undefined
@@ -250,6 +250,7 @@ function receiveResponse(
   let headers: UpstreamResponse['headers'] = {}
   let stream: Ahead | undefined
   const body = createByteBuffer(memory, holder)
+  const bytesMax = bodyBytesMax ?? upstreamResponseBytesMax
   const pace = time.of(holder)
 
   const gone = () => stop(new UpstreamError('gone', 'the client disconnected'))
@@ -272,7 +273,7 @@ function receiveResponse(
   function stop(error: UpstreamError): void {
     over()
     breakOff?.()
-    body.take()
+    body.discard()
     // If the promise is resolved already, only the stream fails.
     reject(error)
     stream?.fail(error)
@@ -286,9 +287,7 @@ function receiveResponse(
       status = given
       headers = names
       const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers
-      const isRead = bodyBytesMax !== undefined || ((status < 300 || status >= 400) && status < 500 && status !== 401)
-      const isUsable = isRead && encoding === 'identity'
-      if (!isUsable) {
+      if ((bodyBytesMax === undefined && !isBodyUsed(status)) || encoding !== 'identity') {
         resolve({ status, headers, body: undefined })
         return stop(new UpstreamError('down', 'nobody reads on'))
       }
@@ -299,14 +298,16 @@ function receiveResponse(
       }
       if (bodyBytesMax === undefined) lateAt = performance.now() + upstreamBodyTimeoutMs
       lateText = 'it did not finish its response in time'
+      const length = Number(headers['content-length'] ?? 0)
+      if (length > bytesMax) return stop(new UpstreamError('down', `its response is larger than ${bytesMax} bytes`))
+      if (!body.expect(length)) stop(tooManyBytes())
     },
     onData(chunk) {
+      pace.spend((chunk.length / 2 ** 20) * receiveMsPerMegabyte)
       // Its lines are looked at one by one when they are passed on.
       if (stream !== undefined) pace.spend(lineEndsIn(chunk) * streamLineMs)
       if (stream?.give(chunk) === true) return
-      if (!body.add(chunk))
-        return stop(new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending'))
-      const bytesMax = bodyBytesMax ?? upstreamResponseBytesMax
+      if (!body.add(chunk)) return stop(tooManyBytes())
       if (body.length() <= bytesMax) return
       const what =
         stream === undefined ? 'its response is larger than' : 'its stream is ahead of the client by more than'
@@ -326,6 +327,20 @@ function receiveResponse(
     receiver.onError(error as Error)
   }
   return answer
+}
+
+/** Whether anybody reads the body of a response with this status, unless it is a small document. */
+function isBodyUsed(status: number): boolean {
+  return (status < 300 || status >= 400) && status < 500 && status !== 401
+}
+
+function tooManyRequests(): UpstreamError {
+  const text = 'too many requests of this caller to other servers are in progress'
+  return new UpstreamError('busy', text, { isUnsent: true })
+}
+
+function tooManyBytes(): UpstreamError {
+  return new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending')
 }
 
 function lineEndsIn(bytes: Uint8Array): number {

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createShares } from '../../src/fairness/shares.ts'
 import { createByteBuffer, readAhead } from '../../src/upstream/byte-buffer.ts'
+import { random } from '../support/random.ts'
 
 const holder = { keyId: 'key', family: 'key' }
 const bytes = (text: string) => Buffer.from(text)
@@ -21,6 +22,38 @@ test('one chunk is given as it came', () => {
   const chunk = bytes('whole')
   pile.add(chunk)
   expect(pile.take()).toBe(chunk)
+})
+
+test('what is expected is taken at once, and copied once', () => {
+  const memory = createShares(4 * 10)
+  const pile = createByteBuffer(memory, holder)
+  expect(pile.expect(11)).toBe(false)
+  expect(pile.expect(10)).toBe(true)
+  expect(memory.take(holder, 1)).toBe(false)
+  for (const part of ['abc', 'defg', 'hij']) expect(pile.add(bytes(part))).toBe(true)
+  expect(pile.add(bytes('k'))).toBe(false)
+  const whole = pile.take()
+  expect([Buffer.from(whole ?? []).toString(), whole?.buffer.byteLength]).toEqual(['abcdefghij', 10])
+  expect(memory.take(holder, 10)).toBe(true)
+})
+
+test('any chunks come out as they came in, with an announced length or without', () => {
+  const chance = random(7)
+  for (let round = 0; round < 200; round += 1) {
+    const chunks = Array.from({ length: chance.int(12) }, () =>
+      new Uint8Array(chance.int(3) * chance.int(400_000)).fill(chance.int(256)),
+    )
+    const whole = Buffer.concat(chunks)
+    const memory = createShares(2 ** 30)
+    const pile = createByteBuffer(memory, holder)
+    if (round % 2 === 0) pile.expect(whole.length + chance.int(3) * chance.int(1000))
+    for (const chunk of chunks) pile.add(chunk)
+    expect(pile.length()).toBe(whole.length)
+    if (chance.chance(0.25)) pile.discard()
+    else expect(whole.equals(pile.take() ?? new Uint8Array(0))).toBe(true)
+    expect(pile.length()).toBe(0)
+    expect(memory.take(holder, 2 ** 28)).toBe(true)
+  }
 })
 
 test('a million chunks of a byte take about as much memory as their bytes', () => {

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
 import { createFairness } from '../../src/fairness/fairness.ts'
+import { createPaces } from '../../src/fairness/pace.ts'
 import { createShares } from '../../src/fairness/shares.ts'
 import { dnsCacheTtlMs, upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../../src/limits.ts'
 import { createAddresses } from '../../src/upstream/addresses.ts'
@@ -199,6 +200,36 @@ test('what one caller’s answers take of memory is bounded, and given back', as
   last.receiver.onData(bytes(100))
   last.receiver.onEnd()
   expect((await last.answer).body).toHaveLength(100)
+})
+
+test('an announced length is taken at the head: too much of it is refused before a byte of it came', async () => {
+  const fairness = { ...createFairness(), memory: createShares(400) }
+  const length = (count: number) => ({ ...json, 'content-length': String(count) })
+  const full = await exchange({}, { fairness })
+  full.receiver.onHead(200, length(100))
+  const refused = await exchange({}, { fairness })
+  refused.receiver.onHead(200, length(1))
+  await expect(refused.answer).rejects.toMatchObject({ kind: 'busy' })
+  expect(refused.one()?.aborts).toBe(1)
+  full.receiver.onData(bytes(100))
+  full.receiver.onEnd()
+  expect((await full.answer).body).toHaveLength(100)
+  const huge = await exchange()
+  huge.receiver.onHead(200, length(upstreamResponseBytesMax + 1))
+  await expect(huge.answer).rejects.toMatchObject({
+    kind: 'down',
+    message: `its response is larger than ${upstreamResponseBytesMax} bytes`,
+  })
+})
+
+test('what is received takes its owner’s time', async () => {
+  const time = createPaces(() => 0)
+  const { receiver } = await exchange({}, { fairness: { ...createFairness(), time } })
+  receiver.onHead(200, json)
+  receiver.onData(bytes(2 * 2 ** 20))
+  expect(time.of(holder).wait()).toBe(0)
+  for (let i = 0; i < 5; i += 1) receiver.onData(bytes(2 * 2 ** 20))
+  expect(time.of(holder).wait()).toBeGreaterThan(0)
 })
 
 test('an answer that takes too long is late, and a client that left is gone', async () => {

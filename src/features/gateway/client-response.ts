@@ -11,7 +11,7 @@ import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parseResponse } from './filter-tools.ts'
 import { discardBody } from './platform-session.ts'
 import { wantedScope } from './send-with-credentials.ts'
-import { errorsAsMessages, messageEvent, relayStream } from './stream.ts'
+import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts'
 
@@ -126,7 +126,7 @@ function holdHead(
 /** Relays an event stream. A stream whose authorization ends is closed with an error event. */
 function streamResponse(
   body: ReadableStream<Uint8Array>,
-  { message: { id }, holder, allowance, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
+  { message: { id }, holder, rewrite, watchAccess, restoreIdleTimeout }: UpstreamCall,
   { memory, releaseSlot }: ClientResponseOptions,
 ): ClientResponse {
   const stream = relayStream(body, {
@@ -136,7 +136,7 @@ function streamResponse(
     },
     // The blank lines end an event that may have been cut off.
     watch: (end) => watchAccess((why) => end(`\n\n${messageEvent(rpcErrorText(why, id))}`)),
-    ...(rewrite && { rewrite: errorsAsMessages(rewrite, id), owner: { holder, memory, allowance } }),
+    ...(rewrite && { rewrite: errorsAsMessages(rewrite, id), owner: { holder, memory } }),
   })
   return { response: new Response(stream, { headers: streamHeaders }), holdsSlot: true }
 }
@@ -167,10 +167,28 @@ function relayWhole(
   // An array of messages is not a valid response to a single request.
   if (!startsAsObject(bytes)) throw unusableUpstream('does not speak MCP', message)
   if (rewrite === undefined) return sendWhole(asBuffer(bytes), call, options)
-  const rewritten = rewrite(asBuffer(bytes).toString()).then((text) => sendWhole(Buffer.from(text), call, options))
-  return rewritten.catch((error) => {
+  return rewriteWhole(asBuffer(bytes).toString(), rewrite, call, options)
+}
+
+/** The response counts as long as it waits for its place to be parsed. Throws PlatformError. */
+async function rewriteWhole(
+  received: string,
+  rewrite: Rewrite,
+  call: UpstreamCall,
+  options: ClientResponseOptions,
+): Promise<ClientResponse> {
+  const { holder, message } = call
+  if (!options.memory.take(holder, received.length))
+    throw tooMany('Too many responses to this caller are being read', message)
+  let text: string
+  try {
+    text = await rewrite(received)
+  } catch (error) {
     throw error instanceof SyntaxError ? unusableUpstream('does not speak MCP', message) : error
-  })
+  } finally {
+    options.memory.giveBack(holder, received.length)
+  }
+  return sendWhole(Buffer.from(text), call, options)
 }
 
 /** Responses above `responseInOnePieceBytesMax` are sent in pieces, so that we know when the client has read them. */

@@ -10,12 +10,10 @@ import { hasAuthorization } from '../../auth/sealed-headers.ts'
 import type { SetupLinks } from '../../auth/setup-links.ts'
 import { constraintOf, PlatformError, unauthorized } from '../../errors.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
-import type { Holder } from '../../fairness/owner.ts'
+import type { Fairness } from '../../fairness/fairness.ts'
 import { type RateLimit, rateNameOf } from '../../fairness/rate-limit.ts'
-import type { Shares } from '../../fairness/shares.ts'
-import type { Turns } from '../../fairness/turns.ts'
 import { asPlatformError } from '../../http/error-response.ts'
-import { auditNameCharsMax, authorizationFreshMs, parsedResponseMemoryFactor } from '../../limits.ts'
+import { auditNameCharsMax, authorizationFreshMs } from '../../limits.ts'
 import type { ServiceTokenClaims } from '../../model/token.ts'
 import type { Tracing } from '../../ops/tracing.ts'
 import { decideOnMessage } from '../../policy/decide.ts'
@@ -26,7 +24,7 @@ import type { Mocks } from '../mocks/mocks.ts'
 import type { UpstreamCredentials } from '../upstream-sign-in/credentials.ts'
 import type { CallRecorder } from './call-record.ts'
 import { askedAs, asksAlike, type StatusRecorder } from './connection-status.ts'
-import { filterTools } from './filter-tools.ts'
+import { filterTools, parseInPlace } from './filter-tools.ts'
 import { type Message, withoutAmbiguousParams } from './message.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { UpstreamProxy } from './proxy.ts'
@@ -47,10 +45,8 @@ export interface GatewayDeps {
   readonly credentials: UpstreamCredentials
   readonly links: SetupLinks
   readonly sessions: Sessions
-  /** Accounts for the bytes of responses in progress. */
-  readonly memory: Shares
+  readonly fairness: Pick<Fairness, 'memory' | 'turns' | 'parses' | 'time'>
   readonly mocks: Mocks
-  readonly turns: Turns
   readonly streams: OpenStreams
   /**
    * Suspends the server's idle timeout for this request, because an upstream may be silent for longer; the gateway's
@@ -197,7 +193,7 @@ async function authorizeMessage(
       rpc: message.body,
       isReply: message.method === undefined && isOwnSession(deps, current, headers),
     } as const
-    const deciding = deps.turns.start(caller, decideOnMessage(caller.blocks, access))
+    const deciding = deps.fairness.turns.start(caller, decideOnMessage(caller.blocks, access))
     const decision = deciding instanceof Promise ? await deciding : deciding
     // An expensive policy is evaluated in turns, so time may have passed. If the connection has changed meanwhile,
     // perhaps to another URL, the message is decided on anew.
@@ -226,10 +222,10 @@ function isSameRecord({ connection: { stored: a } }: AuthorizedCall, { connectio
 }
 
 /** Removes hidden tools from `tools/list`. Undefined if the response is passed on unchanged. */
-function toolFilter({ turns, memory }: GatewayDeps, { context: { caller } }: AuthorizedCall, message: Message) {
+function toolFilter({ fairness }: GatewayDeps, { context: { caller } }: AuthorizedCall, message: Message) {
   if (message.method !== 'tools/list' || !hasRpcRules(caller.blocks)) return undefined
   return (data: string) =>
-    readWithin(memory, caller, data.length, () => turns.run(caller, filterTools(data, caller.blocks)))
+    parseInPlace(fairness, caller, data.length, () => fairness.turns.run(caller, filterTools(data, caller.blocks)))
 }
 
 async function answerFromMock(
@@ -346,22 +342,6 @@ function sessionOwnerOf({
   connection: { namespace, connectionId, stored },
 }: AuthorizedCall): string {
   return [`${namespace}/${connectionId}`, caller.token?.jti ?? caller.keyId, askedAs(stored)].join('\0')
-}
-
-/**
- * Runs `read`, and counts the memory that the parsed form takes, `parsedResponseMemoryFactor` bytes per character,
- * against the holder's share meanwhile. Throws `rate_limited` if the share is used up.
- */
-async function readWithin<T>(memory: Shares, holder: Holder, characters: number, read: () => Promise<T>): Promise<T> {
-  const amount = characters * parsedResponseMemoryFactor
-  if (!memory.take(holder, amount)) {
-    throw new PlatformError('rate_limited', 'Too many responses to this caller are being read: try again')
-  }
-  try {
-    return await read()
-  } finally {
-    memory.giveBack(holder, amount)
-  }
 }
 
 /**

@@ -4,8 +4,7 @@
  * platform session, and a `tools/call` never.
  */
 
-import type { Shares } from '../../fairness/shares.ts'
-import type { Turns } from '../../fairness/turns.ts'
+import type { Fairness } from '../../fairness/fairness.ts'
 import type { Upstream, UpstreamResponse } from '../../upstream/upstream.ts'
 import { createCallSlots } from './call-slots.ts'
 import { clientResponse } from './client-response.ts'
@@ -27,8 +26,7 @@ export interface ProxyOptions {
   readonly upstream: Upstream
   readonly sessions: Sessions
   /** Accounts for the bytes of responses that clients have not read yet. */
-  readonly memory: Shares
-  readonly turns: Turns
+  readonly fairness: Pick<Fairness, 'memory' | 'turns'>
   /** Milliseconds until the response head must have arrived. */
   readonly timeoutMs: number
 }
@@ -43,13 +41,15 @@ type Session =
   | { readonly kind: 'none' }
 
 /** One proxy serves all connections; it holds the call slots. */
-export function createProxy({ upstream, sessions, memory, turns, timeoutMs }: ProxyOptions): UpstreamProxy {
+export function createProxy({ upstream, sessions, fairness, timeoutMs }: ProxyOptions): UpstreamProxy {
   const slots = createCallSlots()
 
   const post = createPost(upstream, timeoutMs)
 
   function platformSession(call: UpstreamCall): Promise<PlatformSession> | PlatformSession {
-    return sessions.platform(call.holder.keyId, call.sessionOwner, () => openPlatformSession(call, post, turns))
+    return sessions.platform(call.holder.keyId, call.sessionOwner, () =>
+      openPlatformSession(call, post, fairness.turns),
+    )
   }
 
   /**
@@ -103,7 +103,7 @@ export function createProxy({ upstream, sessions, memory, turns, timeoutMs }: Pr
         // Before clientResponse(): once that has begun a stream, throwing here would leak its slot.
         const sessionId = clientSessionId(sessions, call, session, received)
         const answering = clientResponse(received, call, {
-          memory,
+          memory: fairness.memory,
           hasClientSession: session.kind === 'client',
           releaseSlot: release,
         })

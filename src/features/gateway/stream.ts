@@ -2,7 +2,6 @@
 
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { PlatformError, type RpcId } from '../../errors.ts'
-import type { Allowance } from '../../fairness/allowance.ts'
 import type { Holder } from '../../fairness/owner.ts'
 import type { Shares } from '../../fairness/shares.ts'
 import { mediaType } from '../../http/body.ts'
@@ -24,15 +23,14 @@ export type Rewrite = (data: string) => Promise<string>
 export interface StreamOwner {
   readonly holder: Holder
   readonly memory: Shares
-  readonly allowance: Pick<Allowance, 'paceBody'>
 }
 
 export interface StreamOptions {
   /** Replaces each message. If left out, the bytes are passed on without parsing. */
   readonly rewrite?: Rewrite
   /**
-   * Large events that are rewritten count for its memory and time; the stream ends where it has no memory for one. Left
-   * out for a response that is counted already.
+   * Large events that are rewritten count for its memory; the stream ends where it has no memory for one. Left out for
+   * a response that is counted already.
    */
   readonly owner?: StreamOwner
   /** Called once when the stream ends, for whatever reason. */
@@ -200,7 +198,6 @@ function createRewriter(rewrite: Rewrite, owner: StreamOwner | undefined): Rewri
       for (const part of complete) {
         if (typeof part === 'string') text += part
         else {
-          if (pending > uncountedEventBytesMax) await owner?.allowance.paceBody(pending)
           pending = 0
           text += eventText(part, await rewrite(part.data))
         }

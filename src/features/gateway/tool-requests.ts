@@ -10,7 +10,7 @@ import {
   upstreamBodyTimeoutMs,
 } from '../../limits.ts'
 import { rpcCodes, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
-import { parseWork } from './filter-tools.ts'
+import { parseInPlace, parseWork } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
 import { readMessages } from './stream.ts'
@@ -76,7 +76,7 @@ export function createToolRequests(deps: GatewayDeps): ToolRequests {
           throw new PlatformError('upstream_timeout', 'The upstream: its list of tools took too long')
         const answer = await ask(call, 'tools/list', cursor === undefined ? {} : { cursor })
         const result = answer.result as { tools?: Tool[]; nextCursor?: unknown }
-        if (!deps.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
+        if (!deps.fairness.memory.take(caller, answer.characters * parsedResponseMemoryFactor))
           throw rateLimited('Too many responses to this caller are being read', 1)
         characters += answer.characters
         if (characters > toolsCharsMax)
@@ -91,7 +91,7 @@ export function createToolRequests(deps: GatewayDeps): ToolRequests {
       // A list without its last pages would look complete.
       throw upstreamError(`The upstream’s tool list has more than ${toolPagesMax} pages`)
     } finally {
-      deps.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
+      deps.fairness.memory.giveBack(caller, characters * parsedResponseMemoryFactor)
     }
   }
 
@@ -119,7 +119,11 @@ export function createToolRequests(deps: GatewayDeps): ToolRequests {
     headers: Headers,
   ): Promise<Answer & { readonly characters: number }> {
     const response = await forward(deps, call, message, headers)
-    return firstAnswer(response, (text) => deps.turns.run(call.context.caller, parseWork(text)))
+    const { fairness } = deps
+    const { caller } = call.context
+    return firstAnswer(response, (text) =>
+      parseInPlace(fairness, caller, text.length, () => fairness.turns.run(caller, parseWork(text))),
+    )
   }
 
   return { listTools, ask }

@@ -21,7 +21,7 @@ export interface CallProgress {
 
 export interface UpstreamCall {
   /** Of the client's request. */
-  readonly allowance: Pick<Allowance, 'hold' | 'paceBody'>
+  readonly allowance: Pick<Allowance, 'hold'>
   readonly progress: CallProgress
   readonly ref: ConnectionRef
   readonly connection: Connection

@@ -152,8 +152,8 @@ test('a list is narrowed while its caller has memory for it, which it then has a
     },
   }
   const body = JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'tools/list' })
-  // A quarter is one caller's.
-  const bytes = 1000 * parsedResponseMemoryFactor + body.length * bodyMemoryFactor
+  // A quarter is one caller's. The response is there as text, too.
+  const bytes = 1000 * (parsedResponseMemoryFactor + 1) + body.length * bodyMemoryFactor
   platform = await createTestPlatform({
     upstream,
     fairness: { ...createFairness(), memory: createShares(4 * bytes) },
@@ -172,7 +172,7 @@ test('a list is narrowed while its caller has memory for it, which it then has a
   const refused = await list()
   expect([refused.status, await refused.json()]).toMatchObject([
     429,
-    { id: 3, error: { message: 'Too many responses to this caller are being read: try again' } },
+    { id: 3, error: { message: 'Too many responses to this caller are being read; try again in 1 s' } },
   ])
   characters -= 1
   expect((await list()).status).toBe(200)

@@ -112,13 +112,12 @@ function proxyTo(answer: (request: UpstreamRequest) => UpstreamResponse, memoryB
       },
     },
     sessions: createSessions(seed('session key')),
-    memory: createShares(memoryBytes),
-    turns: createTurns(),
+    fairness: { memory: createShares(memoryBytes), turns: createTurns() },
     timeoutMs: 1000,
   })
   const send = (body: object, more: Partial<UpstreamCall> = {}) =>
     proxy.send({
-      allowance: { hold: () => () => {}, async paceBody() {} },
+      allowance: { hold: () => () => {} },
       progress: { isSent: false, isAnswered: false },
       ref: { namespace: 'acme', connectionId: 'one' },
       connection: connection('one'),
