@@ -6,15 +6,24 @@ import { join } from 'node:path'
 import { run, workplace } from '../support/executable.ts'
 import { isHere } from '../support/needs.ts'
 
-/** Asks a shell what may follow these words, the last of which is being typed. The script is in the file `script`. */
+/**
+ * How a shell prints what may follow these words, the last of which is being typed. The script is in the file `script`,
+ * and is loaded before.
+ */
 const asking: Readonly<Record<'bash' | 'zsh' | 'fish', (words: readonly string[]) => string>> = {
-  bash: (words) => `source ./script; COMP_WORDS=(${listed(words)}); COMP_CWORD=${words.length - 1}; _postern
+  bash: (words) => `COMP_WORDS=(${listed(words)}); COMP_CWORD=${words.length - 1}; COMPREPLY=(); _postern
     printf '%s\\n' "\${COMPREPLY[@]}"`,
-  // What zsh itself would bring is stood in for: the lists are given to it by name.
-  zsh: (words) => `compdef() {}; _files() {}; _describe() { print -l -- \${\${(P)@[-1]}%%:*} }; source ./script
-    words=(${listed(words)}); CURRENT=${words.length}; PREFIX="$words[-1]"; _postern`,
-  fish: (words) => `source ./script; complete -C ${listed([words.join(' ')])} | string replace -r '\\t.*' ''`,
+  zsh: (words) => `words=(${listed(words)}); CURRENT=${words.length}; PREFIX="$words[-1]"; _postern`,
+  fish: (words) => `complete -C ${listed([words.join(' ')])} | string replace -r '\\t.*' ''`,
 }
+/** What zsh itself would bring is stood in for: the lists are given to it by name. */
+const before = {
+  bash: '',
+  zsh: `compdef() {}; _files() {}; _describe() { print -l -- \${\${(P)@[-1]}%%:*} }`,
+  fish: '',
+}
+/** Between the answers to two questions. */
+const mark = '-----'
 const listed = (words: readonly string[]) => words.map((word) => `'${word}'`).join(' ')
 
 /** What a help page lists, in its order. */
@@ -39,8 +48,14 @@ async function printed(args: readonly string[]): Promise<string> {
   return (await run(place, args)).stdout
 }
 
+/** Every command with all that are below it, each by the words of its path. */
+async function commandsFrom(path: readonly string[]): Promise<(readonly string[])[]> {
+  const below = inHelp(await helpOf(path), 'Commands').filter((command) => command !== 'help')
+  const paths = await Promise.all(below.map((command) => commandsFrom([...path, command])))
+  return [path, ...paths.flat()]
+}
+
 for (const shell of ['bash', 'zsh', 'fish'] as const) {
-  const ask = asking[shell]
   test.if(isHere(shell))(
     `${shell} offers every command and every flag that the help shows (needs ${shell})`,
     async () => {
@@ -48,31 +63,39 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
       const script = await run(place, ['completions', shell])
       expect(script).toMatchObject({ code: 0, stderr: '' })
       writeFileSync(join(place.folder, 'script'), script.stdout)
-      const offered = (...words: string[]): string[] => {
-        const { stdout, stderr } = Bun.spawnSync([shell, '-c', ask(words)], { cwd: place.folder })
+      /** What is offered for each of these words, asked in one shell. */
+      const offered = (questions: readonly (readonly string[])[]): string[][] => {
+        const asked = questions.map((words) => `${asking[shell](words)}\necho '${mark}'`)
+        const text = [before[shell], 'source ./script', ...asked].join('\n')
+        const { stdout, stderr } = Bun.spawnSync([shell, '-c', text], { cwd: place.folder })
         expect(stderr.toString()).toBe('')
+        const answers = stdout.toString().split(`${mark}\n`).slice(0, -1)
+        expect(answers).toHaveLength(questions.length)
         // Of files, fish offers some by itself.
-        return stdout
-          .toString()
-          .split('\n')
-          .filter((word) => word !== '' && word !== 'script' && !word.endsWith('/'))
+        return answers.map((answer) =>
+          answer.split('\n').filter((word) => word !== '' && word !== 'script' && !word.endsWith('/')),
+        )
       }
-      const expectAsInHelp = async (path: readonly string[]): Promise<void> => {
-        const stdout = await helpOf(path)
-        const commands = inHelp(stdout, 'Commands')
-        const flags = inHelp(stdout, 'Options')
-        expect(flags).toContain('--help')
-        expect({ path, offered: offered('postern', ...path, '').sort() }).toEqual({
-          path,
-          offered: commands.toSorted(),
-        })
-        const offeredFlags = offered('postern', ...path, '--').filter((word) => word.startsWith('--'))
-        expect({ path, offered: offeredFlags.sort() }).toEqual({ path, offered: flags.toSorted() })
-        for (const command of commands) if (command !== 'help') await expectAsInHelp([...path, command])
+      const paths = await commandsFrom([])
+      expect(paths.length).toBeGreaterThan(40)
+      const commands = offered(paths.map((path) => ['postern', ...path, '']))
+      const flags = offered(paths.map((path) => ['postern', ...path, '--']))
+      for (const [index, path] of paths.entries()) {
+        const help = await helpOf(path)
+        const shown = { commands: inHelp(help, 'Commands').sort(), flags: inHelp(help, 'Options').sort() }
+        expect(shown.flags).toContain('--help')
+        const given = {
+          commands: commands[index]?.sort(),
+          flags: flags[index]?.filter((word) => word.startsWith('--')).sort(),
+        }
+        expect({ path, ...given }).toEqual({ path, ...shown })
       }
-      await expectAsInHelp([])
-      expect(offered('postern', 'ke')).toEqual(shell === 'zsh' ? expect.arrayContaining(['keys']) : ['keys'])
-      expect(offered('postern', 'keys', 'list', '--data', '')).toEqual([])
+      const [begun, value] = offered([
+        ['postern', 'ke'],
+        ['postern', 'keys', 'list', '--data', ''],
+      ])
+      expect(begun).toEqual(shell === 'zsh' ? expect.arrayContaining(['keys']) : ['keys'])
+      expect(value).toEqual([])
     },
   )
 }

@@ -215,10 +215,10 @@ describe('what the audit log is told', () => {
     expect(JSON.stringify(platform.audited)).not.toContain(sampleKeys.ada)
   })
 
-  test('each of a thousand tokens has its line, and joins its parents', async () => {
+  test('each of two hundred tokens has its line, and joins its parents', async () => {
     const platform = await createTestPlatform()
     const minted: string[] = []
-    for (let i = 0; i < 1000; i += 1) {
+    for (let i = 0; i < 200; i += 1) {
       const parent = i % 3 === 0 ? sampleKeys.ada : (minted.at(-1) as string)
       minted.push(await mintToken(platform.fetch, parent))
     }
