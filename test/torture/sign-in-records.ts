@@ -90,9 +90,11 @@ export const signInRecords: Trial = {
     expect(left.w === 0, () => `${left.w} grants are left`)
     expect(left.e <= 400, () => `${left.e} expired records are left`)
     expect(grown < storeMaxMB, () => `the store has grown to ${grown.toFixed(1)} MB`)
-    expect(memory < memoryMaxMB, () => `memory has grown by ${memory.toFixed(0)} MB`)
+    // Of fewer it says nothing, and the short run has other trials in this process.
+    const isMeasured = times >= 10_000
+    if (isMeasured) expect(memory < memoryMaxMB, () => `memory has grown by ${memory.toFixed(0)} MB`)
     await store.close()
-    const figure = `${codes} codes, ${grants} grants: the store has ${grown.toFixed(1)} MB, memory grew by ${memory.toFixed(0)} MB`
+    const figure = `${codes} codes, ${grants} grants: the store has ${grown.toFixed(1)} MB, ${isMeasured ? `memory grew by ${memory.toFixed(0)} MB` : 'memory measured in the long run alone'}`
     return { figure, broken, seen: { codes: [codes, times], grants: [grants, times / codesForGrant] } }
 
     async function count(kind: string): Promise<number> {
