@@ -1,7 +1,7 @@
 /**
- * The bounds that somebody can meet: the source of each, the reason for its value, and after "Past it" what happens
- * beyond it. Sizes of caches, reads and turns that one file alone tunes stand there. `docs/limits.md` is the same as a
- * table (`make generated`). Names end with their unit. "Spec 8" and "Contract 3" are given; "Ours" were chosen here.
+ * The bounds of the whole: the source of each, the reason for its value, and after "Past it" what happens beyond it. A
+ * bound of one part alone stands in its file, written the same way. `docs/limits.md` has a table of all (`make
+ * generated`). Names end with their unit. "Spec 8" and "Contract 3" are given; "Ours" were chosen here.
  */
 
 const kB = 1024
@@ -26,16 +26,10 @@ export const revocationRetentionSeconds = 7 * 24 * 60 * 60
 
 // Directory and catalogue
 
-/** Ours: times that a write is decided because others change the directory, or its record, in between. Past it: 503. */
-export const writeAttemptsMax = 20
 /** Ours: names of namespaces read from the store at once. Past it: in several reads. */
 export const namespacesPerRead = 1000
 /** Contract (door 3.1): namespaces on a page. Past it: 400. */
 export const namespacesPageMax = 50
-/** Contract (door 1.4): namespaces that `/me` lists. Past it: `more` is true. */
-export const meNamespacesMax = 100
-/** Contract (door 3.2): characters of a namespace that is made over HTTP. Past it: 400. */
-export const madeNamespaceCharsMax = 39
 /** Contract (door 3.3): namespaces that a user may own before making another is refused. Past it: 403. */
 export const namespacesPerUserDefault = 3
 /** Ours: namespaces that an organization may own before making another is refused; each member's `/me` and lists look at all. Past it: 403 for all but operators; fixtures and imports are not refused. */
@@ -46,8 +40,6 @@ export const organizationApiKeysMax = 100
 export const organizationMembersMax = 10_000
 /** Ours: members of an organization read from the store at once. Past it: in several reads. */
 export const membersPerRead = 1000
-/** Ours: characters of an organization's name. Past it: 400. */
-export const organizationNameCharsMax = 200
 /** Contract (door 2.1): servers on a page. Past it: 400. */
 export const serversPageMax = 100
 /** Contract (door 2.1): servers on a page without `pageSize`. Past it: they are on the next page. */
@@ -58,50 +50,24 @@ export const searchedWordsMax = 2000
 export const namespaceSearchedWordsMax = 50_000
 /** Ours: different words of all servers that are indexed, about 100 MB; an owner has at most half of what the others leave, and a namespace half of its owner's. Past it: servers are found by their names. */
 export const allSearchedWordsMax = 330_000
-/** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
-export const searchedNameWordsMax = 12
 /** Ours: characters of each field of a server that are indexed, its tools' names counted together. Past it: the rest is not found. */
 export const searchedCharsMax = 16 * kB
 /** Contract (door 2.5): bytes of the body of `PUT /servers`. Past it: 413. */
 export const serverBodyBytesMax = MB
-/** Ours: values in the objects and arrays of the body of such a write; a server is parsed again and again. Past it: 400. */
-export const serverValuesMax = 50_000
-/** Ours: characters of a server's license. Past it: 400. */
-export const serverLicenseCharsMax = 200
-/** Ours: characters of a server's display name. Past it: 400. */
-export const serverNameCharsMax = 200
-/** Ours: characters of a server's description. Past it: 400. */
-export const serverDescriptionCharsMax = 10_000
 /** Contract (door 2.3): hits of a search, and those without `topK`. Past it: 400. */
 export const searchHitsMax = 500
 /** Contract (door 2.3): the least `topK`. Past it: 400. */
 export const searchHitsMin = 10
 /** Contract (door 2.4): characters of a search. Past it: 400. */
 export const searchCharsMax = 256
-/** Contract (door 2.4): words of a search that count. Past it: the others are left out. */
-export const searchWordsMax = 8
 /** Contract (door 2.4): letters from which the last word of a search is also the beginning of one. Below it: it is a word alone. */
 export const searchBeginningCharsMin = 3
-/** Contract (door 2.6): milliseconds to learn what a server has. Past it: a warning, or 502. */
-export const introspectionTimeoutMs = 5000
-/** Contract (door 2.6): bytes of all responses of a server that is asked what it has. Past it: a warning, or 502. */
-export const introspectionBytesMax = MB
 /** Ours: servers on a page of `/v0.1/servers`; the public MCP Registry has as many. Past it: 400. */
 export const registryPageMax = 100
 /** Ours: servers on a page of `/v0.1/servers` without `limit`, as in the public MCP Registry. Past it: they are on the next page. */
 export const registryPageDefault = 30
-/** Ours: characters of a tool's name in the record of calls, as JSON: a control character has six. Past it: its beginning, “…” and eight digits of its SHA-256. */
-export const recordedToolCharsMax = 256
-/** Contract (door 9.1): refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
-export const callRefusalsPerSecond = 100
-/** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away, and whether the disk has room for it. Within it: lines go to the moved file. */
-export const callLogCheckMs = 500
 /** Ours: calls of tools a second of one API key; its lines in the record of calls take up to 10 GB a day then. `--call-rate`. Past it: 429. */
 export const callsPerSecondDefault = 100
-/** Contract (door 9.4): seconds of calls that a key may make at once, at `--call-rate`. Past it: 429. */
-export const callBurstSeconds = 20
-/** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
-export const introspectionItemsMax = 5000
 /** Ours: pages of a server's list that are read. Past it: a warning, or 502. */
 export const introspectionPagesMax = 64
 
@@ -123,12 +89,6 @@ export const codeSeconds = 60
 export const accessTokenSeconds = 60 * 60
 /** Ours: bytes of a form; the largest names a few hundred tools. Past it: 400. */
 export const formBytesMax = 64 * kB
-/** Ours: fields of a form. Past it: 400. */
-export const formFieldsMax = 1000
-/** Contract (sign-in 3.3): registered clients that nobody has used. Past it: the oldest of the network that has most is removed. */
-export const unusedClientsMax = 1000
-/** Contract (sign-in 3.3): time that a registered client has to be used. Past it: it is removed. */
-export const unusedClientSeconds = 24 * 60 * 60
 /** Ours: time after its last grant that a client stays registered, so that it can sign in again. Past it: it is removed. */
 export const usedClientSeconds = 180 * 24 * 60 * 60
 /** Ours: registered clients that are kept for the user who was the first to allow them something; each has up to 25 kB. Past it: within an hour the one that was used longest ago is forgotten, and registers again. */
@@ -145,53 +105,23 @@ export const registrationsPerMinuteMax = 30
 export const setupsPerMinuteMax = 60
 /** Ours: such forms for all connections of one owner; each leaves up to 10 kB for ten minutes, and may register a client. Past it: 429. */
 export const ownerSetupsPerMinuteMax = 120
-/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: those that nobody used for longest are forgotten, and register again. */
-export const upstreamClientsMax = 10_000
 /** Ours: how often such a client, which all connections to a server share, is replaced in an hour. Past it: 429. */
 export const newClientsPerHourMax = 1
-/** Contract (sign-in 3.4): redirect URIs of a client. Past it: 400. */
-export const redirectUrisMax = 10
 /** Ours: characters of a redirect URI, a client id that is a URL, or another URL of a client. Past it: 400. */
 export const clientUrlCharsMax = 2000
-/** Ours: characters of a client's name. Past it: it is cut. */
-export const clientNameCharsMax = 100
-/** Contract (sign-in 3.3): bytes of a client's document. Past it: 400. */
-export const clientDocumentBytesMax = 16 * kB
-/** Contract (sign-in 3.3): longest time that a client's document is kept. Past it: it is fetched again. */
-export const clientDocumentSecondsMax = 24 * 60 * 60
 /** Contract (sign-in 1.9): time for a fetch of metadata, a client document, or a token. Past it: 502, or 400. */
 export const oauthFetchTimeoutMs = 10_000
-/** Ours: tools that the consent page lists, and that a grant may name; a token must fit its header. Past it: they are typed, or 400. */
-export const grantToolsMax = 200
 /** Contract (sign-in 1.1): lifetime of the ticket in a setup link. Past it: a key is needed. */
 export const setupTicketSeconds = 60 * 60
 /** Contract (sign-in 1.5): time that a person has to sign in at an authorization server. Past it: 400, start again. */
 export const attemptSeconds = 10 * 60
-/** Contract (sign-in 1.9): bytes of metadata, a registration or a token response. Past it: 502. */
-export const oauthResponseBytesMax = 64 * kB
 /** Ours: characters of a client id, a client secret or a scope that a connection is given. Past it: 400. */
 export const oauthTextCharsMax = 2000
-/** Ours: characters of all scopes that a server asks for; browsers and servers take URLs of about as many. Past it: 502. */
-export const oauthScopeCharsMax = 8000
-/** Ours: characters of a URL in metadata. Past it: 502. */
-export const oauthUrlCharsMax = 4000
-/** Contract (sign-in 1.6): a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
-export const refreshAheadMs = 60_000
-/** Contract (sign-in 1.6): time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
-export const refreshClaimMs = 15_000
-/** Contract (sign-in 1.6): pause after a refresh that failed for now. Past it: the next call tries again. */
-export const refreshRetryMs = 5_000
 /** Ours: grants or clients that one read of the store returns. Past it: the next read. */
 export const grantsPerRead = 1000
-/** Ours: characters of `state` and other parameters that are passed on. Past it: 400. */
-export const stateCharsMax = 2000
 
 // Policies
 
-/** Ours: paths in one `rpcReqMatch`. Past it: 400. */
-export const constraintRpcEntriesMax = 32
-/** Spec 8: characters in a path. Past it: 400. */
-export const rpcKeyCharsMax = 200
 /** Spec 8: characters in a pattern. Past it: 400. */
 export const rpcPatternCharsMax = 500
 /** Ours: instructions of one compiled pattern; the worst accepted pattern takes about 30 ms on a value of 1 KiB, and the time grows with the size. Past it: 400. */
@@ -204,38 +134,18 @@ export const rpcUnicodeClassesMax = 8
 export const patternRangesMax = 20_000
 /** Ours: characters in the ranges of case-insensitive patterns, in a policy; folding a million took half a second. Past it: 400. */
 export const rpcFoldedCharactersMax = 2000
-/** Ours: characters of a value that a pattern is matched against, so that the worst pattern stays within 30 ms. Past it: the value does not match. */
-export const rpcValueCharsMax = 1024
 /** Ours: cost of one turn of matching, in characters of the text times instructions of the pattern; about three milliseconds. Past it: the next request has its turn first. */
 export const sliceCost = 75_000
-/** Ours: memory that the process may gain before garbage is collected and memory returned. Past it: a collection begins beside the work that goes on. */
-export const garbageBytesMax = 100 * MB
-/** Ours: memory that the process may gain although garbage is being collected. Past it, and past `garbageBytesMax` since the last time: everything stops until it is collected, for 10 to 120 ms. */
-export const garbageUrgentBytes = 300 * MB
 /** Ours: part of the time in which one owner's bytes from other servers and its large answers are handled. Past it: the bytes wait in their sockets, and the requests for their place. */
 export const ownerTimeShare = 0.2
 /** Ours: pieces of work of one token, or of one key used directly, that wait for a turn or a place; of one owner twice as many. Past it: 429. */
 export const waitingJobsMax = 256
-/** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
-export const readsAtOnceMax = 8
-/** Ours: large responses of other servers that are parsed at once, one of each owner; each takes up to 30 MB meanwhile. Past it: they wait. */
-export const parsesAtOnceMax = 32
 /** Ours: bytes of a body that announces no length, and so is counted as this many until it is read; twice the largest body of an operation. Past it: the runtime answers 413, without a body, and closes the connection. */
 export const chunkedBodyBytesMax = 2 * MB
-/** Ours: requests answered in one pass of the event loop, ten microseconds each or more; a client that waits for its answers has one on each connection. Past it: they are answered in the next pass, and a connection that has sent further requests ahead is closed. */
-export const requestsPerPassMax = 100
-/** Ours: requests of one owner that are handled in one pass of the event loop. Past it: the next ones wait for the next pass. */
-export const ownerRequestsPerPassMax = 8
-/** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
-export const unreadBodyBytesMax = 64 * kB
 /** Ours: bytes of memory for each byte of a request's body: the body, its text, and what it is parsed into. Counted against `pendingBytesMax`. Past it: 429. */
 export const bodyMemoryFactor = 3
 /** Ours: requests to other servers in progress, each with a socket; one owner may have half of what the others leave. Past it: 429. */
 export const outgoingRequestsMax = 20_000
-/** Ours: total cost of narrowing one list of tools, about 600 ms in turns; enough for 3,000 tools with ordinary names and patterns. Past it: 502. */
-export const narrowingCostMax = 15_000_000
-/** Ours: parts of a path; JSON-RPC bodies nest a few levels, so a longer path matches nothing real. Past it: 400. */
-export const rpcPathPartsMax = 16
 
 // Names and records
 
@@ -243,12 +153,6 @@ export const rpcPathPartsMax = 16
 export const slugCharsMax = 64
 /** Contract 2: characters in a connection id. Past it: not a valid id. */
 export const connectionIdCharsMax = 128
-/** Ours: a storage key holds an organization and a user, and may have 1,024 bytes. Past it: a problem of the fixtures, 400 in a body. */
-export const organizationIdCharsMax = 128
-/** Ours: as for organizations. Past it: refused by the command, a problem of the fixtures. */
-export const userIdCharsMax = 128
-/** Ours: fits one line of `postern keys list`. Past it: refused by the command. */
-export const apiKeyNameCharsMax = 64
 /** Contract 2: characters in a key chosen by the user. Below it: refused at the start, a problem of the fixtures. */
 export const apiKeyCharsMin = 32
 /** Ours: four times a generated key; anything longer is a token or a mistake. Past it: refused at the start. */
@@ -257,8 +161,6 @@ export const apiKeyCharsMax = 256
 export const connectionBytesMax = 64 * kB
 /** Ours: a server with its tools and their schemas. Past it: a problem of the fixtures. */
 export const serverBytesMax = MB
-/** Contract 5: characters in a connection's name. Past it: a problem of the fixtures. */
-export const connectionNameCharsMax = 255
 /** Ours: browsers and proxies support as much. Past it: a problem of the fixtures. */
 export const urlCharsMax = 2048
 /** Ours: connections in a namespace, twice what the bench loads. `--namespace-connections`. Past it: 403 for writes over HTTP; fixtures and imports are counted, not refused. */
@@ -269,14 +171,6 @@ export const namespaceBytesDefault = 1024 * MB
 export const namespaceServersMax = 1000
 /** Ours: servers of one owner, in all of its namespaces; each takes 1 to 10 kB of memory, for the filters and the words of lists. Past it: 403 for another over HTTP; fixtures and imports are counted, not refused. */
 export const ownerServersMax = 10_000
-/** Ours: headers stored with a connection. Past it: 400. */
-export const connectionHeadersMax = 32
-/** Ours: long enough for any kind of credential. Past it: 400. */
-export const headerValueCharsMax = 4096
-/** Ours: values that a person enters for a connection's server. Past it: 400, when the connection is made. */
-export const inputFieldsMax = 32
-/** Ours: each pair is an index entry to write and store. Past it: a problem of the fixtures. */
-export const connectionMetadataPairsMax = 64
 
 /** Ours: keys of small records in a read that shares its statement with others. Past it: a statement of its own. */
 export const sharedReadKeysMax = 100
@@ -288,26 +182,16 @@ export const storeReadMs = 2000
 export const storeOutcomeMs = 10_000
 /** Ours: connections that commits leave to reads, and that long transactions have for themselves; reads of large records have half of the others, and one is left to small reads. Past it: commits wait, and large reads for a second; then 503. */
 export const storePoolReserved = 2
-/** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
-export const storeLookMs = 1000
 /** Stores contract 6.2: milliseconds that a primary is confirmed without a commit that it acknowledged. Past it: 503. */
 export const storeBeliefMs = 5000
-/** Stores contract 6.3: milliseconds that a start waits for the database. Past it: it ends. */
-export const storeStartMs = 30_000
 /** Ours: milliseconds that a command waits for the database. Past it: exit 1. */
 export const storeCommandMs = 5000
 /** Ours: milliseconds without a heartbeat after which a replica counts as gone; ten of them are missing then. Past it: its name may be taken. */
 export const replicaGoneMs = 10_000
 /** Ours: milliseconds between two looks at the hosts after a connection was lost. Past it: the next look. */
 export const storeLookAgainMs = 100
-/** Stores contract 2: connections of a replica to PostgreSQL, `--store-pool`. Past it: exit 2. */
-export const storePoolMin = 2
-/** Stores contract 2: see `storePoolMin`. Past it: exit 2. */
-export const storePoolMax = 100
 /** Stores contract 2: the default of `--store-pool`. Past it: statements wait for a connection. */
 export const storePoolDefault = 10
-/** Stores contract 4.4: milliseconds that this machine's clock may differ from the database's. Past it: the log warns. */
-export const clockOffsetWarnMs = 5000
 /** Stores contract 4.4: the same at a start. Past it: it ends. */
 export const clockOffsetMaxMs = 20_000
 /** Ours: entries that a scan of a store reads at once. Past it: the next read. */
@@ -319,20 +203,8 @@ export const scannedPerRead = 1000
 export const pageItemsMax = 100
 /** Spec 8: items on a page if the request has no limit. Past it: a cursor. */
 export const pageItemsDefault = 100
-/** Contract 5: index entries read for one page, so that no query scans a whole namespace. Past it: the page ends early, with a cursor. */
-export const indexEntriesExaminedMax = 20_000
-/** Ours: the longest sealed cursor has 214 characters. Past it: 400. */
-export const cursorCharsMax = 256
-/** Ours: filters of a list; they are intersected, each with its own cursor in the store. Past it: 400. */
-export const listFiltersMax = 32
 /** Ours: one turn of index work. Past it: other requests have their turn first. */
 export const eventLoopSliceMs = 2
-/** Ours: index entries read ahead where most are skipped. Past it: the batch size doubles each time a batch is used up. */
-export const indexBatchMin = 8
-/** Stores contract 4.3: index entries read at once from a store on another machine. Past it: the next batch. */
-export const indexBatchRemote = 1000
-/** Ours: index entries read ahead where most are used. Past it: the next batch. */
-export const indexBatchMax = 256
 
 // Requests
 
@@ -348,8 +220,6 @@ export const writesPerSecondDefault = 100
 export const pendingSignaturesMax = 800
 /** Ours: invalid credentials a second from one address; an office with one expired token stays below. `--failure-rate`. Past it: 429. */
 export const failuresPerSecondDefault = 20
-/** Ours: entries of `X-Forwarded-For` or `Forwarded` that are read, from the right. Past it: the proxy's own address counts. */
-export const forwardedHopsMax = 20
 /** Ours: burst of a rate limit, in seconds of its rate. Past it: 429. */
 export const burstSeconds = 20
 /** Ours: a client connection without traffic. Past it: the runtime closes it, within seven seconds. */
@@ -359,12 +229,8 @@ export const shutdownTimeoutMs = 5000
 
 // The gateway
 
-/** Contract (gateway): the probe of a new connection. Past it: the connection is created with the state `error`. */
-export const probeTimeoutMs = 5000
 /** Contract (gateway): time until the head of an upstream's response. `--upstream-timeout`. Past it: 504. */
 export const upstreamTimeoutDefaultSeconds = 60
-/** Ours: the longest `--upstream-timeout`. Past it: refused at the start. */
-export const upstreamTimeoutMaxSeconds = 600
 /** Ours: one JSON-RPC request, large enough for a document in its arguments. Past it: 413. */
 export const rpcBodyBytesMax = MB
 /** Ours: an authorization is good for this time, as for a body that arrives promptly. Past it: authorize again before the next step. */
@@ -377,8 +243,6 @@ export const rpcKeysMax = 20_000
 export const rpcValuesMax = 150_000
 /** Ours: the head of an upstream's response. Past it: 502. */
 export const upstreamHeadBytesMax = 32 * kB
-/** Ours: headers of an upstream's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
-export const upstreamHeadersMax = 200
 /** Ours: a response that is not a stream is held in memory; a stream may be this far ahead of its reader. Past it: 502, or the stream ends. */
 export const upstreamResponseBytesMax = 16 * MB
 /** Ours: request bodies in use, and responses that are incomplete or not yet read by their client. One owner may have half of what the others leave, one token half of that. Past it: 429, or the stream ends. */
@@ -387,14 +251,6 @@ export const pendingBytesMax = 256 * MB
 export const parsedResponseCharsMax = 4 * MB
 /** Ours: bytes of memory for each character of a parsed response; usually three, seven for thousands of small objects. Counted against `pendingBytesMax`. Past it: 429. */
 export const parsedResponseMemoryFactor = 8
-/** Ours: different texts of a JSON that fall into one place of 4,096 by their hashes, and eight times as many as their number would bring; an attacker who makes names with one hash has thousands. Past it: as for what is no JSON. */
-export const textsPerHashMax = 64
-/** Ours: keys of all objects in a parsed response; twice as many took 100 ms to parse. Past it: 502. */
-export const parsedResponseKeysMax = 40_000
-/** Ours: values in the objects and arrays of a parsed response. Past it: 502. */
-export const parsedResponseValuesMax = 200_000
-/** Ours: nesting of a parsed response; nested schemas have some tens of levels, and writing a hundred thousand took a second. Past it: 502. */
-export const parsedResponseDepthMax = 500
 /** Ours: time for the body of a response that is not a stream, after its head. Past it: 504. */
 export const upstreamBodyTimeoutMs = 60_000
 /** Ours: a whole stream, large enough for the messages of a long task. Past it: the stream ends. */
@@ -411,26 +267,14 @@ export const streamCheckIntervalMs = 500
 export const concurrentCallsMax = 8000
 /** Stores 7: an upstream's session id, so that the sealed id fits 1,024 characters. Past it: 502. */
 export const upstreamSessionIdCharsMax = 512
-/** Ours: white space before a response that is passed on; servers pad responses to flush buffers. Past it: 502. */
-export const leadingSpacesMax = 64 * kB
 /** Ours: a larger response is written in pieces, to know when the client has read it. Within it: the system's socket buffers hold it. */
 export const responseInOnePieceBytesMax = 256 * kB
-/** Ours: pages of a server's tools that `.tools` reads. Past it: 502. */
-export const toolPagesMax = 100
-/** Ours: connections being opened to one upstream, abandoned ones included until the system has given them up. Past it: 502. */
-export const pendingConnectsMax = 2000
 /** Ours: an idle connection to an upstream, unless the upstream's keep-alive timeout minus a second is shorter. Past it: it is closed. */
 export const socketIdleMs = 4000
-/** Ours: tools of one server in `.tools`. Past it: 502. */
-export const toolsListedMax = 20_000
 /** Ours: all pages of a server's tools that `.tools` reads, together. Past it: 502. */
 export const toolsCharsMax = 16 * MB
-/** Ours: minimum interval between two writes of a connection's status. Within it: the status is unchanged. */
-export const statusWriteIntervalMs = 10_000
 /** Ours: how long the addresses of a name are cached; the address that was checked is the one connected to. Past it: resolved again. */
 export const dnsCacheTtlMs = 5000
-/** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
-export const lookupTimeoutMs = 5000
 /** Ours: concurrent DNS lookups; one owner may have half of what the others leave. Past it: 502, or the connection is created with the state `error`. */
 export const pendingLookupsMax = 400
 /** Ours: names whose addresses are cached, some hundred bytes each. Past it: resolved again. */
@@ -446,8 +290,6 @@ export const auditRefusalsPerCaller = 10
 export const auditRefusalsPerSecond = 100
 /** Ours: method and name of a refused MCP request in the audit log; MCP's own names have at most 128. Past it: cut, with an ellipsis. */
 export const auditNameCharsMax = 128
-/** Ours: interval at which refused credentials are logged, for each reason. Within it: they are counted, and the next line has the number. */
-export const refusalLogIntervalMs = 10_000
 /** Ours: free disk space; LMDB may not survive a full disk. Below it: writes, mints and calls of tools are 503; reads, revocations and, for a while, deletions continue. */
 export const freeBytesMin = 16 * MB
 /** Ours: free disk space that deletions leave to revocations: an owner may delete thousands of connections, each with a line in the audit log. Below it: deletions of connections, servers and namespaces are 503. */
@@ -468,38 +310,17 @@ export const pageCacheBytesMax = 16 * MB
 
 // Mocks
 
-/** Ours: the longest delay of a recorded answer. Past it: a problem of the fixtures. */
-export const mockDelayMsMax = 60_000
-/** Ours: recorded answers of one server that are used. Past it: later ones are ignored. */
-export const recordedAnswersMax = 5000
-/** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 20 to 60 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
-export const schemaSizeMax = 1000
 /** Ours: parts of a value times keywords of its schema, and as much again for each reference that is followed; about 50 ms. Past it: the value is refused. */
 export const schemaStepsMax = 2_000_000
-/** Ours: characters of a text that may fit a `format`; some take a time of the square of it. Past it: it fits none. */
-export const formatCharsMax = 2048
-/** Ours: cost of all patterns of a schema on one value, in instructions times characters; about 40 ms. Past it: the arguments are refused. */
-export const mockPatternCostMax = 1_000_000
 
 // Reading
 
-/** Ours: characters of a number in JSON, longer than any that a program writes. Past it: treated as a number that two parsers may read differently. */
-export const jsonNumberCharsMax = 400
 /** Ours: nesting of fixtures and exports; tool schemas nest deeper than requests. Past it: a problem of the file. */
 export const fixtureDepthMax = 64
 /** Ours: problems that a command prints. Past it: the number of further ones. */
 export const problemsShownMax = 100
-/** Ours: parts of a name with slashes whose raw path is checked. Past it: 404, whatever the path. */
-export const wildcardPartsMax = 5
 
 // Storage
-
-/** Ours: milliseconds that the opening of a store waits for commits, and a commit for openings. Past it: an error, 503. */
-export const storeOpeningWaitMs = 30_000
-/** Ours: bytes of an answer that a command reads; the largest page has a tenth of it. Past it: the command fails. */
-export const clientAnswerBytesMax = 64 * MB
-/** Ours: time for a command's request with its whole answer; a tool may take ten minutes. Past it: the command fails. */
-export const clientAnswerMs = 15 * 60 * 1000
 
 /** Relations that must hold between bounds. If one does not, the process ends at startup with its text. */
 const relations: readonly (readonly [what: string, holds: boolean])[] = [
@@ -519,7 +340,6 @@ const relations: readonly (readonly [what: string, holds: boolean])[] = [
   ['an event that is parsed fits its stream', streamEventBytesMax <= streamBytesMax],
   ['the tools of a server fit what is parsed of it', parsedResponseCharsMax <= toolsCharsMax],
   ['the first namespace has room for its words', namespaceSearchedWordsMax <= allSearchedWordsMax / 4],
-  ['reading ahead grows', indexBatchMin <= indexBatchMax],
   // Sealing adds nonce, tag and prefix, and encodes in base64url.
   ['a sealed session id has no more than 1,024 characters', ((upstreamSessionIdCharsMax + 28) * 4) / 3 + 16 <= 1024],
 ]

@@ -6,7 +6,6 @@
  */
 
 import { LRUCache } from 'lru-cache'
-import { recordedAnswersMax } from '../limits.ts'
 import type { ApiKey, Namespace, Role } from '../model/organization.ts'
 import type { RecordedAnswer } from '../model/recorded-answer.ts'
 import { readApiKey, readKeyId, readMock, readNamespace, readRole } from '../storage/directory-records.ts'
@@ -25,6 +24,9 @@ import {
 } from '../storage/keys.ts'
 import type { Key, Store } from '../storage/store.ts'
 import { readVersion } from '../storage/versions.ts'
+
+/** Ours: recorded answers of one server that are used. Past it: later ones are ignored. */
+const recordedAnswersMax = 5000
 
 /** Decoded records of the directory (servers, namespaces, memberships, keys). Past it: read again. */
 const directoryCacheBytesMax = 16 * 2 ** 20

@@ -3,8 +3,10 @@
  * `refusalLogIntervalMs`, so that a flood of bad credentials does not flood the log. No line contains a credential.
  */
 
-import { refusalLogIntervalMs } from '../limits.ts'
 import type { Log, LogFields } from '../ops/log.ts'
+
+/** Ours: interval at which refused credentials are logged, for each reason. Within it: they are counted, and the next line has the number. */
+export const refusalLogIntervalMs = 10_000
 
 const words = {
   missing: 'there is no Authorization header',

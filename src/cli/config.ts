@@ -5,13 +5,21 @@ import { readFileSync } from 'node:fs'
 import { chosenKeyProblem } from '../auth/api-key.ts'
 import { CommandError } from '../errors.ts'
 import { type Network, readNetwork } from '../http/client-address.ts'
-import { namespaceServersMax, storePoolMax, storePoolMin, upstreamTimeoutMaxSeconds } from '../limits.ts'
+import { namespaceServersMax } from '../limits.ts'
 import { type DatabaseFlags, type DatabasePlace, readDatabase } from '../maintenance/database.ts'
 import { readTtl } from '../policy/ttl.ts'
 import { didYouMean } from '../schema/near-name.ts'
 import type { Usage } from '../storage/usage.ts'
 import { type AllowedUpstream, readAllowedUpstream } from '../upstream/addresses.ts'
 import { variableOf } from './serve-options.ts'
+
+/** Stores contract 2: connections of a replica to PostgreSQL, `--store-pool`. Past it: exit 2. */
+const storePoolMin = 2
+
+/** Stores contract 2: see `storePoolMin`. Past it: exit 2. */
+const storePoolMax = 100
+/** Ours: the longest `--upstream-timeout`. Past it: refused at the start. */
+const upstreamTimeoutMaxSeconds = 600
 
 /** The flags as Commander returns them, unchecked. */
 export interface ServeFlags extends DatabaseFlags {

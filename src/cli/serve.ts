@@ -15,7 +15,7 @@ import { asPlatformError, errorResponse } from '../http/error-response.ts'
 import { createGuard, isLoopback } from '../http/guard.ts'
 import { originalRequest, rawPathRoutes } from '../http/raw-path.ts'
 import type { Handler } from '../http/router.ts'
-import { chunkedBodyBytesMax, clockOffsetWarnMs, idleTimeoutSeconds, shutdownTimeoutMs } from '../limits.ts'
+import { chunkedBodyBytesMax, idleTimeoutSeconds, shutdownTimeoutMs } from '../limits.ts'
 import { type DataFolder, lockForServing, openDatabaseFolder, openDataFolder } from '../maintenance/data-folder.ts'
 import { FixtureConflict } from '../maintenance/seed/desired.ts'
 import { readFixtures } from '../maintenance/seed/read-fixtures.ts'
@@ -42,6 +42,9 @@ import { createReload } from './reload.ts'
 import { ignoredHangUp, stopSignal } from './stop-signals.ts'
 import type { Terminal } from './terminal.ts'
 import { isThisServer } from './this-server.ts'
+
+/** Stores contract 4.4: milliseconds that this machine's clock may differ from the database's. Past it: the log warns. */
+const clockOffsetWarnMs = 5000
 
 /** Time between deletions of expired grants and clients. Past it: they are kept until the next. */
 const grantSweepIntervalMs = 60 * 60 * 1000

@@ -3,12 +3,17 @@
  * to other servers. One object for the whole process; a request takes from it through its allowance (`allowance.ts`).
  */
 
-import { outgoingRequestsMax, parsesAtOnceMax, pendingBytesMax, pendingLookupsMax, readsAtOnceMax } from '../limits.ts'
+import { outgoingRequestsMax, pendingBytesMax, pendingLookupsMax } from '../limits.ts'
 import { createPaces, type Paces } from './pace.ts'
 import { createOwnerPasses, type OwnerPasses } from './passes.ts'
 import { createQueue, createQueues, type Queue, type Queues } from './queue.ts'
 import { createShares, type Shares } from './shares.ts'
 import { createTurns, type Turns } from './turns.ts'
+
+/** Ours: requests that read many records at once, or a server's details, one owner half of them; each holds the event loop for `eventLoopSliceMs` at a time. Past it: they wait. */
+export const readsAtOnceMax = 8
+/** Ours: large responses of other servers that are parsed at once, one of each owner; each takes up to 30 MB meanwhile. Past it: they wait. */
+const parsesAtOnceMax = 32
 
 export interface Fairness {
   /** Bytes of bodies that are being read or are in use, and of answers that their clients have not taken. */

@@ -5,8 +5,12 @@
  * another request arrives meanwhile, and drops the rest of what was sent ahead.
  */
 
-import { ownerRequestsPerPassMax, requestsPerPassMax } from '../limits.ts'
 import { type Holder, ownerOf } from './owner.ts'
+
+/** Ours: requests answered in one pass of the event loop, ten microseconds each or more; a client that waits for its answers has one on each connection. Past it: they are answered in the next pass, and a connection that has sent further requests ahead is closed. */
+export const requestsPerPassMax = 100
+/** Ours: requests of one owner that are handled in one pass of the event loop. Past it: the next ones wait for the next pass. */
+export const ownerRequestsPerPassMax = 8
 
 type Answer = (request: Request) => Promise<Response> | Response
 

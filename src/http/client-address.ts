@@ -5,7 +5,9 @@
  */
 
 import ipaddr from 'ipaddr.js'
-import { forwardedHopsMax } from '../limits.ts'
+
+/** Ours: entries of `X-Forwarded-For` or `Forwarded` that are read, from the right. Past it: the proxy's own address counts. */
+const forwardedHopsMax = 20
 
 export interface Network {
   readonly address: ipaddr.IPv4 | ipaddr.IPv6

@@ -5,12 +5,14 @@
 
 import { randomBytes } from 'node:crypto'
 import { routedOperation } from '../fairness/allowance.ts'
-import { unreadBodyBytesMax } from '../limits.ts'
 import type { Log } from '../ops/log.ts'
 import type { Guard } from './guard.ts'
 import { pathOf } from './path.ts'
 import { operationOf } from './route.ts'
 import type { Handler } from './router.ts'
+
+/** Ours: announced bytes of a body that was not read because its request was refused, which the runtime would receive all the same. Past it, or without `Content-Length`: the connection is closed after a 404, 413 or 429. */
+const unreadBodyBytesMax = 64 * 1024
 
 /** While the store cannot be written, every request would log it. Within it: it is logged once. */
 export const unavailableLogIntervalMs = 10_000

@@ -4,9 +4,11 @@
  * If it contains a backslash, which no name may (contract 2), the request is passed on with the original name, encoded.
  */
 
-import { wildcardPartsMax } from '../limits.ts'
 import { type Operation, operations } from '../operations.ts'
 import type { Handler } from './router.ts'
+
+/** Ours: parts of a name with slashes whose raw path is checked. Past it: 404, whatever the path. */
+const wildcardPartsMax = 5
 
 const originals = new WeakMap<Request, Request>()
 

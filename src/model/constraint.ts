@@ -1,8 +1,13 @@
 /** The schema of a policy, in requests and in tokens (spec 2.2). */
 
 import { type Static, type TLiteral, type TSchema, Type } from '@sinclair/typebox'
-import { constraintRpcEntriesMax, rpcKeyCharsMax, rpcPatternCharsMax } from '../limits.ts'
+import { rpcPatternCharsMax } from '../limits.ts'
 import { Slug } from './names.ts'
+
+/** Spec 8: characters in a path. Past it: 400. */
+const rpcKeyCharsMax = 200
+/** Ours: paths in one `rpcReqMatch`. Past it: 400. */
+const constraintRpcEntriesMax = 32
 
 export const resourceTypes = ['connections', 'servers', 'namespaces', 'skills'] as const
 export type ResourceType = (typeof resourceTypes)[number]

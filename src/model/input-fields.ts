@@ -3,8 +3,10 @@
  * `configSchema` of a registered server's HTTP option, as the fields of a form. Pure.
  */
 
-import { inputFieldsMax } from '../limits.ts'
 import { type ConnectionStatus, isRefusedHeader } from './connection.ts'
+
+/** Ours: values that a person enters for a connection's server. Past it: 400, when the connection is made. */
+export const inputFieldsMax = 32
 
 /** Where a value is sent. */
 export type InputPlace = 'headers' | 'query'

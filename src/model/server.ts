@@ -2,18 +2,19 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import {
-  searchedCharsMax,
-  serverDescriptionCharsMax,
-  serverLicenseCharsMax,
-  serverNameCharsMax,
-  urlCharsMax,
-} from '../limits.ts'
+import { searchedCharsMax, urlCharsMax } from '../limits.ts'
 import type { Problem } from '../schema/check.ts'
 import { Url, urlProblem } from './connection.ts'
 import { QualifiedName, Slug } from './names.ts'
 import { Pagination } from './organization.ts'
 import { ServerJson } from './server-json.ts'
+
+/** Ours: characters of a server's license. Past it: 400. */
+const serverLicenseCharsMax = 200
+/** Ours: characters of a server's display name. Past it: 400. */
+export const serverNameCharsMax = 200
+/** Ours: characters of a server's description. Past it: 400. */
+export const serverDescriptionCharsMax = 10_000
 
 const closed = { additionalProperties: false } as const
 

@@ -6,12 +6,19 @@
 
 import { createHash, createHmac } from 'node:crypto'
 import { dirname } from 'node:path'
-import { callLogCheckMs, callRefusalsPerSecond, freeBytesMin, recordedToolCharsMax } from '../limits.ts'
+import { freeBytesMin } from '../limits.ts'
 import { canonicalJson } from '../schema/canonical-json.ts'
 import { type freeBytes, requireFreeSpace } from '../storage/free-space.ts'
 import type { ChainEnd } from './audit-chain.ts'
 import { ChainedLog } from './chained-log.ts'
 import type { RefusedCaller } from './denial-count.ts'
+
+/** Contract (door 9.2): least milliseconds between two checks whether the record of calls was moved away, and whether the disk has room for it. Within it: lines go to the moved file. */
+export const callLogCheckMs = 500
+/** Ours: characters of a tool's name in the record of calls, as JSON: a control character has six. Past it: its beginning, “…” and eight digits of its SHA-256. */
+const recordedToolCharsMax = 256
+/** Contract (door 9.1): refused calls a second that are recorded one by one, beyond the first of each caller. Past it: only their number is, by caller. */
+const callRefusalsPerSecond = 100
 
 /**
  * How a call ended. `refused`: it never reached the server. `cancelled`: the answer did not reach the caller, who

@@ -7,9 +7,17 @@
 
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
-import { formatCharsMax, mockPatternCostMax, schemaSizeMax, schemaStepsMax } from '../limits.ts'
+import { schemaStepsMax } from '../limits.ts'
 import { rangesOf } from './pattern-ranges.ts'
 import { compile, patternProblem } from './patterns.ts'
+
+/** Ours: keywords of a JSON Schema of others, with the names and values in them; compiling so many takes 20 to 60 ms. Past it: a mock answers with an error, and a setup page cannot be used. */
+export const schemaSizeMax = 1000
+
+/** Ours: characters of a text that may fit a `format`; some take a time of the square of it. Past it: it fits none. */
+export const formatCharsMax = 2048
+/** Ours: cost of all patterns of a schema on one value, in instructions times characters; about 40 ms. Past it: the arguments are refused. */
+export const mockPatternCostMax = 1_000_000
 
 /**
  * Keywords that take as long to compile as a pattern does, besides one for ten of its characters, or as another

@@ -3,10 +3,12 @@
  * addition: valid UTF-8, no byte order mark, no duplicate keys, no lone surrogates, and a bound on nesting. No I/O.
  */
 
-import { jsonNumberCharsMax } from '../limits.ts'
 import { type Problem, placeOf } from './check.ts'
 import { jsonErrorPosition } from './json-error.ts'
 import { TextHashes } from './text-hashes.ts'
+
+/** Ours: characters of a number in JSON, longer than any that a program writes. Past it: treated as a number that two parsers may read differently. */
+const jsonNumberCharsMax = 400
 
 /**
  * Cost of parsing one character of JSON, an upper estimate; a megabyte takes ten milliseconds, and fifty if it is

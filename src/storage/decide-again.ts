@@ -4,8 +4,10 @@
  * the store, busy for ever.
  */
 
-import { writeAttemptsMax } from '../limits.ts'
 import { StoreError } from './store.ts'
+
+/** Ours: times that a write is decided because others change the directory, or its record, in between. Past it: 503. */
+export const writeAttemptsMax = 20
 
 /**
  * Resolves with the first result of `decide` that is not 'again'. Throws what it throws, and StoreError `unavailable`

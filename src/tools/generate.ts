@@ -1,7 +1,7 @@
 /** Writes the generated files: `bun src/tools/generate.ts`. A test compares them with what this would write. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { openApiDocument } from '../features/reference/document.ts'
 import * as limits from '../limits.ts'
 import { FixtureFile } from '../maintenance/seed/fixture-schema.ts'
@@ -31,26 +31,38 @@ export function limitsPage(): string {
   return fillRegions('docs/limits.md', { bounds: limitsTable })
 }
 
-/** The bounds as tables, from their comments. Throws Error for a comment without "Past it". */
+/**
+ * The bounds as tables, from their comments: those of limits.ts by its headings, then those that stand in the one file
+ * that has them. Throws Error for a comment without "Past it".
+ */
 function limitsTable(): string {
-  const text = readFileSync(resolve(import.meta.dir, '../limits.ts'), 'utf8')
-  const lines: string[] = []
-  for (const part of text.split(/^\/\/ /m).slice(1)) {
-    const [heading = ''] = part.split('\n')
-    lines.push('', `### ${heading}`, '', '| Bound | | From and why | Past it |', '|---|---|---|---|')
-    for (const [, comment = '', name = ''] of part.matchAll(/\/\*\* (.*) \*\/\nexport const (\w+)/g)) {
-      const [, why, past] = /^(.*?)\. (?:Past|Below|Within) it,?:? ?(.*)$/.exec(comment) ?? []
-      if (why === undefined || past === undefined)
-        throw new Error(`${name}: its comment does not say what happens past it`)
-      lines.push(`| \`${name}\` | ${boundText(name)} | ${why} | ${past.replace(/\.$/, '')} |`)
-    }
-  }
-  return lines.join('\n').trim()
+  const source = resolve(import.meta.dir, '..')
+  const [, ...parts] = readFileSync(join(source, 'limits.ts'), 'utf8').split(/^\/\/ /m)
+  const shared = parts.map((part) => boundsTable(part.split('\n')[0] ?? '', part))
+  const files = [...new Bun.Glob('**/*.ts').scanSync(source)].filter((file) => file !== 'limits.ts').sort()
+  const others = files.map((file) => readFileSync(join(source, file), 'utf8')).join('\n')
+  return [...shared, boundsTable('Of one part alone', others)].join('\n').trim()
 }
 
-/** The value with the unit at the end of its name. */
-function boundText(name: string): string {
-  const value = (limits as Readonly<Record<string, number>>)[name] ?? Number.NaN
+function boundsTable(heading: string, source: string): string {
+  const rows: string[] = []
+  const bounds = source.matchAll(
+    /^\/\*\* ((?:Ours|Spec|Contract|Storage|Stores)\b.*) \*\/\n(?:export )?const (\w+) = ((?:[a-z\d]|[kM]B).*)$/gm,
+  )
+  for (const [, comment = '', name = '', value = ''] of bounds) {
+    const [, why, past] = /^(.*?)\. (?:Past|Below|Within) it,?:? ?(.*)$/.exec(comment) ?? []
+    if (why === undefined || past === undefined)
+      throw new Error(`${name}: its comment does not say what happens past it`)
+    rows.push(`| \`${name}\` | ${boundText(name, value)} | ${why} | ${past.replace(/\.$/, '')} |`)
+  }
+  if (rows.length === 0) return ''
+  return ['', `### ${heading}`, '', '| Bound | | From and why | Past it |', '|---|---|---|---|', ...rows].join('\n')
+}
+
+/** The value with the unit at the end of its name. `written`: in the source, a product of numbers outside limits.ts. */
+function boundText(name: string, written: string): string {
+  const product = written.split('*').reduce((value, factor) => value * Number(factor.replaceAll('_', '')), 1)
+  const value = (limits as Readonly<Record<string, number>>)[name] ?? product
   const [unit = ''] = /Seconds|Ms|Bytes|Chars|$/.exec(name.replace(/(Max|Min|Default)$/, '').slice(-7)) ?? []
   if (unit === 'Bytes') return value >= 2 ** 20 ? `${value / 2 ** 20} MB` : `${value / 1024} kB`
   const words: Readonly<Record<string, string>> = { Seconds: ' s', Ms: ' ms', Chars: ' characters', '': '' }

@@ -1,9 +1,12 @@
 /** The connections to one address: reuses idle wires, and limits how many are being connected at once. */
 
-import { pendingConnectsMax, socketIdleMs } from '../limits.ts'
+import { socketIdleMs } from '../limits.ts'
 import { type OutgoingRequest, wireRequest } from './head.ts'
 import type { Abort, Endpoint, HttpConnection, OpenHttpConnection, ResponseHandler } from './http-connection.ts'
 import { openConnection } from './open-connection.ts'
+
+/** Ours: connections being opened to one upstream, abandoned ones included until the system has given them up. Past it: 502. */
+export const pendingConnectsMax = 2000
 
 export interface ConnectionPool {
   /** Throws TypeError for a header that cannot be sent, and Error past `pendingConnectsMax`. */

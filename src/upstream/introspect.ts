@@ -2,18 +2,19 @@
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
 import { type Static, Type } from '@sinclair/typebox'
-import {
-  introspectionBytesMax,
-  introspectionItemsMax,
-  introspectionPagesMax,
-  introspectionTimeoutMs,
-  jsonDepthMax,
-} from '../limits.ts'
+import { introspectionPagesMax, jsonDepthMax } from '../limits.ts'
 import { ServerChange, ServerDetail, sameNameProblem } from '../model/server.ts'
 import { problemText, validatorOf } from '../schema/check.ts'
 import { readJson } from '../schema/json.ts'
 import { type Initialization, IntrospectionError, initializeServer, readServerInfo, shortened } from './probe.ts'
 import type { Upstream } from './upstream.ts'
+
+/** Contract (door 2.6): milliseconds to learn what a server has. Past it: a warning, or 502. */
+const introspectionTimeoutMs = 5000
+/** Contract (door 2.6): bytes of all responses of a server that is asked what it has. Past it: a warning, or 502. */
+export const introspectionBytesMax = 1024 * 1024
+/** Ours: tools, resources or prompts of a server. Past it: a warning, or 502. */
+const introspectionItemsMax = 5000
 
 const Definitions = Type.Pick(ServerDetail, ['tools', 'resources', 'prompts'])
 type Definitions = Static<typeof Definitions>

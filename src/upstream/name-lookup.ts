@@ -9,7 +9,10 @@
 import { LRUCache } from 'lru-cache'
 import type { Holder } from '../fairness/owner.ts'
 import { createShares } from '../fairness/shares.ts'
-import { dnsCacheEntriesMax, dnsCacheTtlMs, lookupTimeoutMs, pendingLookupsMax } from '../limits.ts'
+import { dnsCacheEntriesMax, dnsCacheTtlMs, pendingLookupsMax } from '../limits.ts'
+
+/** Ours: timeout of a DNS lookup. Past it: the name has no address, for as long as a result is cached. */
+export const lookupTimeoutMs = 5000
 
 /** Resolves a name to all of its addresses. Rejects if there are none. */
 export type Lookup = (host: string) => Promise<readonly string[]>

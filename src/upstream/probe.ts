@@ -4,13 +4,16 @@
  */
 
 import type { Client, RequestOptions } from '@modelcontextprotocol/client'
-import { introspectionPagesMax, probeTimeoutMs, rpcKeysMax, rpcValuesMax } from '../limits.ts'
+import { introspectionPagesMax, rpcKeysMax, rpcValuesMax } from '../limits.ts'
 import { type ConnectionStatus, ServerInfo } from '../model/connection.ts'
 import { statelessRevision } from '../model/mcp.ts'
 import { validatorOf } from '../schema/check.ts'
 import { createPartsCounter } from '../schema/json-parts.ts'
 import { version } from '../version.ts'
 import { toResponse, type Upstream, UpstreamError, type UpstreamRequest } from './upstream.ts'
+
+/** Contract (gateway): the probe of a new connection. Past it: the connection is created with the state `error`. */
+const probeTimeoutMs = 5000
 
 /** Levels of what a server answers to a greeting or an introspection, twice what is kept. Past it: it is not read. */
 const initializeDepthMax = 64

@@ -1,9 +1,12 @@
 /** Parses the responses of one connection by the runtime's llhttp, one response at a time. */
 
-import { socketIdleMs, upstreamHeadBytesMax, upstreamHeadersMax } from '../limits.ts'
+import { socketIdleMs, upstreamHeadBytesMax } from '../limits.ts'
 import { headersOf, keepMsOf } from './head.ts'
 import type { ResponseHandler } from './http-connection.ts'
 import { httpParser } from './http-parser.ts'
+
+/** Ours: headers of an upstream's response; each takes some hundred bytes of memory until the head is complete. Past it: 502. */
+export const upstreamHeadersMax = 200
 
 export interface ResponseParser {
   /** Prepares for the response to the next request. */

@@ -2,11 +2,11 @@
 
 import { beforeEach, expect, test } from 'bun:test'
 import { createApiKey, revokeApiKey } from '../../src/auth/api-key.ts'
-import { createRefusedLog } from '../../src/auth/refused-log.ts'
+import { createRefusedLog, refusalLogIntervalMs } from '../../src/auth/refused-log.ts'
 import { revokeToken } from '../../src/auth/revocation.ts'
 import { signToken, unverifiedClaims } from '../../src/auth/service-token.ts'
 import { keyRing } from '../../src/auth/signing-keys.ts'
-import { burstSeconds, refusalLogIntervalMs } from '../../src/limits.ts'
+import { burstSeconds } from '../../src/limits.ts'
 import type { ServiceTokenClaims } from '../../src/model/token.ts'
 import { directoryVersionKey, memberKey } from '../../src/storage/keys.ts'
 import { mintToken } from '../api/cases.ts'

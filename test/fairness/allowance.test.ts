@@ -2,10 +2,10 @@
 
 import { expect, test } from 'bun:test'
 import { Allowance, answerMsPerMegabyte } from '../../src/fairness/allowance.ts'
-import { createFairness, type Fairness } from '../../src/fairness/fairness.ts'
+import { createFairness, type Fairness, readsAtOnceMax } from '../../src/fairness/fairness.ts'
 import { ownerOf, strangerAt, ticketHolder } from '../../src/fairness/owner.ts'
 import { createShares } from '../../src/fairness/shares.ts'
-import { bodyMemoryFactor, pendingBytesMax, readsAtOnceMax } from '../../src/limits.ts'
+import { bodyMemoryFactor, pendingBytesMax } from '../../src/limits.ts'
 import { type OperationId, operationEntries } from '../../src/operations.ts'
 import type { Upstream } from '../../src/upstream/upstream.ts'
 import { apiOf } from '../support/api.ts'

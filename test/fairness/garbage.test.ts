@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createGarbageCheck } from '../../src/fairness/garbage.ts'
-import { garbageBytesMax, garbageUrgentBytes } from '../../src/limits.ts'
+import { createGarbageCheck, garbageBytesMax, garbageUrgentBytes } from '../../src/fairness/garbage.ts'
 
 test('garbage is collected past a bound, again as it grows, and urgently past another', () => {
   let memory = 1000

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createOwnerPasses, inPasses } from '../../src/fairness/passes.ts'
-import { ownerRequestsPerPassMax, requestsPerPassMax } from '../../src/limits.ts'
+import { createOwnerPasses, inPasses, ownerRequestsPerPassMax, requestsPerPassMax } from '../../src/fairness/passes.ts'
 
 const request = new Request('http://localhost/health')
 

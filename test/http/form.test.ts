@@ -1,8 +1,8 @@
 /** Reading forms, strictly. */
 
 import { expect, test } from 'bun:test'
-import { readForm } from '../../src/http/form.ts'
-import { formBytesMax, formFieldsMax } from '../../src/limits.ts'
+import { formFieldsMax, readForm } from '../../src/http/form.ts'
+import { formBytesMax } from '../../src/limits.ts'
 import { withAllowance } from '../support/allowance.ts'
 
 const read = (body: string | Uint8Array<ArrayBuffer>, type = 'application/x-www-form-urlencoded') =>

@@ -1,16 +1,18 @@
 /** Names and ids at the bounds of their syntax. */
 
 import { expect, test } from 'bun:test'
-import { connectionIdCharsMax, organizationIdCharsMax, slugCharsMax, userIdCharsMax } from '../../src/limits.ts'
+import { connectionIdCharsMax, slugCharsMax } from '../../src/limits.ts'
 import {
   isConnectionId,
   isQualifiedName,
   isSlug,
   namespaceOf,
   OrganizationId,
+  organizationIdCharsMax,
   QualifiedName,
   Slug,
   UserId,
+  userIdCharsMax,
 } from '../../src/model/names.ts'
 import { validatorOf } from '../../src/schema/check.ts'
 

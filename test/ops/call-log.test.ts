@@ -4,9 +4,9 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { callLogCheckMs, freeBytesMin } from '../../src/limits.ts'
+import { freeBytesMin } from '../../src/limits.ts'
 import { auditVerifier } from '../../src/ops/audit-verifier.ts'
-import { type CallRecord, openCallLog } from '../../src/ops/call-log.ts'
+import { type CallRecord, callLogCheckMs, openCallLog } from '../../src/ops/call-log.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-test-call-log-'))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -1,8 +1,16 @@
 /** Schemas of others: what they may cost, to compile and to hold a value to. */
 
 import { describe, expect, test } from 'bun:test'
-import { formatCharsMax, mockPatternCostMax, schemaSizeMax, schemaStepsMax } from '../../src/limits.ts'
-import { checkOf, type JsonSchema, schemaSize, schemaSizePerPattern } from '../../src/schema/json-schema.ts'
+import { schemaStepsMax } from '../../src/limits.ts'
+import {
+  checkOf,
+  formatCharsMax,
+  type JsonSchema,
+  mockPatternCostMax,
+  schemaSize,
+  schemaSizeMax,
+  schemaSizePerPattern,
+} from '../../src/schema/json-schema.ts'
 import { keptCheckOf } from '../../src/schema/kept-checks.ts'
 
 const times = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))

@@ -1,10 +1,9 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { textsPerHashMax } from '../../src/limits.ts'
 import { hashedTextsMin, parseForeign, parseWithin, readJson } from '../../src/schema/json.ts'
 import { createPartsCounter } from '../../src/schema/json-parts.ts'
-import { TextHashes } from '../../src/schema/text-hashes.ts'
+import { TextHashes, textsPerHashMax } from '../../src/schema/text-hashes.ts'
 
 /** Texts of six letters, whose hashes agree in their last 18 bits. */
 const made = readFileSync(join(import.meta.dir, '../support/one-hash.txt'), 'utf8')

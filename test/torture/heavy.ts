@@ -6,13 +6,13 @@
 
 import { join } from 'node:path'
 import {
-  introspectionBytesMax,
   parsedResponseCharsMax,
   requestBodyBytesMax,
   rpcBodyBytesMax,
   serverBodyBytesMax,
   upstreamResponseBytesMax,
 } from '../../src/limits.ts'
+import { introspectionBytesMax } from '../../src/upstream/introspect.ts'
 import { mintToken } from '../api/cases.ts'
 import { anonymousMemory, waitedForCore } from '../bench/measure.ts'
 import { sendTo, startServer, withoutRates, workplace } from '../support/executable.ts'

@@ -1,10 +1,11 @@
 /** What is read of an answer on the wire, and when a socket serves again. The server is a script. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from 'bun:test'
-import { pendingConnectsMax, upstreamHeadBytesMax, upstreamHeadersMax } from '../../src/limits.ts'
-import { type ConnectionPool, createConnectionPool } from '../../src/upstream/connection-pool.ts'
+import { upstreamHeadBytesMax } from '../../src/limits.ts'
+import { type ConnectionPool, createConnectionPool, pendingConnectsMax } from '../../src/upstream/connection-pool.ts'
 import type { OutgoingRequest } from '../../src/upstream/head.ts'
 import type { Endpoint } from '../../src/upstream/http-connection.ts'
+import { upstreamHeadersMax } from '../../src/upstream/response-parser.ts'
 import { unhurried } from '../support/pace.ts'
 import { random } from '../support/random.ts'
 import { until } from '../support/until.ts'

@@ -1,7 +1,8 @@
 /** What a server has, as it is asked: the lists that it returns, and the problems of those that it does not. */
 
 import { expect, test } from 'bun:test'
-import { jsonDepthMax, serverDescriptionCharsMax, serverNameCharsMax } from '../../src/limits.ts'
+import { jsonDepthMax } from '../../src/limits.ts'
+import { serverDescriptionCharsMax, serverNameCharsMax } from '../../src/model/server.ts'
 import { introspectServer } from '../../src/upstream/introspect.ts'
 import { serverErrorCharsMax } from '../../src/upstream/probe.ts'
 import type { UpstreamResponse } from '../../src/upstream/upstream.ts'

@@ -1,8 +1,8 @@
 /** Which wire serves a request, and how many may be connecting. The wires are told what happens. */
 
 import { afterEach, beforeEach, describe, expect, jest, test } from 'bun:test'
-import { pendingConnectsMax, socketIdleMs } from '../../src/limits.ts'
-import { createConnectionPool } from '../../src/upstream/connection-pool.ts'
+import { socketIdleMs } from '../../src/limits.ts'
+import { createConnectionPool, pendingConnectsMax } from '../../src/upstream/connection-pool.ts'
 import type { HttpConnection, PoolEvents } from '../../src/upstream/http-connection.ts'
 import { unhurried } from '../support/pace.ts'
 

@@ -1,6 +1,6 @@
 import { expect, jest, test } from 'bun:test'
-import { dnsCacheTtlMs, lookupTimeoutMs, pendingLookupsMax } from '../../src/limits.ts'
-import { createNames } from '../../src/upstream/name-lookup.ts'
+import { dnsCacheTtlMs, pendingLookupsMax } from '../../src/limits.ts'
+import { createNames, lookupTimeoutMs } from '../../src/upstream/name-lookup.ts'
 
 const holder = (keyId: string) => ({ keyId, family: keyId })
 

@@ -1,11 +1,15 @@
 /** Requests of commands to a running platform, over HTTP, with the user's key or token. */
 
 import { CommandError, type ErrorCode } from '../../errors.ts'
-import { clientAnswerBytesMax, clientAnswerMs } from '../../limits.ts'
 import type { ConnectionPage } from '../../model/connection.ts'
 import type { Me, Pagination } from '../../model/organization.ts'
 import type { Terminal } from '../terminal.ts'
 import { type Environment, readHosts } from './hosts.ts'
+
+/** Ours: bytes of an answer that a command reads; the largest page has a tenth of it. Past it: the command fails. */
+const clientAnswerBytesMax = 64 * 1024 * 1024
+/** Ours: time for a command's request with its whole answer; a tool may take ten minutes. Past it: the command fails. */
+const clientAnswerMs = 15 * 60 * 1000
 
 export interface ClientFlags {
   readonly url?: string

@@ -9,16 +9,7 @@ import { LRUCache } from 'lru-cache'
 import { readClient, type StoredClient } from '../../auth/grants.ts'
 import { type Holder, ownerOf } from '../../fairness/owner.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
-import {
-  clientDocumentBytesMax,
-  clientDocumentSecondsMax,
-  clientNameCharsMax,
-  clientUrlCharsMax,
-  oauthFetchTimeoutMs,
-  redirectUrisMax,
-  unusedClientSeconds,
-  unusedClientsMax,
-} from '../../limits.ts'
+import { clientUrlCharsMax, oauthFetchTimeoutMs } from '../../limits.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { parseForeign } from '../../schema/json.ts'
 import { asBuffer } from '../../storage/bytes.ts'
@@ -27,6 +18,20 @@ import type { Entry, Key, Store } from '../../storage/store.ts'
 import { type Upstream, UpstreamError, type UpstreamResponse } from '../../upstream/upstream.ts'
 import { OAuthError } from './oauth-error.ts'
 import { redirectUriProblem } from './redirect-uris.ts'
+
+/** Contract (sign-in 3.3): time that a registered client has to be used. Past it: it is removed. */
+export const unusedClientSeconds = 24 * 60 * 60
+/** Contract (sign-in 3.3): registered clients that nobody has used. Past it: the oldest of the network that has most is removed. */
+export const unusedClientsMax = 1000
+
+/** Ours: characters of a client's name. Past it: it is cut. */
+const clientNameCharsMax = 100
+/** Contract (sign-in 3.4): redirect URIs of a client. Past it: 400. */
+const redirectUrisMax = 10
+/** Contract (sign-in 3.3): bytes of a client's document. Past it: 400. */
+export const clientDocumentBytesMax = 16 * 1024
+/** Contract (sign-in 3.3): longest time that a client's document is kept. Past it: it is fetched again. */
+export const clientDocumentSecondsMax = 24 * 60 * 60
 
 /** Client documents that are kept. Past it: the one unused longest is fetched again. */
 const clientDocumentsMax = 1000

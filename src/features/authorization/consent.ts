@@ -12,7 +12,7 @@ import { type Form, readForm } from '../../http/form.ts'
 import { redirect } from '../../http/html-page.ts'
 import { pathOf } from '../../http/path.ts'
 import { readQuery } from '../../http/query.ts'
-import { codeSeconds, grantToolsMax, stateCharsMax } from '../../limits.ts'
+import { codeSeconds } from '../../limits.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Client, Clients } from './clients.ts'
 import { consentPage, grantDays } from './consent-page.ts'
@@ -20,6 +20,11 @@ import { OAuthError } from './oauth-error.ts'
 import { connectionOf, type Endpoints, resourceOf } from './oauth-metadata.ts'
 import { policyOf } from './policy.ts'
 import { isRegistered, withParameters } from './redirect-uris.ts'
+
+/** Ours: tools that the consent page lists, and that a grant may name; a token must fit its header. Past it: they are typed, or 400. */
+const grantToolsMax = 200
+/** Ours: characters of `state` and other parameters that are passed on. Past it: 400. */
+const stateCharsMax = 2000
 
 /** The consent behind an authorization code. */
 export interface CodeRecord {

@@ -6,9 +6,17 @@
  * Ids are ASCII, so JavaScript's string order equals their byte order.
  */
 
-import { eventLoopSliceMs, indexBatchMax, indexBatchMin, indexBatchRemote } from '../../limits.ts'
+import { eventLoopSliceMs } from '../../limits.ts'
 import { idOfKey, prefixRange } from '../../storage/keys.ts'
 import type { Key, Store } from '../../storage/store.ts'
+
+/** Ours: index entries read ahead where most are skipped. Past it: the batch size doubles each time a batch is used up. */
+export const indexBatchMin = 8
+/** Ours: index entries read ahead where most are used. Past it: the next batch. */
+export const indexBatchMax = 256
+
+/** Stores contract 4.3: index entries read at once from a store on another machine. Past it: the next batch. */
+const indexBatchRemote = 1000
 
 export interface IdStream {
   /**

@@ -2,7 +2,10 @@
 
 import { invalidRequest } from '../../errors.ts'
 import { readQuery, unknownParameter } from '../../http/query.ts'
-import { listFiltersMax, pageItemsDefault, pageItemsMax } from '../../limits.ts'
+import { pageItemsDefault, pageItemsMax } from '../../limits.ts'
+
+/** Ours: filters of a list; they are intersected, each with its own cursor in the store. Past it: 400. */
+export const listFiltersMax = 32
 
 export interface ListQuery {
   /** Connections per page, from 1 to `pageItemsMax`. */

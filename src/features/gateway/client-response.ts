@@ -5,7 +5,7 @@ import type { Shares } from '../../fairness/shares.ts'
 import { isJson } from '../../http/body.ts'
 import { rpcErrorText } from '../../http/error-response.ts'
 import { eventStream, noStoreJson, streamInPieces } from '../../http/respond.ts'
-import { leadingSpacesMax, responseInOnePieceBytesMax } from '../../limits.ts'
+import { responseInOnePieceBytesMax } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import type { UpstreamResponse } from '../../upstream/upstream.ts'
 import { parseResponse } from './filter-tools.ts'
@@ -14,6 +14,9 @@ import { wantedScope } from './send-with-credentials.ts'
 import { errorsAsMessages, messageEvent, type Rewrite, relayStream } from './stream.ts'
 import type { UpstreamCall } from './upstream-call.ts'
 import { sessionExpired, tooMany, unusableUpstream } from './upstream-failure.ts'
+
+/** Ours: white space before a response that is passed on; servers pad responses to flush buffers. Past it: 502. */
+export const leadingSpacesMax = 64 * 1024
 
 export interface ClientResponseOptions {
   /** Accounts for the bytes of responses that clients have not read yet. */

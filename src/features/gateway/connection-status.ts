@@ -7,11 +7,13 @@
 import { LRUCache } from 'lru-cache'
 import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { withSignInEnd } from '../../auth/sign-in-end.ts'
-import { statusWriteIntervalMs } from '../../limits.ts'
 import type { ConnectionStatus } from '../../model/connection.ts'
 import type { Log } from '../../ops/log.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import type { Store } from '../../storage/store.ts'
+
+/** Ours: minimum interval between two writes of a connection's status. Within it: the status is unchanged. */
+export const statusWriteIntervalMs = 10_000
 
 /** Connections whose last status write is cached. Past it: the status is written once more. */
 const statusesKeptMax = 20_000

@@ -2,18 +2,17 @@
 
 import type { AuthorizedConnection, RequestContext } from '../../auth/authorizer.ts'
 import { invalidRequest, PlatformError, rateLimited } from '../../errors.ts'
-import {
-  parsedResponseMemoryFactor,
-  toolPagesMax,
-  toolsCharsMax,
-  toolsListedMax,
-  upstreamBodyTimeoutMs,
-} from '../../limits.ts'
+import { parsedResponseMemoryFactor, toolsCharsMax, upstreamBodyTimeoutMs } from '../../limits.ts'
 import { rpcCodes, statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { parseInPlace, parseWork } from './filter-tools.ts'
 import { type AuthorizedCall, forward, type GatewayDeps } from './forward.ts'
 import type { Message } from './message.ts'
 import { readMessages } from './stream.ts'
+
+/** Ours: pages of a server's tools that `.tools` reads. Past it: 502. */
+export const toolPagesMax = 100
+/** Ours: tools of one server in `.tools`. Past it: 502. */
+export const toolsListedMax = 20_000
 
 /** Time that the consent page waits for the server's list of tools. Past it: the names are typed. */
 const consentToolsTimeoutMs = 3000

@@ -6,11 +6,13 @@ import { allowanceOf } from '../../fairness/allowance.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import { meNamespacesMax } from '../../limits.ts'
 import type { Me, Role } from '../../model/organization.ts'
 import { type Access, decide, namespaceFilter } from '../../policy/decide.ts'
 import { version } from '../../version.ts'
 import type { OrganizationDeps } from './organization-deps.ts'
+
+/** Contract (door 1.4): namespaces that `/me` lists. Past it: `more` is true. */
+const meNamespacesMax = 100
 
 export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pick<Handlers, 'getMe'> {
   return {

@@ -6,10 +6,13 @@
 
 import type { Holder } from '../../fairness/owner.ts'
 import { createShares } from '../../fairness/shares.ts'
-import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedNameWordsMax, searchedWordsMax } from '../../limits.ts'
+import { allSearchedWordsMax, namespaceSearchedWordsMax, searchedWordsMax } from '../../limits.ts'
 import { TextHashes } from '../../schema/text-hashes.ts'
 import { createWordIndex, type WordIndex } from '../../search/word-index.ts'
 import { wordsOf } from '../../search/words.ts'
+
+/** Ours: different words of a server that are indexed however full its namespace is: enough for its names. Past it: the rest is not found. */
+const searchedNameWordsMax = 12
 
 /** How much a word says in each field (door contract, 2.4): qualifiedName, displayName, names of tools, description. */
 const weights = [4, 3, 2, 1]

@@ -16,14 +16,7 @@ import { pathOf } from '../../http/path.ts'
 import { readFlag, readInteger, readQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
-import {
-  searchCharsMax,
-  searchHitsMax,
-  searchHitsMin,
-  searchWordsMax,
-  serversPageDefault,
-  serversPageMax,
-} from '../../limits.ts'
+import { searchCharsMax, searchHitsMax, searchHitsMin, serversPageDefault, serversPageMax } from '../../limits.ts'
 import { createdAtOf } from '../../model/organization.ts'
 import type { ServerItem, ServerListing } from '../../model/server.ts'
 import { namespaceFilter } from '../../policy/decide.ts'
@@ -32,6 +25,9 @@ import { wordsOf } from '../../search/words.ts'
 import { listingKey } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import { type Catalogue, type Listed, readingShown, serversPerStep, serversStepCost } from './catalogue.ts'
+
+/** Contract (door 2.4): words of a search that count. Past it: the others are left out. */
+const searchWordsMax = 8
 
 export interface ServerListDeps {
   readonly authorizer: Authorizer

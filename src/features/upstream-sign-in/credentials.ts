@@ -5,13 +5,15 @@
 
 import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
-import { refreshAheadMs } from '../../limits.ts'
 import type { AuditFields } from '../../ops/audit-log.ts'
 import { findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { type CredentialsCall, createRefresh } from './refresh.ts'
 import { type CredentialsDeps, createStoredTokens } from './stored-tokens.ts'
 import type { UpstreamTokens } from './tokens.ts'
+
+/** Contract (sign-in 1.6): a token is refreshed with less left than this, or than half of a shorter life. Past it: it is used as it is. */
+const refreshAheadMs = 60_000
 
 export interface Credentials {
   readonly accessToken: string

@@ -2,7 +2,6 @@
 
 import { type Static, Type } from '@sinclair/typebox'
 import type { AuthorizationServer } from 'oauth4webapi'
-import { oauthScopeCharsMax, oauthUrlCharsMax } from '../../limits.ts'
 import type { UpstreamTarget } from '../../model/input-fields.ts'
 import { statelessHeaders, statelessMeta } from '../../model/mcp.ts'
 import { validatorOf } from '../../schema/check.ts'
@@ -10,6 +9,11 @@ import { parseForeign } from '../../schema/json.ts'
 import { version } from '../../version.ts'
 import { readChallenge } from './challenge.ts'
 import { type OAuthFetch, requireSecure, SignInProblem } from './oauth-fetch.ts'
+
+/** Ours: characters of all scopes that a server asks for; browsers and servers take URLs of about as many. Past it: 502. */
+const oauthScopeCharsMax = 8000
+/** Ours: characters of a URL in metadata. Past it: 502. */
+const oauthUrlCharsMax = 4000
 
 export interface Discovered {
   /** The `resource` of all requests, to the letter. */

@@ -12,12 +12,15 @@ import {
 import { openText, sealJson } from '../../auth/secrets.ts'
 import { type RateLimit, requireRate } from '../../fairness/rate-limit.ts'
 import { isLocalUrl } from '../../http/guard.ts'
-import { grantsPerRead, upstreamClientsMax } from '../../limits.ts'
+import { grantsPerRead } from '../../limits.ts'
 import { asBuffer } from '../../storage/bytes.ts'
 import { prefixRange, upstreamClientKey, upstreamClients } from '../../storage/keys.ts'
 import type { Store } from '../../storage/store.ts'
 import type { ServerMetadata } from './discovery.ts'
 import { type OAuthFetch, SignInProblem } from './oauth-fetch.ts'
+
+/** Ours: clients of ours that authorization servers have registered, one for each server. Past it: those that nobody used for longest are forgotten, and register again. */
+export const upstreamClientsMax = 10_000
 
 /** How exactly the last use of a client of ours is known. Past it: its next use is written. */
 const upstreamClientUseSeconds = 24 * 60 * 60

@@ -7,8 +7,11 @@ import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import { type Holder, ticketHolder } from '../../fairness/owner.ts'
 import { isSecureUrl } from '../../http/guard.ts'
-import { oauthFetchTimeoutMs, oauthResponseBytesMax } from '../../limits.ts'
+import { oauthFetchTimeoutMs } from '../../limits.ts'
 import { toResponse, type Upstream, UpstreamError } from '../../upstream/upstream.ts'
+
+/** Contract (sign-in 1.9): bytes of metadata, a registration or a token response. Past it: 502. */
+export const oauthResponseBytesMax = 64 * 1024
 
 /** The shape in which OAuth libraries take a fetch. */
 export type OAuthFetch = (

@@ -6,13 +6,17 @@
 import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { PlatformError } from '../../errors.ts'
 import type { Holder } from '../../fairness/owner.ts'
-import { refreshClaimMs, refreshRetryMs } from '../../limits.ts'
 import { connectionChange, findConnection, type StoredConnection } from '../../storage/connections.ts'
 import { decideAgain } from '../../storage/decide-again.ts'
 import { forgetClient } from './oauth-client.ts'
 import { createOAuthFetch, SignInProblem } from './oauth-fetch.ts'
 import type { CredentialsDeps, StoredTokens } from './stored-tokens.ts'
 import { refreshTokens, sealTokens, type UpstreamTokens } from './tokens.ts'
+
+/** Contract (sign-in 1.6): time for which one process refreshes a connection's tokens, and others wait. Past it: another one tries. */
+export const refreshClaimMs = 15_000
+/** Contract (sign-in 1.6): pause after a refresh that failed for now. Past it: the next call tries again. */
+export const refreshRetryMs = 5_000
 
 /** Time between looks at a refresh that another process makes. Past it: the next look. */
 const refreshPollMs = 100

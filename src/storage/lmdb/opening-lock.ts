@@ -10,8 +10,10 @@
 
 import { Database, type SQLiteError } from 'bun:sqlite'
 import { join } from 'node:path'
-import { storeOpeningWaitMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
+
+/** Ours: milliseconds that the opening of a store waits for commits, and a commit for openings. Past it: an error, 503. */
+const storeOpeningWaitMs = 30_000
 
 /**
  * Milliseconds for which overlapping commits may keep an opening of the store waiting. Past it: new commits wait

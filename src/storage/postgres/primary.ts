@@ -4,10 +4,13 @@
  * standbys cannot, and so is left within seconds. Nobody is answered from memory meanwhile.
  */
 
-import { storeBeliefMs, storeLookAgainMs, storeLookMs } from '../../limits.ts'
+import { storeBeliefMs, storeLookAgainMs } from '../../limits.ts'
 import { StoreError } from '../store.ts'
 import { createChange } from './change.ts'
 import type { Client } from './database-client.ts'
+
+/** Stores contract 6.1: milliseconds between two looks at the hosts of a database, and until a look must be answered. Past it: the host counts as away. */
+const storeLookMs = 1000
 
 /** The result of a look at a host. `timeline`: of its WAL; null for a standby, and where nothing may be written. */
 export interface Look {

@@ -5,14 +5,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import {
-  clockOffsetMaxMs,
-  storeBeliefMs,
-  storeLookAgainMs,
-  storePoolDefault,
-  storePoolReserved,
-  storeStartMs,
-} from '../../limits.ts'
+import { clockOffsetMaxMs, storeBeliefMs, storeLookAgainMs, storePoolDefault, storePoolReserved } from '../../limits.ts'
 import { asBuffer } from '../bytes.ts'
 import { type Committed, type Health, type Store, StoreError, type Write } from '../store.ts'
 import { type Address, nameOf } from './address.ts'
@@ -24,6 +17,9 @@ import { createRecords } from './records.ts'
 import { joinReplicas, listReplicas, type Replica, type SeenReplica } from './replicas.ts'
 import { createStatements, type Statements } from './statements.ts'
 import { loadWith, Refused } from './write.ts'
+
+/** Stores contract 6.3: milliseconds that a start waits for the database. Past it: it ends. */
+const storeStartMs = 30_000
 
 /**
  * Keys that a commit on PostgreSQL locks one by one; the server has room for 6,400 locks by default. Past it: the

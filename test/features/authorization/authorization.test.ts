@@ -3,13 +3,12 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { endGrant, grantEntry, listGrants, sweepGrants } from '../../../src/auth/grants.ts'
+import { unusedClientSeconds, unusedClientsMax } from '../../../src/features/authorization/clients.ts'
 import {
   accessTokenSeconds,
   codeSeconds,
   grantsPerMinuteMax,
   registrationsPerMinuteMax,
-  unusedClientSeconds,
-  unusedClientsMax,
   userClientsMax,
   userGrantsMax,
 } from '../../../src/limits.ts'

@@ -1,7 +1,8 @@
 /** Clients that name themselves by a document on the web (sign-in contract, 3.3). */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { clientDocumentBytesMax, clientDocumentSecondsMax, clientDocumentsPerMinuteMax } from '../../../src/limits.ts'
+import { clientDocumentBytesMax, clientDocumentSecondsMax } from '../../../src/features/authorization/clients.ts'
+import { clientDocumentsPerMinuteMax } from '../../../src/limits.ts'
 import { UpstreamError, type UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { createTestPlatform, keyIdOf, type TestPlatform } from '../../support/platform.ts'
 import { authorizePath, callTool, decide, exchange, newVerifier, redirectUri, sentBack, signedIn } from './world.ts'

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { changeSigningKeys } from '../../../src/auth/signing-keys.ts'
-import { writeAttemptsMax } from '../../../src/limits.ts'
+import { writeAttemptsMax } from '../../../src/storage/decide-again.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import { openPostgresStore } from '../../../src/storage/postgres/store.ts'
 import type { Store, Write } from '../../../src/storage/store.ts'

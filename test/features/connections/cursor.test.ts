@@ -2,8 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createCipheriv } from 'node:crypto'
-import { createCursors, cursorsKeptMax } from '../../../src/features/connections/cursor.ts'
-import { cursorCharsMax } from '../../../src/limits.ts'
+import { createCursors, cursorCharsMax, cursorsKeptMax } from '../../../src/features/connections/cursor.ts'
 import { seed } from '../../support/platform.ts'
 
 const key = seed('cursor key')

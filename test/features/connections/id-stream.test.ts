@@ -5,12 +5,14 @@ import {
   allOf,
   anyOf,
   type IdStream,
+  indexBatchMax,
+  indexBatchMin,
   indexStream,
   singleStream,
   successor,
   type WorkBudget,
 } from '../../../src/features/connections/id-stream.ts'
-import { eventLoopSliceMs, indexBatchMax, indexBatchMin } from '../../../src/limits.ts'
+import { eventLoopSliceMs } from '../../../src/limits.ts'
 import { termDigest, termEntries, termKey } from '../../../src/storage/keys.ts'
 import { openMemoryStore } from '../../../src/storage/memory.ts'
 import type { Store } from '../../../src/storage/store.ts'

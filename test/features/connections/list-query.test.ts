@@ -1,8 +1,13 @@
 /** The parameters of a list, by themselves. */
 
 import { expect, test } from 'bun:test'
-import { canonicalFilters, type Filter, readListQuery } from '../../../src/features/connections/list-query.ts'
-import { listFiltersMax, pageItemsDefault, pageItemsMax } from '../../../src/limits.ts'
+import {
+  canonicalFilters,
+  type Filter,
+  listFiltersMax,
+  readListQuery,
+} from '../../../src/features/connections/list-query.ts'
+import { pageItemsDefault, pageItemsMax } from '../../../src/limits.ts'
 
 const read = (query: string) => readListQuery(`http://a/connect/acme${query}`)
 const filter = (key: string, value: string): Filter => ({ field: 'metadata', key, value })

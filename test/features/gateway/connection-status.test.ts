@@ -1,8 +1,7 @@
 /** The state of a connection, as its traffic tells it. */
 
 import { expect, test } from 'bun:test'
-import { createStatusRecorder } from '../../../src/features/gateway/connection-status.ts'
-import { statusWriteIntervalMs } from '../../../src/limits.ts'
+import { createStatusRecorder, statusWriteIntervalMs } from '../../../src/features/gateway/connection-status.ts'
 import type { Connection, ConnectionStatus } from '../../../src/model/connection.ts'
 import {
   type ConnectionPrivate,

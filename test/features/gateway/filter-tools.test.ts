@@ -5,15 +5,16 @@ import { setImmediate } from 'node:timers/promises'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { createPaces } from '../../../src/fairness/pace.ts'
 import { createShares } from '../../../src/fairness/shares.ts'
-import { filterTools, parseInPlace, parseResponse } from '../../../src/features/gateway/filter-tools.ts'
 import {
+  filterTools,
   narrowingCostMax,
-  parsedResponseCharsMax,
   parsedResponseDepthMax,
   parsedResponseKeysMax,
-  parsedResponseMemoryFactor,
   parsedResponseValuesMax,
-} from '../../../src/limits.ts'
+  parseInPlace,
+  parseResponse,
+} from '../../../src/features/gateway/filter-tools.ts'
+import { parsedResponseCharsMax, parsedResponseMemoryFactor } from '../../../src/limits.ts'
 import { type Block, readConstraint } from '../../../src/policy/block.ts'
 import { costToAsk, patternProblem, rpcVerdictCharsMax } from '../../../src/schema/patterns.ts'
 

@@ -3,16 +3,12 @@
 import { describe, expect, test } from 'bun:test'
 import { createShares } from '../../../src/fairness/shares.ts'
 import { createTurns } from '../../../src/fairness/turns.ts'
+import { leadingSpacesMax } from '../../../src/features/gateway/client-response.ts'
 import { messageOf } from '../../../src/features/gateway/message.ts'
 import { createProxy } from '../../../src/features/gateway/proxy.ts'
 import { createSessions } from '../../../src/features/gateway/sessions.ts'
 import type { UpstreamCall } from '../../../src/features/gateway/upstream-call.ts'
-import {
-  concurrentCallsMax,
-  leadingSpacesMax,
-  responseInOnePieceBytesMax,
-  upstreamSessionIdCharsMax,
-} from '../../../src/limits.ts'
+import { concurrentCallsMax, responseInOnePieceBytesMax, upstreamSessionIdCharsMax } from '../../../src/limits.ts'
 import type { ConnectionStatus } from '../../../src/model/connection.ts'
 import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'

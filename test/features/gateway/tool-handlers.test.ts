@@ -4,13 +4,8 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { createFairness } from '../../../src/fairness/fairness.ts'
 import { createShares } from '../../../src/fairness/shares.ts'
-import {
-  parsedResponseCharsMax,
-  parsedResponseMemoryFactor,
-  toolPagesMax,
-  toolsCharsMax,
-  toolsListedMax,
-} from '../../../src/limits.ts'
+import { toolPagesMax, toolsListedMax } from '../../../src/features/gateway/tool-requests.ts'
+import { parsedResponseCharsMax, parsedResponseMemoryFactor, toolsCharsMax } from '../../../src/limits.ts'
 import { type Upstream, UpstreamError } from '../../../src/upstream/upstream.ts'
 import { mintToken } from '../../api/cases.ts'
 import { createTestPlatform, type TestPlatform } from '../../support/platform.ts'

@@ -1,7 +1,7 @@
 /** What a person enters for the server of a connection (sign-in contract, 1.10), in process. */
 
 import { beforeEach, describe, expect, test } from 'bun:test'
-import { inputFieldsMax } from '../../../src/limits.ts'
+import { inputFieldsMax } from '../../../src/model/input-fields.ts'
 import { directoryVersionKey, privates, serverKey } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
 import { cookieIn, fieldsOf, post } from '../../support/pages.ts'

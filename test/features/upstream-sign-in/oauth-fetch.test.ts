@@ -1,8 +1,7 @@
 /** Requests to authorization servers over the real upstream client: what is read of them, and where they go. */
 
 import { expect, test } from 'bun:test'
-import { createOAuthFetch } from '../../../src/features/upstream-sign-in/oauth-fetch.ts'
-import { oauthResponseBytesMax } from '../../../src/limits.ts'
+import { createOAuthFetch, oauthResponseBytesMax } from '../../../src/features/upstream-sign-in/oauth-fetch.ts'
 import { createAddresses, readAllowedUpstream } from '../../../src/upstream/addresses.ts'
 import { createUpstream } from '../../../src/upstream/upstream.ts'
 

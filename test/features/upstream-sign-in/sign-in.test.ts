@@ -4,16 +4,9 @@ import { beforeEach, describe, expect, test } from 'bun:test'
 import { revokeApiKey } from '../../../src/auth/api-key.ts'
 import { revokeToken } from '../../../src/auth/revocation.ts'
 import { ticketHolder } from '../../../src/fairness/owner.ts'
-import { sweepUpstreamClients } from '../../../src/features/upstream-sign-in/oauth-client.ts'
-import {
-  attemptSeconds,
-  burstSeconds,
-  ownerSetupsPerMinuteMax,
-  refreshClaimMs,
-  refreshRetryMs,
-  setupTicketSeconds,
-  upstreamClientsMax,
-} from '../../../src/limits.ts'
+import { sweepUpstreamClients, upstreamClientsMax } from '../../../src/features/upstream-sign-in/oauth-client.ts'
+import { refreshClaimMs, refreshRetryMs } from '../../../src/features/upstream-sign-in/refresh.ts'
+import { attemptSeconds, burstSeconds, ownerSetupsPerMinuteMax, setupTicketSeconds } from '../../../src/limits.ts'
 import { findConnection } from '../../../src/storage/connections.ts'
 import { expiringRecords, prefixRange, upstreamClientKey, upstreamClients } from '../../../src/storage/keys.ts'
 import type { UpstreamRequest } from '../../../src/upstream/upstream.ts'
