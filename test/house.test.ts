@@ -132,6 +132,7 @@ test('clocks and chance come in from the root', () => {
     'upstream/connection-pool.ts',
     'upstream/name-lookup.ts',
     'upstream/open-connection.ts',
+    'upstream/handshake.ts',
     'upstream/upstream.ts',
   ]
   const users = files.filter((file) => /performance\.now\(\)|Date\.now\b|Math\.random/.test(textOf(file)))

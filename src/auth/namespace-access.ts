@@ -58,7 +58,7 @@ const namesStepCost = 10_000
 
 /** The first `most` names that are wanted, as work for turns: an operator may access a million. */
 export function* firstNames(
-  names: ReadonlySet<string>,
+  names: Iterable<string>,
   isWanted: (name: string) => boolean,
   most = Number.POSITIVE_INFINITY,
 ): Generator<number, string[]> {

@@ -15,6 +15,9 @@ export const readsAtOnceMax = 8
 /** Ours: large responses of other servers that are parsed at once, one of each owner; each takes up to 30 MB meanwhile. Past it: they wait. */
 const parsesAtOnceMax = 32
 
+/** Ours: TLS handshakes with other servers in which certificates are read, two of each owner. Past it: they wait. */
+const handshakesAtOnceMax = 8
+
 export interface Fairness {
   /** Bytes of bodies that are being read or are in use, and of answers that their clients have not taken. */
   readonly memory: Shares
@@ -34,6 +37,8 @@ export interface Fairness {
   readonly requests: Shares
   /** Names that are being looked up. */
   readonly lookups: Shares
+  /** Places for TLS handshakes with other servers: certificates are verified in one piece each. */
+  readonly handshakes: Queue
 }
 
 export function createFairness(): Fairness {
@@ -48,5 +53,6 @@ export function createFairness(): Fairness {
     time,
     requests: createShares(outgoingRequestsMax),
     lookups: createShares(pendingLookupsMax),
+    handshakes: createQueue({ places: handshakesAtOnceMax, placesOfOwner: handshakesAtOnceMax / 4 }),
   }
 }

@@ -1,5 +1,7 @@
 /** The error for a server whose TLS certificate was not accepted, with the reason in words. */
 
+import { handshakeBytesMax } from './handshake.ts'
+
 const privateAuthority =
   'its certificate is not of an authority that this machine trusts: name that of a private one with --upstream-ca'
 const certificateProblems: Readonly<Record<string, string>> = {
@@ -11,10 +13,11 @@ const certificateProblems: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT: privateAuthority,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: privateAuthority,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: privateAuthority,
+  TOO_MANY_BYTES: `it sends more than ${handshakeBytesMax} bytes of certificates`,
 }
 
 export class CertificateError extends Error {
-  constructor(problem: Error | null) {
+  constructor(problem: Error | { readonly code: string } | null) {
     const { code = '' } = (problem ?? {}) as { code?: string }
     super(certificateProblems[code] ?? `its certificate was not accepted (${code || 'the TLS handshake failed'})`)
   }

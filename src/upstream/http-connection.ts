@@ -32,6 +32,11 @@ export interface HttpRequest {
 export interface ResponseHandler {
   /** How fast its bytes may be read. */
   readonly pace: Pace
+  /**
+   * Waits for a place to read and verify the certificates of the other side, and resolves with a function that leaves
+   * it. Rejects if too many wait.
+   */
+  enterHandshake(): Promise<() => void>
   /** Names in lower case; repeated headers are joined by commas. */
   onHead(status: number, headers: Readonly<Record<string, string>>): void
   onData(chunk: Buffer<ArrayBuffer>): void

@@ -5,6 +5,7 @@
 
 import { isIP } from 'node:net'
 import { CertificateError } from './certificate-error.ts'
+import { Handshake } from './handshake.ts'
 import type {
   Abort,
   Endpoint,
@@ -26,11 +27,14 @@ export const openConnection: OpenHttpConnection = (origin, pool) => new SocketCo
 
 class SocketConnection implements HttpConnection {
   readonly #pool: PoolEvents
-  readonly #isTls: boolean
+  /** Undefined for plain HTTP. */
+  readonly #tls: Bun.TLSOptions | undefined
+  readonly #handshake = new Handshake()
   readonly #parser: ResponseParser
   #socket: Bun.Socket | undefined
   /** Connected and, with TLS, the certificate verified. */
   #isReady = false
+  #isConnecting = true
   #isClosed = false
   /** Undefined between exchanges. It may abort the exchange in any of its calls. */
   #receiver: ResponseHandler | undefined
@@ -45,14 +49,14 @@ class SocketConnection implements HttpConnection {
 
   constructor(origin: Endpoint, pool: PoolEvents) {
     this.#pool = pool
-    this.#isTls = origin.certified !== undefined
+    this.#tls = tlsOptions(origin)
     this.#parser = createResponseParser({
       onHead: (status, headers) => this.#receiver?.onHead(status, headers),
       onData: (chunk) => this.#receiver?.onData(chunk),
     })
     const { address: hostname, port } = origin
-    Bun.connect({ hostname, port, socket: this.#handlers(), ...tlsOptions(origin) }).catch((error) => {
-      pool.connected()
+    Bun.connect({ hostname, port, socket: this.#opening() }).catch((error) => {
+      this.#connected()
       this.#fail(error)
     })
   }
@@ -77,19 +81,43 @@ class SocketConnection implements HttpConnection {
     this.#socket?.terminate()
   }
 
+  #opening(): Bun.SocketHandler<undefined> {
+    const open = (socket: Bun.Socket) => {
+      this.#socket = socket
+      if (this.#isClosed) {
+        // Aborted while connecting.
+        this.#connected()
+        this.close()
+      } else if (this.#tls === undefined) this.#begin()
+      else this.#secure(socket, this.#tls)
+    }
+    if (this.#tls === undefined) return { ...this.#handlers(), open }
+    const data = (_: Bun.Socket, chunk: Buffer) => {
+      const receiver = this.#receiver
+      if (receiver !== undefined && this.#handshake.count(chunk.length, receiver)) return
+      this.#fail(new CertificateError({ code: 'TOO_MANY_BYTES' }))
+    }
+    return { open, data }
+  }
+
+  /** Begins TLS on a connection that is open, so that the bytes of the handshake are counted before they are read. */
+  #secure(socket: Bun.Socket, tls: Bun.TLSOptions): void {
+    // With TLS nothing is sent before this: the certificate has been verified for the name.
+    const handshake = (_: Bun.Socket, isDone: boolean, problem: Error | null) => {
+      this.#handshake.end(this.#receiver)
+      // The encrypted bytes are of no more interest.
+      encrypted.reload({ socket: { drain() {} } })
+      if (isDone && problem === null) this.#begin()
+      else this.#fail(new CertificateError(problem))
+    }
+    const [encrypted, secured] = socket.upgradeTLS({ tls, socket: { ...this.#handlers(), handshake } })
+    this.#socket = secured
+    if (this.#receiver === undefined) this.close()
+    else this.#handshake.takeTurns(secured, this.#receiver).catch((error) => this.#fail(error))
+  }
+
   #handlers(): Bun.SocketHandler<undefined> {
     return {
-      open: (socket) => {
-        this.#socket = socket
-        // Aborted while connecting.
-        if (this.#isClosed) this.close()
-        else if (!this.#isTls) this.#begin()
-      },
-      // With TLS nothing is sent before this: the certificate has been verified for the name.
-      handshake: (_, isDone, problem) => {
-        if (isDone && problem === null) this.#begin()
-        else this.#fail(new CertificateError(problem))
-      },
       data: (_, chunk) => this.#receive(chunk),
       drain: () => {
         // With TLS it is called at the end of the handshake too, whatever the certificate was.
@@ -97,7 +125,7 @@ class SocketConnection implements HttpConnection {
       },
       end: () => this.#onEnd(),
       close: () => {
-        if (!this.#isReady) this.#pool.connected()
+        this.#connected()
         this.#onEnd()
       },
       error: (_, error) => this.#fail(error),
@@ -106,8 +134,15 @@ class SocketConnection implements HttpConnection {
 
   #begin(): void {
     this.#isReady = true
-    this.#pool.connected()
+    this.#connected()
     if (this.#unsent !== undefined) this.#write(this.#unsent)
+  }
+
+  /** The attempt to connect has ended, one way or the other. */
+  #connected(): void {
+    if (this.#isConnecting) this.#pool.connected()
+    this.#isConnecting = false
+    this.#handshake.end()
   }
 
   #write(bytes: Buffer): void {
@@ -188,11 +223,11 @@ class SocketConnection implements HttpConnection {
   }
 }
 
-function tlsOptions({ certified, authorities }: Endpoint) {
-  if (certified === undefined) return {}
+function tlsOptions({ certified, authorities }: Endpoint): Bun.TLSOptions | undefined {
+  if (certified === undefined) return undefined
   // An address has no SNI.
   const named = isIP(certified) === 0 && { serverName: certified }
-  return { tls: { rejectUnauthorized: true, ...(authorities && { ca: [...authorities] }), ...named } }
+  return { rejectUnauthorized: true, ...(authorities && { ca: [...authorities] }), ...named }
 }
 
 function bytesOf({ method, path, fields, content }: HttpRequest): Buffer {

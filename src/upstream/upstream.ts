@@ -6,6 +6,7 @@
 
 import { getCACertificates } from 'node:tls'
 import { LRUCache } from 'lru-cache'
+import { PlatformError } from '../errors.ts'
 import { createFairness, type Fairness } from '../fairness/fairness.ts'
 import type { Holder } from '../fairness/owner.ts'
 import { upstreamBodyTimeoutMs, upstreamResponseBytesMax } from '../limits.ts'
@@ -95,6 +96,8 @@ export function toResponse({ status, headers, body }: UpstreamResponse): Respons
   return new Response(body ?? null, { status, headers: headers as Record<string, string> })
 }
 
+export type UpstreamFairness = Pick<Fairness, 'memory' | 'requests' | 'time' | 'handshakes'>
+
 /** Called for each request with its outcome (the status, or the kind of the error) and the seconds until then. */
 export type ObserveUpstream = (outcome: string, seconds: number) => void
 
@@ -104,7 +107,7 @@ export interface UpstreamOptions {
   /** Our name in `Via` (RFC 9110, 7.6.3), by which loops are detected. */
   readonly pseudonym?: string
   /** Responses in memory and requests in progress are counted against this. */
-  readonly fairness?: Pick<Fairness, 'memory' | 'requests' | 'time'>
+  readonly fairness?: UpstreamFairness
   readonly observe?: ObserveUpstream | undefined
   /** For tests, which have no network. */
   readonly open?: OpenHttpConnection
@@ -220,7 +223,7 @@ interface UpstreamRoute {
 }
 
 interface Exchanging {
-  readonly fairness: Pick<Fairness, 'memory' | 'requests' | 'time'>
+  readonly fairness: UpstreamFairness
   readonly clock: Clock
   /** When the request's time began, by `performance.now()`: before the look-up of its name. */
   readonly from: number
@@ -233,7 +236,7 @@ interface Exchanging {
 function receiveResponse(
   begin: (receiver: ResponseHandler) => Abort,
   { timeoutMs, signal: signalOf, holder, bodyBytesMax }: UpstreamRequest,
-  { fairness: { memory, requests, time }, clock, from }: Exchanging,
+  { fairness: { memory, requests, time, handshakes }, clock, from }: Exchanging,
 ): Promise<UpstreamResponse> {
   if (!requests.take(holder, 1)) return Promise.reject(tooManyRequests())
   const { promise: answer, resolve, reject } = Promise.withResolvers<UpstreamResponse>()
@@ -281,6 +284,10 @@ function receiveResponse(
 
   const receiver: ResponseHandler = {
     pace,
+    async enterHandshake() {
+      await pace.pause()
+      return handshakes.enter(holder)
+    },
     onHead(given, names) {
       if (bodyBytesMax === undefined) lateAt = Number.POSITIVE_INFINITY
       if (given > 599) return stop(new UpstreamError('down', `it answered ${given}`))
@@ -318,7 +325,8 @@ function receiveResponse(
       if (stream !== undefined) return stream.end()
       resolve({ status, headers, body: body.take() })
     },
-    onError: (cause) => stop(new UpstreamError('down', problemOf(cause), { cause })),
+    onError: (cause) =>
+      stop(cause instanceof PlatformError ? tooManyRequests() : new UpstreamError('down', problemOf(cause), { cause })),
   }
 
   try {
@@ -343,9 +351,11 @@ function tooManyBytes(): UpstreamError {
   return new UpstreamError('busy', 'too many bytes of this caller’s other responses are pending')
 }
 
+/** Lines end in LF, CR or both. */
 function lineEndsIn(bytes: Uint8Array): number {
   let count = 0
   for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) count += 1
+  for (let at = bytes.indexOf(0x0d); at >= 0; at = bytes.indexOf(0x0d, at + 1)) if (bytes[at + 1] !== 0x0a) count += 1
   return count
 }
 

@@ -1,5 +1,5 @@
 /**
- * One owner does its worst, with as many requests at once as eleven kinds of clients would send, of shapes of chance:
+ * One owner does its worst, with as many requests at once as twelve kinds of clients would send, of shapes of chance:
  * with several keys, tokens and sockets. Meanwhile others list and revoke as before, memory stays within a bound, and
  * the record of calls tells what was executed.
  */
@@ -31,7 +31,7 @@ const [mallory, alice, operator] = ['mallory', 'alice', 'operator'].map(
 export const oneOwner: Trial = {
   name: 'one-owner',
   promise: `Beside one owner's worst, ${atOnce} at once, others wait no more than ${waitMaxMs} ms, revocations come first, and memory stays within ${memoryMaxMegabytes} MB`,
-  times: { full: 110, short: 11 },
+  times: { full: 120, short: 12 },
   isTimed: true,
 
   async run(times, seed) {
@@ -47,7 +47,11 @@ export const oneOwner: Trial = {
         const { method, id, params } = (await request.json()) as {
           method: string
           id: number
-          params: { size?: number }
+          params: { size?: number; cursor?: string }
+        }
+        if (method === 'tools/list') {
+          const events = { 'content-type': 'text/event-stream' }
+          return new Response((params.cursor ?? '').repeat(5000), { headers: events })
         }
         if (method !== 'tools/call') return Response.json({ jsonrpc: '2.0', id, result: {} })
         executed += 1
@@ -223,6 +227,15 @@ const worsts: Readonly<Record<string, Worst>> = {
         )
       ).status
     }),
+  'streams of short lines': ({ ask, keys, chance }) => {
+    const policy = [{ rpcReqMatch: { 'params.name': '^a' } }]
+    const narrowed = keys.map(async (key) => JSON.parse((await ask('POST', '/tokens', { policy }, key)).text).token)
+    return times(atOnce, async () => {
+      const line = chance.pick(['', 'a', ':', 'data', 'id:1']) + chance.pick(['\n', '\r', '\r\n'])
+      const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { cursor: line } }
+      return (await ask('POST', '/connect/mallory/real/mcp', list, await chance.pick(narrowed))).status
+    })
+  },
   'many keys of an organization': ({ ask, organizationKeys, chance }) =>
     times(atOnce, async () => {
       const path = `/servers?q=${chance.pick(['word', 'a', 'tools'])}&topK=500`

@@ -6,7 +6,7 @@ import { type ConnectionPool, createConnectionPool, pendingConnectsMax } from '.
 import type { OutgoingRequest } from '../../src/upstream/head.ts'
 import type { Endpoint } from '../../src/upstream/http-connection.ts'
 import { upstreamHeadersMax } from '../../src/upstream/response-parser.ts'
-import { unhurried } from '../support/pace.ts'
+import { enterHandshake, unhurried } from '../support/pace.ts'
 import { random } from '../support/random.ts'
 import { until } from '../support/until.ts'
 
@@ -66,6 +66,7 @@ function exchange(request: OutgoingRequest = post): Promise<Got> {
   const got: Got = { body: '' }
   sockets.send(request, {
     pace: unhurried,
+    enterHandshake,
     onHead: (status, headers) => Object.assign(got, { status, headers: { ...headers } }),
     onData: (chunk) => {
       got.body += chunk.toString('latin1')
@@ -306,6 +307,7 @@ describe('a socket', () => {
     const told: string[] = []
     const breakOff = sockets.send(post, {
       pace: unhurried,
+      enterHandshake,
       onHead: () => {},
       onData: () => begun.resolve(),
       onEnd: () => told.push('end'),
@@ -336,7 +338,14 @@ describe('a socket', () => {
       socket: { data: (_, hello) => arrived.resolve(hello.toString('latin1')), close: () => closed.resolve() },
     })
     sockets = openSockets({ port: silent.port, certified: 'tools.lan' })
-    const breakOff = sockets.send(post, { pace: unhurried, onHead() {}, onData() {}, onEnd() {}, onError() {} })
+    const breakOff = sockets.send(post, {
+      pace: unhurried,
+      enterHandshake,
+      onHead() {},
+      onData() {},
+      onEnd() {},
+      onError() {},
+    })
     // Servers of many names choose their certificate by it.
     expect(await arrived.promise).toContain('tools.lan')
     breakOff()
@@ -346,7 +355,8 @@ describe('a socket', () => {
   test('is not opened while too many are not connected yet', async () => {
     using silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
     sockets = openSockets({ port: silent.port, certified: 'tools.lan' })
-    const send = () => sockets.send(post, { pace: unhurried, onHead() {}, onData() {}, onEnd() {}, onError() {} })
+    const send = () =>
+      sockets.send(post, { pace: unhurried, enterHandshake, onHead() {}, onData() {}, onEnd() {}, onError() {} })
     const all = Array.from({ length: pendingConnectsMax }, send)
     expect(send).toThrow('too long')
     for (const breakOff of all) breakOff()

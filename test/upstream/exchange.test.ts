@@ -222,6 +222,19 @@ test('an announced length is taken at the head: too much of it is refused before
   })
 })
 
+test('lines of an event stream take their owner’s time, whatever ends them', async () => {
+  const waits: number[] = []
+  for (const end of ['\n', '\r', '\r\n']) {
+    const time = createPaces(() => 0)
+    const { receiver } = await exchange({}, { fairness: { ...createFairness(), time } })
+    receiver.onHead(200, events)
+    receiver.onData(bytes(`:${end}`.repeat(20_000)))
+    waits.push(time.of(holder).wait())
+  }
+  // 1.5 microseconds each are 30 ms; six are free, and the rest is a fifth of the time.
+  for (const wait of waits) expect(wait).toBeWithin(119, 125)
+})
+
 test('what is received takes its owner’s time', async () => {
   const time = createPaces(() => 0)
   const { receiver } = await exchange({}, { fairness: { ...createFairness(), time } })

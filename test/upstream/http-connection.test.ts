@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:tes
 import { socketIdleMs } from '../../src/limits.ts'
 import type { HttpConnection } from '../../src/upstream/http-connection.ts'
 import { openConnection } from '../../src/upstream/open-connection.ts'
-import { unhurried } from '../support/pace.ts'
+import { enterHandshake, unhurried } from '../support/pace.ts'
 import { until } from '../support/until.ts'
 
 let script: (socket: Bun.Socket, request: string) => unknown = () => {}
@@ -47,6 +47,7 @@ function wire({ port = server.port, certified = undefined as string | undefined,
   const start = () =>
     opened.start(request, {
       pace: unhurried,
+      enterHandshake,
       onHead: (status) => void told.push(String(status)),
       onData: (chunk) => void told.push(chunk.toString()),
       onEnd: () => void told.push('end'),

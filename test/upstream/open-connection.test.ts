@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import type { Pace } from '../../src/fairness/pace.ts'
 import { openConnection, readAtOnceBytes } from '../../src/upstream/open-connection.ts'
-import { unhurried } from '../support/pace.ts'
+import { enterHandshake, unhurried } from '../support/pace.ts'
 
 const request = { method: 'GET', path: '/', fields: ['host', 'a'], content: undefined }
 const body = Buffer.alloc(10 * readAtOnceBytes, 'one line of a long response\n').toString()
@@ -48,6 +48,7 @@ async function exchange(answer: string, { ends = false, pace = slow(), abortsAt 
   )
   const abort = connection.start(request, {
     pace,
+    enterHandshake,
     onHead() {},
     onData(chunk) {
       received += chunk.toString()

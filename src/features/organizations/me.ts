@@ -1,7 +1,13 @@
 /** `GET /me`: who the caller is, and what its credential may access and do (door contract, 1.4). */
 
 import type { RequestContext } from '../../auth/authorizer.ts'
-import { accessibleNamespaces, firstNames, managesNamespace, organizationsOf } from '../../auth/namespace-access.ts'
+import {
+  accessibleNamespaces,
+  firstNames,
+  managesNamespace,
+  namespacesOf,
+  organizationsOf,
+} from '../../auth/namespace-access.ts'
 import { allowanceOf } from '../../fairness/allowance.ts'
 import { refuseQuery } from '../../http/query.ts'
 import { wholeResponse } from '../../http/respond.ts'
@@ -21,11 +27,9 @@ export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pi
       refuseQuery(request.url) // 400
       const { caller, directory } = context
       // One more than is shown tells that there are more.
-      const work = firstNames(
-        await accessibleNamespaces(store, context),
-        namespaceFilter(caller.blocks),
-        meNamespacesMax + 1,
-      )
+      const all = await accessibleNamespaces(store, context)
+      const names = all.size <= meNamespacesMax ? all : ownFirst(await namespacesOf(store, context, caller.userId), all)
+      const work = firstNames(names, namespaceFilter(caller.blocks), meNamespacesMax + 1)
       const accessible = await allowanceOf(request).run(work) // 429
       const { token } = caller
       const me: Me = {
@@ -53,6 +57,12 @@ export function meHandlers({ authorizer, store, baseUrl }: OrganizationDeps): Pi
     const otherwise: Role = only === undefined ? 'member' : 'admin'
     return ids.map((organizationId, index) => ({ organizationId, role: roles[index] ?? otherwise }))
   }
+}
+
+/** Nobody's own namespaces are lost among those of an organization that has made them a member. */
+function* ownFirst(own: ReadonlySet<string>, accessible: ReadonlySet<string>): Generator<string> {
+  for (const name of own) if (accessible.has(name)) yield name
+  for (const name of accessible) if (!own.has(name)) yield name
 }
 
 function timeOf(seconds: number): string {

@@ -9,7 +9,7 @@ import { refuseQuery } from '../../http/query.ts'
 import { doneResponse, privateJson } from '../../http/respond.ts'
 import type { Handlers } from '../../http/router.ts'
 import { UserId } from '../../model/names.ts'
-import { type Member, MemberWrite } from '../../model/organization.ts'
+import { type Member, MemberWrite, type Role } from '../../model/organization.ts'
 import { validatorOf } from '../../schema/check.ts'
 import { indexKeysOf, memberEntry, withIndex } from '../../storage/directory-records.ts'
 import { refuseFixture } from '../../storage/fixture-places.ts'
@@ -26,6 +26,7 @@ import {
 } from './roles.ts'
 
 const memberShape = validatorOf(MemberWrite)
+const everyRole: readonly Role[] = ['owner', 'admin', 'member']
 const userShape = validatorOf(UserId)
 
 export function memberHandlers(deps: OrganizationDeps): Pick<Handlers, 'putMember' | 'deleteMember'> {
@@ -72,13 +73,15 @@ export function memberHandlers(deps: OrganizationDeps): Pick<Handlers, 'putMembe
       const first = await authenticateToWrite(request) // 401, 429
       requireApiKey(first) // 403
       const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
-      await requireRole(store, first, organizationId, ['owner', 'admin']) // 404, 403
+      // Members are added without being asked, so each may leave.
+      const isOwn = first.caller.userId === userId
+      await requireRole(store, first, organizationId, isOwn ? everyRole : ['owner', 'admin']) // 404, 403
       refuseQuery(request.url) // 400
       await change(
         request,
         async (context) => {
           const before = await roleOf(store, organizationId, userId)
-          await requireRole(store, context, organizationId, rolesThatMayChange(before)) // 404, 403
+          await requireRole(store, context, organizationId, isOwn ? everyRole : rolesThatMayChange(before)) // 404, 403
           if (before === undefined) throw notFound('Member not found')
           await refuseFixture(store, memberKey(organizationId, userId)) // 409
           if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409

@@ -183,7 +183,7 @@ export const organizationWords: Readonly<Record<OrganizationOperationId, Words>>
   },
   deleteMember: {
     summary: 'Remove a member',
-    description: 'Owners and admins; only owners remove owners.',
+    description: 'Owners and admins; only owners remove owners. A member may leave.',
     parameters: memberPath,
     answer: Done,
     errors: { ...organizationErrors, 409: 'The last owner stays, or a fixture brought the organization' },

@@ -148,6 +148,15 @@ describe('members', () => {
     expect((await api.jonas('GET /namespaces?q=acme')).body.namespaces).toEqual([])
   })
 
+  test('do not lose sight of their own namespaces among many of its', async () => {
+    await api.linus('PUT /namespaces/zzz-own')
+    for (let i = 0; i < 101; i += 1) await api.ada(`PUT /namespaces/acme-${i}`, { organizationId: 'acme' })
+    await api.ada('PUT /organizations/acme/members/linus', { role: 'member' })
+    const { namespaces, more } = (await api.linus('GET /me')).body
+    expect([namespaces.length, more]).toEqual([100, true])
+    expect(namespaces.map(({ name }: { name: string }) => name)).toContain('zzz-own')
+  })
+
   test('are managed by owners and admins, and owners by owners alone', async () => {
     await api.ada('PUT /organizations/acme/members/grace', { role: 'admin' })
     await api.ada('PUT /organizations/acme/members/linus', { role: 'member' })
@@ -159,6 +168,19 @@ describe('members', () => {
     expect((await api.priya('PUT /organizations/acme/members/priya', { role: 'owner' })).status).toBe(404)
     expect((await api.grace('DELETE /organizations/acme/members/jonas')).status).toBe(200)
     expect((await api.grace('DELETE /organizations/acme/members/jonas')).body).toEqual({ error: 'Member not found' })
+  })
+
+  test('leave when they want to, whatever their role: nobody asked them before they were added', async () => {
+    for (const [name, role] of [
+      ['grace', 'admin'],
+      ['linus', 'member'],
+    ] as const) {
+      await api.ada(`PUT /organizations/acme/members/${name}`, { role })
+      expect((await api[name](`DELETE /organizations/acme/members/${name}`)).body).toEqual({ success: true })
+      expect((await api[name]('GET /organizations/acme')).status).toBe(404)
+      expect((await api[name](`DELETE /organizations/acme/members/${name}`)).status).toBe(404)
+    }
+    expect((await api.priya('DELETE /organizations/acme/members/priya')).status).toBe(404)
   })
 
   test('have an owner among them always', async () => {

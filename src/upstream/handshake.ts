@@ -1,0 +1,60 @@
+/**
+ * A TLS handshake in turns. The runtime verifies certificates in one piece, while nothing else runs: two milliseconds
+ * for a kilobyte of the dearest ones, and a server may send a hundred kilobytes. So few bytes are read, in a place of
+ * the owner's, and the time that they took counts as the owner's.
+ */
+
+import type { ResponseHandler } from './http-connection.ts'
+
+/** Ours: bytes that a server sends until its certificate is verified; most send three to six thousand. Past it: 502. */
+export const handshakeBytesMax = 16 * 1024
+/** Milliseconds that a handshake keeps its place. Past it: others have their turn, and then it has one again. */
+const placeMs = 100
+
+export class Handshake {
+  #bytes = 0
+  #isOver = false
+  #wake = () => {}
+  /** When the bytes arrived that are being verified, and what counts the time if nothing else does. */
+  #verifying: { readonly from: number; readonly timer: NodeJS.Immediate } | undefined
+
+  /** Reads from the socket while the handshake has a place. Rejects if too many of the owner's wait for one. */
+  async takeTurns(socket: Bun.Socket, { enterHandshake }: ResponseHandler): Promise<void> {
+    socket.pause()
+    while (!this.#isOver) {
+      const leave = await enterHandshake()
+      if (!this.#isOver) {
+        const { promise: isUp, resolve } = Promise.withResolvers<void>()
+        const timer = setTimeout(resolve, placeMs)
+        this.#wake = resolve
+        socket.resume()
+        await isUp
+        clearTimeout(timer)
+        if (!this.#isOver) socket.pause()
+      }
+      leave()
+    }
+  }
+
+  /** Counts bytes that have arrived and are verified next. False if they are too many to be. */
+  count(bytes: number, { pace }: ResponseHandler): boolean {
+    this.#bytes += bytes
+    if (this.#bytes > handshakeBytesMax) return false
+    this.#verifying ??= { from: performance.now(), timer: setImmediate(() => this.#verified(pace)) }
+    return true
+  }
+
+  /** The certificate is verified or refused, or the connection closed. */
+  end(receiver?: ResponseHandler): void {
+    this.#verified(receiver?.pace)
+    this.#isOver = true
+    this.#wake()
+  }
+
+  #verified(pace: ResponseHandler['pace'] | undefined): void {
+    if (this.#verifying === undefined) return
+    clearImmediate(this.#verifying.timer)
+    pace?.spend(performance.now() - this.#verifying.from)
+    this.#verifying = undefined
+  }
+}
