@@ -34,11 +34,11 @@ import { soak } from './soak.ts'
 import { type Outcome, type Trial, tooSeldom } from './trial.ts'
 
 const trials: readonly Trial[] = [
+  // Waits for half a minute at its end, while others run.
+  heldConnections,
   heavy,
   oneOwner,
   soak,
-  // Waits for half a minute at its end.
-  heldConnections,
   failover,
   kill,
   directoryKill,
@@ -79,8 +79,8 @@ const results: Written[] = []
 console.log(`| Promise | Seen | Seed ${seed} |\n|---|---|---|`)
 const waiting: Promise<void>[] = []
 for (const trial of chosen.filter(({ isTimed }) => isTimed)) await begin(trial)
-// The whole torture measures a failover, too.
-const atOnce = size === 'short' ? 4 : 1
+// Most of them wait for disks, databases and restarts. The whole torture measures a failover, too.
+const atOnce = size === 'short' ? 6 : 1
 const others = chosen.filter(({ isTimed }) => !isTimed).values()
 await Promise.all(
   Array.from({ length: atOnce }, async () => {
