@@ -5,6 +5,7 @@
 
 import { isIP } from 'node:net'
 import { CertificateError } from './certificate-error.ts'
+import { EncryptedBytes } from './encrypted-bytes.ts'
 import { Handshake } from './handshake.ts'
 import type {
   Abort,
@@ -40,6 +41,7 @@ class SocketConnection implements HttpConnection {
   #receiver: ResponseHandler | undefined
   /** Bytes of the request that the socket has not accepted yet. */
   #unsent: Buffer | undefined
+  readonly #encrypted = new EncryptedBytes()
   /** Received bytes that wait for the owner's share of time; until then the socket is paused. */
   #waiting: Buffer | undefined
   /** Nothing follows the piece that is being read: more bytes after a response would be those of the next one. */
@@ -105,8 +107,11 @@ class SocketConnection implements HttpConnection {
     // With TLS nothing is sent before this: the certificate has been verified for the name.
     const handshake = (_: Bun.Socket, isDone: boolean, problem: Error | null) => {
       this.#handshake.end(this.#receiver)
-      // The encrypted bytes are of no more interest.
-      encrypted.reload({ socket: { drain() {} } })
+      const data = (_: Bun.Socket, { length }: Buffer) => {
+        if (!this.#encrypted.receive(length, this.#receiver?.pace))
+          this.#fail(new Error('it sends too much that carries nothing'))
+      }
+      encrypted.reload({ socket: { data } })
       if (isDone && problem === null) this.#begin()
       else this.#fail(new CertificateError(problem))
     }
@@ -118,7 +123,10 @@ class SocketConnection implements HttpConnection {
 
   #handlers(): Bun.SocketHandler<undefined> {
     return {
-      data: (_, chunk) => this.#receive(chunk),
+      data: (_, chunk) => {
+        this.#encrypted.carry(chunk.length)
+        this.#receive(chunk)
+      },
       drain: () => {
         // With TLS it is called at the end of the handshake too, whatever the certificate was.
         if (this.#isReady && this.#unsent !== undefined) this.#write(this.#unsent)
