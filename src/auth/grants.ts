@@ -74,8 +74,10 @@ export async function findGrant(
 /** Ends a grant and all its access tokens, durably. False if there is no such grant. */
 export async function endGrant(store: Store, grantId: string, nowSeconds: number): Promise<boolean> {
   const key = grantKey(grantId)
-  if ((await store.get(key)) === undefined) return false
+  const bytes = await store.get(key)
+  if (bytes === undefined) return false
   await store.commit({
+    owner: readGrant(bytes).userId,
     deletes: [key],
     // No access token of it lives longer.
     puts: [revocationEntry(grantId, nowSeconds + accessTokenSeconds), newVersion(directoryVersionKey)],

@@ -2,6 +2,7 @@
 
 import { rateLimited } from '../errors.ts'
 import { allowanceOf, type WriteKind } from '../fairness/allowance.ts'
+import { ownerOf } from '../fairness/owner.ts'
 import type { HolderRateLimit } from '../fairness/rate-limit.ts'
 import type { Audit } from '../ops/audit-log.ts'
 import { changeDirectory, type DirectoryChange } from '../storage/directory-write.ts'
@@ -52,7 +53,12 @@ export type AuthorizedChange = <T>(
 
 export function authorizedChange(authorizer: Pick<Authorizer, 'authenticate'>, store: Store): AuthorizedChange {
   return (request, decide, kind) => {
-    const change = () => changeDirectory(store, async () => decide(await authorizer.authenticate(request, true)))
+    const change = () =>
+      changeDirectory(store, async () => {
+        const context = await authorizer.authenticate(request, true)
+        const { write, ...rest } = await decide(context)
+        return write === undefined ? rest : { ...rest, write: { ...write, owner: ownerOf(context.caller) } }
+      })
     return allowanceOf(request).write('directory', change, kind)
   }
 }

@@ -107,7 +107,13 @@ export class Allowance {
    * the task throws, and as `Queue.enter`.
    */
   write<T>(name: string, task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
-    return this.#fairness.writes.run(name, this.holder, task, kind === 'removal')
+    return this.#fairness.writes.run(name, this.holder, () => this.commit(task, kind), kind === 'removal')
+  }
+
+  /** Runs a write that waits for no others, in one of the owner's places. Rejects as `write`. */
+  async commit<T>(task: () => Promise<T>, kind: WriteKind = 'ordinary'): Promise<T> {
+    const leave = await this.#fairness.commits.enter(this.holder, kind === 'removal')
+    return task().finally(leave)
   }
 
   /**

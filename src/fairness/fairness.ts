@@ -15,6 +15,8 @@ export const readsAtOnceMax = 8
 /** Ours: large responses of other servers that are parsed at once, one of each owner; each takes up to 30 MB meanwhile. Past it: they wait. */
 const parsesAtOnceMax = 32
 
+/** Ours: writes that are decided and committed at once, eight of each owner. Past it: they wait. */
+const commitsAtOnceMax = 64
 /** Ours: TLS handshakes with other servers in which certificates are read, two of each owner. Past it: they wait. */
 const handshakesAtOnceMax = 8
 
@@ -31,6 +33,8 @@ export interface Fairness {
   readonly parses: Queue
   /** Writes that wait for one another: of the directory, or of one record. */
   readonly writes: Queues
+  /** Places for those of them that are decided and committed: one commit may change thousands of index entries. */
+  readonly commits: Queue
   /** Time in which bytes of other servers, and large answers, are handled. */
   readonly time: Paces
   /** Requests to other servers in progress. */
@@ -50,6 +54,7 @@ export function createFairness(): Fairness {
     reads: createQueue({ places: readsAtOnceMax, placesOfOwner: readsAtOnceMax / 2 }),
     parses: createQueue({ places: parsesAtOnceMax, placesOfOwner: 1 }),
     writes: createQueues(),
+    commits: createQueue({ places: commitsAtOnceMax, placesOfOwner: commitsAtOnceMax / 8 }),
     time,
     requests: createShares(outgoingRequestsMax),
     lookups: createShares(pendingLookupsMax),

@@ -135,6 +135,23 @@ export function connectionChange(
   }
 }
 
+/** The write that deletes these connections of a namespace, all or none: it conflicts if one of them has changed. */
+export function connectionsGone(
+  namespace: string,
+  gone: readonly { readonly id: string; readonly one: StoredConnection }[],
+): Write {
+  const changes = gone.map(({ id, one }) => connectionChange(namespace, id, one, undefined))
+  const bytes = gone.reduce((sum, { one }) => sum - bytesOf(namespace, one), 0)
+  return {
+    checks: changes.flatMap(({ checks = [] }) => checks),
+    // In order, so that the store reads and writes each part of the index once.
+    deletes: changes.flatMap(({ deletes = [] }) => [...deletes]).sort(Buffer.compare),
+    counts: [usageCount(namespace, { connections: -gone.length, bytes })],
+    puts: [newConnectionsVersion(namespace)],
+    fromReserve: 'deletion',
+  }
+}
+
 /** The new version. Every write that changes a namespace's connections must put it. */
 export function newConnectionsVersion(namespace: string): Entry {
   return newVersion(connectionsVersionKey(namespace))

@@ -4,7 +4,7 @@
  */
 
 import { equalBytes } from './bytes.ts'
-import { connectionChange, findConnection } from './connections.ts'
+import { connectionsGone, findConnection } from './connections.ts'
 import { everyKey } from './every-entry.ts'
 import { connectionsOf, connectionsVersionKey, deleting, deletingKey, endedKey, idOfKey, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
@@ -41,12 +41,12 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
       })
       break
     }
-    await Promise.all(
-      ids.map(async (id, index) => {
-        const one = found[index]
-        if (one !== undefined) await store.commit(connectionChange(namespace, id, one, undefined))
-      }),
-    )
+    // In one write, which changes a part of the index once for all of them.
+    const gone = ids.flatMap((id, index) => {
+      const one = found[index]
+      return one === undefined ? [] : [{ id, one }]
+    })
+    await store.commit(connectionsGone(namespace, gone))
   }
   await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: 'deletion' })
 }

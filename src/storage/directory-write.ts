@@ -11,7 +11,7 @@ import { newVersion } from './versions.ts'
 
 /** A write and its result. Without `write`, nothing is written. */
 export interface DirectoryChange<T> {
-  readonly write?: Pick<Write, 'puts' | 'deletes' | 'counts' | 'fromReserve'>
+  readonly write?: Pick<Write, 'puts' | 'deletes' | 'counts' | 'fromReserve' | 'owner'>
   readonly result: T
   /** The result where nothing was written, because a count would exceed its bound. Needed if one has a bound. */
   readonly resultIfFull?: T

@@ -15,12 +15,12 @@ export function freeBytes(folder: string): number {
 }
 
 /**
- * Throws StoreError `unavailable` if less than `floor` bytes would remain free after writing `bytes`. `look` returns
- * the free bytes.
+ * Returns the bytes that remain free after writing `bytes`. Throws StoreError `unavailable` if they are less than
+ * `floor`. `look` returns the free bytes.
  */
-export function requireFreeSpace(folder: string, bytes: number, floor = freeBytesMin, look = freeBytes): void {
+export function requireFreeSpace(folder: string, bytes: number, floor = freeBytesMin, look = freeBytes): number {
   const free = look(folder)
-  if (free - bytes >= floor) return
+  if (free - bytes >= floor) return free - bytes
   const megabytes = (count: number) => Math.ceil(count / 2 ** 20)
   throw new StoreError(
     'unavailable',

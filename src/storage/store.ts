@@ -61,6 +61,8 @@ export interface Write {
    * there may be as many as there are records, a part.
    */
   readonly fromReserve?: 'revocation' | 'deletion' | undefined
+  /** On whose behalf it is, where many may be: each owner has its part of the reserved space. */
+  readonly owner?: string
 }
 
 /**

@@ -11,6 +11,7 @@ import type { Upstream } from '../../src/upstream/upstream.ts'
 import { apiOf } from '../support/api.ts'
 import { createTestPlatform } from '../support/platform.ts'
 import { sampleKeys } from '../support/sample.ts'
+import { until } from '../support/until.ts'
 
 const ada = { keyId: 'key', family: 'key', userId: 'ada' }
 const open = (fairness: Fairness, reads: 'few' | 'many' = 'few') =>
@@ -95,6 +96,36 @@ test('every operation gives everything back, whatever it answers', async () => {
 })
 
 const formOperations: ReadonlySet<OperationId> = new Set(['exchangeToken', 'revokeGrant', 'signIn', 'decideConsent'])
+
+test('of an owner’s writes eight are committed at once, deletions first; those of others do not wait', async () => {
+  const fairness = createFairness()
+  const [own, other] = [open(fairness), open(fairness)]
+  own.belongsTo(ada)
+  other.belongsTo({ ...ada, userId: 'grace' })
+  const order: string[] = []
+  const ends: (() => void)[] = []
+  const write = (allowance: Allowance, name: string, kind?: 'removal') =>
+    allowance.commit(async () => {
+      order.push(name)
+      await new Promise<void>((resolve) => ends.push(resolve))
+    }, kind)
+  const all = [
+    ...Array.from({ length: 9 }, (_, index) => write(own, `own ${index}`)),
+    write(own, 'deletion', 'removal'),
+    write(other, 'other'),
+  ]
+  await until(() => order.includes('other'))
+  expect(order).toEqual([...Array.from({ length: 8 }, (_, index) => `own ${index}`), 'other'])
+  ends[0]?.()
+  await until(() => order.length === 10)
+  expect(order.at(-1)).toBe('deletion')
+  const settled = Promise.all(all)
+  await until(() => {
+    for (const end of ends) end()
+    return order.length === 11 && fairness.commits.isIdle()
+  })
+  await settled
+})
 
 test('a list waits for a place of its owner, and others’ do not', async () => {
   const fairness = createFairness()

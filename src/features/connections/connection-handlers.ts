@@ -68,7 +68,7 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
       const created = await decideAgain(`the namespace ${namespace}`, async () => {
         await probing.ask() // 400
         const ref = { namespace, connectionId: newConnectionId() }
-        return writer.create({ write, ref, context, probing }) // 400, 403
+        return allowanceOf(request).commit(() => writer.create({ write, ref, context, probing })) // 400, 403, 429
       })
       return connectionResponse(created, 201)
     },
@@ -104,7 +104,8 @@ export function connectionHandlers(deps: ConnectionDeps): ConnectionHandlers {
         const deleted: Deleted = { success: true }
         return connectionResponse(Buffer.from(JSON.stringify(deleted)))
       }
-      const response = await decide(await authenticateToWrite(request)) // 401, 429
+      const context = await authenticateToWrite(request) // 401, 429
+      const response = await allowanceOf(request).commit(() => decide(context), 'removal') // 429
       if (response !== 'again') return response
       // Somebody wrote it meanwhile. Now it is before all writes that wait, and authorized again.
       const queue = queueOf(request)

@@ -6,6 +6,7 @@ import { applyCounts } from '../counts.ts'
 import { requireFreeSpace } from '../free-space.ts'
 import { type Committed, checkKey, type Key, type Write } from '../store.ts'
 import type { Records } from './records.ts'
+import type { Reserve } from './reserve.ts'
 import type { Bytes } from './root.ts'
 import { editSegments, type SegmentEditor } from './segments.ts'
 import { appendChecksum, noKey, verifyChecksum } from './value-checksum.ts'
@@ -17,13 +18,14 @@ export interface WriteTarget {
   readonly records: Records
   /** Free bytes on the folder's disk. */
   readonly free: (folder: string) => number
+  readonly reserve: Reserve
 }
 
 /**
  * Evaluates every check and count before it writes anything. Throws StoreError `too_large`, and `unavailable` if too
  * little disk space would remain; the caller must then roll back the transaction.
  */
-export function applyWrite({ folder, data, segments, records, free }: WriteTarget, write: Write): Committed {
+export function applyWrite({ folder, data, segments, records, free, reserve }: WriteTarget, write: Write): Committed {
   const conflicts: Key[] = []
   for (const { key, value } of write.checks ?? []) {
     if (!equalBytes(records.find(key), value)) conflicts.push(key)
@@ -52,7 +54,9 @@ export function applyWrite({ folder, data, segments, records, free }: WriteTarge
     else data.put(entry.key, weighed(entry.key, entry.value))
   }
   editor.flush()
-  requireFreeSpace(folder, bytes, floors[write.fromReserve ?? 'other'], free)
+  const left = requireFreeSpace(folder, bytes, floors[write.fromReserve ?? 'other'], free)
+  if (left >= freeBytesMin) reserve.refill()
+  else if (left < deletionBytesMin) reserve.take(write.owner ?? '')
   return { ok: true }
 }
 

@@ -26,6 +26,7 @@ import { checkFile } from './file-check.ts'
 import { openRecords } from './layout.ts'
 import { openSharedLock, type SharedLock, withSharedLock } from './opening-lock.ts'
 import { createRecords } from './records.ts'
+import { createReserve } from './reserve.ts'
 import { abort, type Bytes, openRoot, type Root } from './root.ts'
 import { openSegmentReader, type SegmentReader } from './segment-reader.ts'
 import { type PackedKinds, packedKinds } from './segments.ts'
@@ -69,7 +70,7 @@ export function openLmdbStore(folder: string, kinds: PackedKinds = packedKinds, 
   }
 
   const records = createRecords(data, packed, kinds)
-  const target = { folder, data, segments, records, free }
+  const target = { folder, data, segments, records, free, reserve: createReserve() }
 
   return {
     get: async (key) => read(() => records.find(key)),

@@ -113,6 +113,31 @@ test('a key that is revoked while its request waits writes nothing', async () =>
   expect((await operator('GET /namespaces?q=acme')).body.namespaces).toEqual([])
 })
 
+test('a namespace with many connections is emptied in few writes: each changes the index once', async () => {
+  const { store } = platform
+  await ada('PUT /namespaces/lab-one')
+  for (let i = 0; i < 150; i += 1)
+    await ada(`PUT /connect/lab-one/c${i}`, {
+      server: 'northwind/weather',
+      mock: { enabled: true },
+      metadata: { i: `${i}` },
+    })
+  let commits = 0
+  const counting = {
+    ...store,
+    commit(write: Parameters<Store['commit']>[0]) {
+      commits += 1
+      return store.commit(write)
+    },
+  } as Store
+  await store.commit({ puts: [newVersion(deletingKey('lab-one'))] })
+  await removeDeleted(counting, 'lab-one')
+  // One that ends what was being made, two for the connections, one for their version, and the mark.
+  expect(commits).toBe(5)
+  expect((await ada('GET /connect/lab-one')).body.connections).toEqual([])
+  expect(await problemsOf(platform)).toEqual([])
+})
+
 test('a deletion that goes on elsewhere takes nothing of a namespace that is made again under the name', async () => {
   const { store } = platform
   const connect = (id: string) =>

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { deletionBytesMin, freeBytesMin, reservedBytesMin } from '../../../src/limits.ts'
+import { scarceRevocationsMax } from '../../../src/storage/lmdb/reserve.ts'
 import { openBytes, openRoot } from '../../../src/storage/lmdb/root.ts'
 import { scanStore } from '../../../src/storage/lmdb/scan.ts'
 import type { PackedKinds } from '../../../src/storage/lmdb/segments.ts'
@@ -85,6 +86,26 @@ test('below the floor of free disk only what takes access away is written, then 
   free = reservedBytesMin
   await expect(write('revocation')).rejects.toThrow('free some space')
   expect(Buffer.from((await store.get(Buffer.from('r'))) ?? '').toString()).toBe(String(reservedBytesMin + 2 ** 20))
+  await store.close()
+})
+
+test('the last of the disk is divided: one owner’s revocations leave room for those of others', async () => {
+  using place = workplace()
+  let free = reservedBytesMin + 2 ** 20
+  const store = openLmdbStore(place.folder, undefined, () => free)
+  const revoke = (owner?: string) =>
+    store.commit({
+      puts: [{ key: Buffer.from('r'), value: Buffer.from('1') }],
+      fromReserve: 'revocation',
+      ...(owner !== undefined && { owner }),
+    })
+  for (let i = 0; i < scarceRevocationsMax; i += 1) expect((await revoke('mallory')).ok).toBe(true)
+  await expect(revoke('mallory')).rejects.toThrow('what is left of it is for others')
+  for (const owner of ['ada', undefined]) expect((await revoke(owner)).ok).toBe(true)
+  free = freeBytesMin + 2 ** 20
+  expect((await revoke('mallory')).ok).toBe(true)
+  free = reservedBytesMin + 2 ** 20
+  expect((await revoke('mallory')).ok).toBe(true)
   await store.close()
 })
 

@@ -1,0 +1,29 @@
+/**
+ * The disk space that revocations leave to deletions, and to one another: below the floor of deletions each owner has a
+ * few revocations, so that nobody's ten thousand keep a stolen key of somebody else valid.
+ */
+
+import { StoreError } from '../store.ts'
+
+/** Ours: revocations of one owner while deletions are 503 for want of space; each writes about ten kilobytes. Past it: 503. */
+export const scarceRevocationsMax = 50
+
+export interface Reserve {
+  /** Throws StoreError `unavailable` if the owner has had its part. */
+  take(owner: string): void
+  /** There is space again: all have their part again. */
+  refill(): void
+}
+
+export function createReserve(): Reserve {
+  const taken = new Map<string, number>()
+  return {
+    take(owner) {
+      const count = taken.get(owner) ?? 0
+      if (count >= scarceRevocationsMax)
+        throw new StoreError('unavailable', 'the disk is full, and what is left of it is for others: free some space')
+      taken.set(owner, count + 1)
+    },
+    refill: () => taken.clear(),
+  }
+}
