@@ -17,6 +17,11 @@ import type { Work } from './turns.ts'
  */
 export const answerMsPerMegabyte = 2.5
 
+/** Values of an ordinary body, which take no time to speak of. Past it: each takes its time. */
+const fewValues = 1000
+/** Milliseconds for a value of a parsed body. Counted against `ownerTimeShare`. Past it: the owner waits. */
+const valueMs = 0.0001
+
 /** `removal`: it takes access away. */
 export type WriteKind = 'ordinary' | 'removal'
 
@@ -83,6 +88,11 @@ export class Allowance {
     const time = this.#fairness.time.of(this.holder)
     await time.pause()
     time.spend((bytes / 2 ** 20) * this.costs.bodyMsPerMegabyte)
+  }
+
+  /** Counts the time that the values of a parsed body take: they are hashed, checked, written and collected. */
+  spendOnValues(values: number): void {
+    if (values > fewValues) this.#fairness.time.of(this.holder).spend(values * valueMs)
   }
 
   /** Takes the memory of an answer until its client has read it. Returns the function that gives it back. */

@@ -41,7 +41,9 @@ export async function readJsonBody(
     throw invalidRequest('content-type: must be application/json for a request with a body')
   }
   const bounds: JsonBounds = { depthMax, keysMax: rpcKeysMax, valuesMax, numbers: 'exact' }
-  const read = await allowanceOf(request).run(reading(bytes.length, () => readJsonBytes(bytes, bounds)))
+  const allowance = allowanceOf(request)
+  const read = await allowance.run(reading(bytes.length, () => readJsonBytes(bytes, bounds)))
+  if ('value' in read) allowance.spendOnValues(read.values)
   if ('problem' in read) {
     const { problem } = read
     throw invalidRequest(bodyProblemText(problem))

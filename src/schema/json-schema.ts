@@ -246,7 +246,7 @@ function ajv({ allErrors, budget, size, onUnknown }: AjvOptions): Ajv2020 {
     errors: false,
     error: { message: 'must not have the same item twice' },
     validate: (isAsked: boolean, items: readonly unknown[]) =>
-      !isAsked || new Set(items.map((item) => digestOf(item, budget.digests))).size === items.length,
+      !isAsked || new Set(items.map((item) => digestOf(item, budget))).size === items.length,
   })
   instance.addKeyword({
     keyword: stepKeyword,
@@ -281,17 +281,27 @@ function boundFormats(instance: Ajv2020, budget: Budget): void {
   }
 }
 
-/** Equal for values that are equal as JSON, regardless of key order. The content of a short one is not hashed. */
-function digestOf(value: unknown, digests: Map<object, string>): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+/** A digest of an object or list takes as long as so many steps; that of any other value a tenth. */
+const digestSteps = 120
+
+/**
+ * Equal for values that are equal as JSON, regardless of key order. The content of a short one is not hashed. Throws
+ * TooCostly when the budget is used up.
+ */
+function digestOf(value: unknown, budget: Budget): string {
+  const isPlain = typeof value !== 'object' || value === null
+  budget.steps -= isPlain ? digestSteps / 10 : digestSteps
+  if (budget.steps < 0) throw new TooCostly()
+  if (isPlain) return JSON.stringify(value)
+  const { digests } = budget
   const known = digests.get(value)
   if (known !== undefined) return known
   const isList = Array.isArray(value)
   const parts = isList
-    ? value.map((item) => digestOf(item, digests))
+    ? value.map((item) => digestOf(item, budget))
     : Object.entries(value)
         .sort(([a], [b]) => (a < b ? -1 : 1))
-        .map(([key, one]) => `${JSON.stringify(key)}:${digestOf(one, digests)}`)
+        .map(([key, one]) => `${JSON.stringify(key)}:${digestOf(one, budget)}`)
   const text = parts.join()
   const content = text.length <= 64 ? text : `#${Bun.SHA256.hash(text, 'base64')}`
   const digest = isList ? `[${content}]` : `{${content}}`

@@ -21,7 +21,8 @@ const jsonCharacterCost = 1.2
  */
 export const hashedTextsMin = 256
 
-export type JsonResult = { readonly value: unknown } | { readonly problem: Problem }
+/** `values`: how many are in its objects and arrays. */
+export type JsonResult = { readonly value: unknown; readonly values: number } | { readonly problem: Problem }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -87,12 +88,13 @@ export function readJson(text: string, { depthMax, numbers = 'any', keysMax, val
   const areNumbersAtRisk = numbers !== 'any' && /[\d.]{16}|\d[eE]/.test(text)
   // Fast path. Without escapes there is no lone surrogate, and if the value has as many keys as the text, none is a
   // duplicate. Counting is a fraction of the cost of the walk below, and enough for most texts.
-  if (!areNumbersAtRisk && !text.includes('\\') && keysIn(value, depthMax) === parts.keys) return { value }
+  if (!areNumbersAtRisk && !text.includes('\\') && keysIn(value, depthMax) === parts.keys)
+    return { value, values: parts.values }
   const inexact: (readonly (string | number)[])[] = []
   const problem = scan(text, depthMax, areNumbersAtRisk ? numbers : 'any', inexact)
   if (problem !== undefined) return { problem }
   for (const place of inexact) value = withNaN(value, place)
-  return { value }
+  return { value, values: parts.values }
 }
 
 /** Parses a text within bounds. Undefined, with nothing built, if it exceeds one. Throws what JSON.parse() throws. */

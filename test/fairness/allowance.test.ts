@@ -200,7 +200,15 @@ test('large bodies and answers of an owner wait for its part of the time, with w
   const one = open(fairness, 'many')
   await one.belongsTo(ada)
   await one.paceBody(2 ** 20)
+  one.spendOnValues(1000)
+  one.spendOnValues(100_000)
   one.takeAnswer(2 ** 21)()
   one.end()
-  expect(waits).toEqual(['ada waits', 'ada waits', 'ada spends 50', `ada spends ${2 * answerMsPerMegabyte}`])
+  expect(waits).toEqual([
+    'ada waits',
+    'ada waits',
+    'ada spends 50',
+    'ada spends 10',
+    `ada spends ${2 * answerMsPerMegabyte}`,
+  ])
 })

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { placeOf } from '../../src/schema/check.ts'
-import { decodeUtf8, parseWithin, readJson } from '../../src/schema/json.ts'
+import { decodeUtf8, type JsonResult, parseWithin, readJson } from '../../src/schema/json.ts'
+
+const givenBy = (read: JsonResult) => ('value' in read ? read.value : read)
 
 test('parseWithin() builds nothing of what has more in it', () => {
   const within = { keysMax: 2, valuesMax: 6, depthMax: 3 }
@@ -27,7 +29,7 @@ describe('readJson()', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(undefined, 1, '\t'), (value, space) => {
         const text = JSON.stringify(value, undefined, space)
-        expect(readJson(text, { depthMax: 32 })).toEqual({ value: JSON.parse(text) })
+        expect(givenBy(readJson(text, { depthMax: 32 }))).toEqual(JSON.parse(text))
       }),
       { numRuns: 2000 },
     )
@@ -77,9 +79,9 @@ describe('readJson()', () => {
   test('keeps every number that JSON.stringify writes', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
-        expect(readJson(JSON.stringify([number]), { depthMax: 32, numbers: 'exact' })).toEqual({
-          value: [JSON.parse(JSON.stringify(number))],
-        })
+        expect(givenBy(readJson(JSON.stringify([number]), { depthMax: 32, numbers: 'exact' }))).toEqual([
+          JSON.parse(JSON.stringify(number)),
+        ])
       }),
       { numRuns: 5000 },
     )
@@ -128,7 +130,15 @@ describe('readJson()', () => {
   ]
   for (const text of fine)
     test(`has nothing against ${text}`, () =>
-      expect(readJson(text, { depthMax: 3 })).toEqual({ value: JSON.parse(text) }))
+      expect(givenBy(readJson(text, { depthMax: 3 }))).toEqual(JSON.parse(text)))
+
+  test('counts the values of objects and arrays', () => {
+    const counted = (text: string) => {
+      const read = readJson(text, { depthMax: 9 })
+      return 'values' in read ? read.values : undefined
+    }
+    expect(['7', '[]', '[1,[2,3]]', '{"a":[{}],"b":1.5}', '{"\\u0061":[1,2]}'].map(counted)).toEqual([0, 1, 4, 4, 3])
+  })
 
   test('keeps __proto__ an own key', () => {
     const read = readJson('{"__proto__":{"polluted":true}}', { depthMax: 5 })
@@ -137,16 +147,16 @@ describe('readJson()', () => {
   })
 
   test('gives NaN for a number that another reader may take for another one, and all others as they are', () => {
-    const marked = (text: string) => readJson(text, { depthMax: 32, numbers: 'marked' })
-    expect(marked('9007199254740993')).toEqual({ value: Number.NaN })
+    const marked = (text: string) => givenBy(readJson(text, { depthMax: 32, numbers: 'marked' }))
+    expect(marked('9007199254740993')).toEqual(Number.NaN)
     const text =
       '{"id":1.50,"l":[9007199254740992.4,{"a":1e999}],"__proto__":{"x":1e999},"a.b":-1e-400,"n":12e3,"y":12345678901234567890}'
-    expect(marked(text)).toEqual({
-      value: JSON.parse(
+    expect(marked(text)).toEqual(
+      JSON.parse(
         '{"id":1.5,"l":[9007199254740992,{"a":1e999}],"__proto__":{"x":"NaN"},"a.b":"NaN","n":12000,"y":"NaN"}',
         (_, value) => (value === 'NaN' ? Number.NaN : value),
       ),
-    })
+    )
   })
 
   test('keys and values are bounded before anything is built', () => {

@@ -25,6 +25,8 @@ export interface Message {
   readonly method: string | undefined
   /** Null for a notification. */
   readonly id: RpcId
+  /** How many values are in the objects and arrays of the body. */
+  readonly values: number
   /** `handshake`: up to 2025-11-25, with `initialize` and sessions. `stateless`: 2026-07-28. */
   readonly era: 'handshake' | 'stateless'
 }
@@ -39,7 +41,10 @@ export async function readMessage(request: Request): Promise<Message> {
   if (!isJson(request.headers.get('content-type'))) {
     throw new PlatformError('parse_error', 'content-type: must be application/json')
   }
-  return allowanceOf(request).run(reading(bytes.length, () => messageOf(bytes)))
+  const allowance = allowanceOf(request)
+  const message = await allowance.run(reading(bytes.length, () => messageOf(bytes)))
+  allowance.spendOnValues(message.values)
+  return message
 }
 
 /**
@@ -59,7 +64,7 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   if ('problem' in read) {
     throw new PlatformError('parse_error', bodyProblemText(read.problem))
   }
-  const { value } = read
+  const { value, values } = read
   if (Array.isArray(value))
     throw new PlatformError('invalid_request', 'batches are not supported: send each message in a request of its own')
   if (typeof value !== 'object' || value === null)
@@ -84,10 +89,10 @@ export function messageOf(bytes: Uint8Array<ArrayBuffer>): Message {
   if (params !== undefined && (typeof params !== 'object' || params === null)) {
     throw not('params: must be an object')
   }
-  if (isReply) return { bytes, body, method: undefined, id: readable, era: 'handshake' }
+  if (isReply) return { bytes, body, method: undefined, id: readable, values, era: 'handshake' }
   const problem = callProblem(method as string, params)
   if (problem !== undefined) throw not(problem)
-  return { bytes, body, method: method as string, id: readable, era: 'handshake' }
+  return { bytes, body, method: method as string, id: readable, values, era: 'handshake' }
 }
 
 /**

@@ -21,7 +21,14 @@ describe('a message', () => {
   for (const [what, body, method, id] of taken) {
     test(what, () => {
       const bytes = encoded(body)
-      expect(messageOf(bytes)).toEqual({ bytes, body: body as never, method, id, era: 'handshake' })
+      expect(messageOf(bytes)).toEqual({
+        bytes,
+        body: body as never,
+        method,
+        id,
+        values: expect.any(Number),
+        era: 'handshake',
+      } as never)
     })
   }
 

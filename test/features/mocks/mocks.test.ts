@@ -118,11 +118,13 @@ describe('no schema holds up the rest', () => {
       const { result } = (await callTool(platform, 'ada/made', 'do', { x })).body
       return result['isError'] === true ? (result as { content: { text: string }[] }).content[0]?.text : undefined
     }
-    const many = Array.from({ length: 9000 }, (_, a) => ({ a, b: [a] }))
+    const many = Array.from({ length: 5000 }, (_, a) => ({ a, b: [a] }))
     expect(await problemOf(many)).toBeUndefined()
     expect(await problemOf([...many, { b: [7], a: 7 }])).toContain('must not have the same item twice')
     expect(await problemOf([1, '1', true, 'true', null, 'null', [1], ['1'], {}, []])).toBeUndefined()
     expect(await problemOf([{ a: [1.0] }, { a: [1] }])).toContain('twice')
+    // Each look takes as long as a hundred keywords and more.
+    expect(await problemOf(Array.from({ length: 40_000 }, (_, a) => [a]))).toContain('too large to be held')
   })
 
   test('patterns over much text are given up on', async () => {
