@@ -2,6 +2,7 @@
 
 import type { ConnectionRef } from '../../auth/authorizer.ts'
 import { type SetupLinks, withSetupUrl } from '../../auth/setup-links.ts'
+import { ownerOf, ticketHolder } from '../../fairness/owner.ts'
 import { oauthTextCharsMax } from '../../limits.ts'
 import type { Audit, AuditFields } from '../../ops/audit-log.ts'
 import {
@@ -70,7 +71,8 @@ export function createStoredTokens(deps: CredentialsDeps): StoredTokens {
         ? { ...before.connection, status: withSetupUrl({ state: 'auth_required' }, links.urlOf(ref)) }
         : before.connection
       const write = connectionChange(ref.namespace, ref.connectionId, before, { connection, privatePart })
-      return (await store.commit({ ...write, fromReserve: 'revocation' })).ok || 'again'
+      const owner = ownerOf(ticketHolder(ref))
+      return (await store.commit({ ...write, fromReserve: 'revocation', owner })).ok || 'again'
     })
   }
 
