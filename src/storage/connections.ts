@@ -5,7 +5,7 @@
 
 import { type Connection, filterText } from '../model/connection.ts'
 import { asBuffer } from './bytes.ts'
-import { connectionKey, connectionPrivateKey, connectionsVersionKey, termDigest, termKey } from './keys.ts'
+import { connectionKey, connectionPrivateKey, connectionsVersionKey, latin1Key, termDigest, termKey } from './keys.ts'
 import type { Entry, Store, Write } from './store.ts'
 import { indexBytesOf, type Usage, usageCount } from './usage.ts'
 import { newVersion } from './versions.ts'
@@ -106,7 +106,9 @@ export function connectionChange(
 ): Write {
   const key = connectionKey(namespace, connectionId)
   const privateRecordKey = connectionPrivateKey(namespace, connectionId)
-  const gone = before === undefined ? [] : [...indexEntries(namespace, before.connection)].map((entry) => entry.key)
+  const [former, next] = [before?.connection, after?.connection].map(
+    (one) => new Map(one && [...indexEntries(namespace, one)].map((entry) => [latin1Key(entry.key), entry])),
+  ) as [Map<string, Entry>, Map<string, Entry>]
   const records: Entry[] = []
   if (after !== undefined) {
     records.push(connectionEntry(namespace, after.connection))
@@ -123,16 +125,20 @@ export function connectionChange(
       { key, value: before?.bytes ?? null },
       { key: privateRecordKey, value: before?.privateBytes ?? null },
     ],
-    // All old index entries are deleted. Deletes are applied before puts, so the unchanged ones are put back.
-    deletes: [...gone, ...(before === undefined ? [] : [key, privateRecordKey])],
-    counts: [usageCount(namespace, { connections, bytes }, quota)],
-    puts: [
-      newConnectionsVersion(namespace),
-      ...records,
-      ...(after === undefined ? [] : indexEntries(namespace, after.connection)),
+    // Tokens are renewed and statuses recorded all the time, and change nothing of the index, which is what takes long.
+    deletes: [
+      ...onlyIn(former, next).map((entry) => entry.key),
+      ...(before === undefined ? [] : [key, privateRecordKey]),
     ],
+    counts: [usageCount(namespace, { connections, bytes }, quota)],
+    puts: [newConnectionsVersion(namespace), ...records, ...onlyIn(next, former)],
     fromReserve: after === undefined ? 'deletion' : undefined,
   }
+}
+
+/** The entries of one index, by key, that the other has not. */
+function onlyIn(one: ReadonlyMap<string, Entry>, other: ReadonlyMap<string, Entry>): Entry[] {
+  return [...one].filter(([key]) => !other.has(key)).map(([, entry]) => entry)
 }
 
 /** The write that deletes these connections of a namespace, all or none: it conflicts if one of them has changed. */

@@ -10,6 +10,13 @@ import { type ProbeResult, probeServer } from '../../upstream/probe.ts'
 import { type Upstream, UpstreamError } from '../../upstream/upstream.ts'
 import type { Draft } from './draft.ts'
 
+interface Question {
+  /** URL and headers. */
+  readonly target: string
+  /** Sealed. */
+  readonly tokens: string | undefined
+}
+
 export interface Probing {
   /**
    * The connection with the status and server info that its server gave; undefined if that must be asked first. A mock
@@ -23,9 +30,16 @@ export interface Probing {
   ask(): Promise<void>
 }
 
+/**
+ * Times that a server is asked because the tokens of its connection are others by then. Past it: the last answer
+ * stands. A server whose tokens end at once would be asked for ever, since each question renews them.
+ */
+const asksMax = 3
+
 export function createProbing(upstream: Upstream, { caller, request }: RequestContext): Probing {
-  let known: { readonly asked: string; readonly result: ProbeResult } | undefined
-  let lacking: { readonly asked: string; readonly signIn: () => Promise<Draft> } | undefined
+  let asks = 0
+  let known: (Question & { readonly result: ProbeResult }) | undefined
+  let lacking: (Question & { readonly signIn: () => Promise<Draft> }) | undefined
 
   return {
     probed(draft, signIn = async () => draft) {
@@ -34,19 +48,21 @@ export function createProbing(upstream: Upstream, { caller, request }: RequestCo
         return { ...connection, status: { state: 'connected' } }
       }
       if (inputRequired !== undefined) return { ...connection, status: inputRequired }
-      const asked = JSON.stringify([target, privatePart.tokens])
-      if (known?.asked === asked) return { ...connection, ...known.result }
-      lacking = { asked, signIn }
+      const question: Question = { target: JSON.stringify(target), tokens: privatePart.tokens }
+      const isAnswered = known?.target === question.target && (known.tokens === question.tokens || asks >= asksMax)
+      if (known !== undefined && isAnswered) return { ...connection, ...known.result }
+      lacking = { ...question, signIn }
       return undefined
     },
     async ask() {
       if (lacking === undefined) return
-      const { asked, signIn } = lacking
+      const { signIn, ...question } = lacking
       lacking = undefined
+      asks += 1
       const { url, headers } = (await signIn()).target
       try {
         const via = request.headers.get('via') ?? undefined
-        known = { asked, result: await probeServer(upstream, url, headers, { holder: caller, via }) }
+        known = { ...question, result: await probeServer(upstream, url, headers, { holder: caller, via }) }
       } catch (error) {
         if (error instanceof UpstreamError) throw invalidRequest(`mcpUrl: ${error.message}`)
         throw error
