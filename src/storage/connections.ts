@@ -6,7 +6,7 @@
 import { type Connection, filterText } from '../model/connection.ts'
 import { asBuffer } from './bytes.ts'
 import { connectionKey, connectionPrivateKey, connectionsVersionKey, latin1Key, termDigest, termKey } from './keys.ts'
-import type { Entry, Store, Write } from './store.ts'
+import type { Entry, Key, Store, Write } from './store.ts'
 import { indexBytesOf, type Usage, usageCount } from './usage.ts'
 import { newVersion } from './versions.ts'
 
@@ -106,9 +106,7 @@ export function connectionChange(
 ): Write {
   const key = connectionKey(namespace, connectionId)
   const privateRecordKey = connectionPrivateKey(namespace, connectionId)
-  const [former, next] = [before?.connection, after?.connection].map(
-    (one) => new Map(one && [...indexEntries(namespace, one)].map((entry) => [latin1Key(entry.key), entry])),
-  ) as [Map<string, Entry>, Map<string, Entry>]
+  const [former, next] = [indexOf(namespace, before?.connection), indexOf(namespace, after?.connection)]
   const records: Entry[] = []
   if (after !== undefined) {
     records.push(connectionEntry(namespace, after.connection))
@@ -136,23 +134,50 @@ export function connectionChange(
   }
 }
 
+function indexOf(namespace: string, connection: Connection | undefined): ReadonlyMap<string, Entry> {
+  const entries = connection === undefined ? [] : [...indexEntries(namespace, connection)]
+  return new Map(entries.map((entry) => [latin1Key(entry.key), entry]))
+}
+
 /** The entries of one index, by key, that the other has not. */
 function onlyIn(one: ReadonlyMap<string, Entry>, other: ReadonlyMap<string, Entry>): Entry[] {
   return [...one].filter(([key]) => !other.has(key)).map(([, entry]) => entry)
 }
 
-/** The write that deletes these connections of a namespace, all or none: it conflicts if one of them has changed. */
-export function connectionsGone(
+/** Keys that one write of `deletionsOf` deletes: PostgreSQL locks its table for larger ones. Past it: another write. */
+export const deletedKeysMax = 490
+
+/**
+ * The writes that delete these connections of a namespace, several in each: together they change a part of the index
+ * once. A write conflicts if one of its connections has changed, and then deletes none.
+ */
+export function* deletionsOf(
   namespace: string,
-  gone: readonly { readonly id: string; readonly one: StoredConnection }[],
-): Write {
-  const changes = gone.map(({ id, one }) => connectionChange(namespace, id, one, undefined))
-  const bytes = gone.reduce((sum, { one }) => sum - bytesOf(namespace, one), 0)
+  gone: readonly { readonly id: string; readonly stored: StoredConnection }[],
+): Generator<Write> {
+  let changes: Write[] = []
+  let keys: Key[] = []
+  for (const { id, stored } of gone) {
+    const change = connectionChange(namespace, id, stored, undefined)
+    const more = [...(change.deletes ?? [])]
+    if (keys.length + more.length > deletedKeysMax) {
+      yield together(namespace, changes, keys)
+      changes = []
+      keys = []
+    }
+    changes.push(change)
+    keys.push(...more)
+  }
+  yield together(namespace, changes, keys)
+}
+
+function together(namespace: string, changes: readonly Write[], deletes: Key[]): Write {
+  const bytes = changes.reduce((sum, { counts: [usage] = [] }) => sum + (usage?.add[1] ?? 0), 0)
   return {
     checks: changes.flatMap(({ checks = [] }) => checks),
     // In order, so that the store reads and writes each part of the index once.
-    deletes: changes.flatMap(({ deletes = [] }) => [...deletes]).sort(Buffer.compare),
-    counts: [usageCount(namespace, { connections: -gone.length, bytes })],
+    deletes: deletes.sort(Buffer.compare),
+    counts: [usageCount(namespace, { connections: -changes.length, bytes })],
     puts: [newConnectionsVersion(namespace)],
     fromReserve: 'deletion',
   }

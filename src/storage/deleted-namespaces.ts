@@ -4,7 +4,7 @@
  */
 
 import { equalBytes } from './bytes.ts'
-import { connectionsGone, findConnection } from './connections.ts'
+import { deletionsOf, findConnection } from './connections.ts'
 import { everyKey } from './every-entry.ts'
 import { connectionsOf, connectionsVersionKey, deleting, deletingKey, endedKey, idOfKey, prefixRange } from './keys.ts'
 import type { Store } from './store.ts'
@@ -41,12 +41,11 @@ export async function removeDeleted(store: Store, namespace: string): Promise<vo
       })
       break
     }
-    // In one write, which changes a part of the index once for all of them.
     const gone = ids.flatMap((id, index) => {
-      const one = found[index]
-      return one === undefined ? [] : [{ id, one }]
+      const stored = found[index]
+      return stored === undefined ? [] : [{ id, stored }]
     })
-    await store.commit(connectionsGone(namespace, gone))
+    for (const write of deletionsOf(namespace, gone)) await store.commit(write)
   }
   await store.commit({ checks: [{ key: markKey, value: mark }], deletes: [markKey], fromReserve: 'deletion' })
 }

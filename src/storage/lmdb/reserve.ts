@@ -1,6 +1,6 @@
 /**
- * The disk space that revocations leave to deletions, and to one another: below the floor of deletions each owner has a
- * few revocations, so that nobody's ten thousand keep a stolen key of somebody else valid.
+ * The disk space that is kept for revocations, divided among owners: each has a few of them. Otherwise ten thousand
+ * revocations of one owner would use it up, and a stolen key of another owner could not be revoked.
  */
 
 import { StoreError } from '../store.ts'

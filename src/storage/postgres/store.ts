@@ -25,7 +25,7 @@ const storeStartMs = 30_000
  * Keys that a commit on PostgreSQL locks one by one; the server has room for 6,400 locks by default. Past it: the
  * commit locks all records, as a load does.
  */
-const postgresCommitKeysMax = 500
+export const postgresCommitKeysMax = 500
 
 export interface PostgresOptions {
   readonly address: Address

@@ -6,7 +6,8 @@ import { strangerAt } from '../../../src/fairness/owner.ts'
 import { removeDeleted } from '../../../src/storage/deleted-namespaces.ts'
 import { indexKeysOf, memberEntry } from '../../../src/storage/directory-records.ts'
 import { deletingKey, directoryVersionKey, memberKey } from '../../../src/storage/keys.ts'
-import type { Store } from '../../../src/storage/store.ts'
+import { postgresCommitKeysMax } from '../../../src/storage/postgres/store.ts'
+import type { Store, Write } from '../../../src/storage/store.ts'
 import { newVersion } from '../../../src/storage/versions.ts'
 import { type Answer, type Api, apiOf } from '../../support/api.ts'
 import { createTestPlatform, problemsOf, type TestPlatform } from '../../support/platform.ts'
@@ -113,29 +114,39 @@ test('a key that is revoked while its request waits writes nothing', async () =>
   expect((await operator('GET /namespaces?q=acme')).body.namespaces).toEqual([])
 })
 
-test('a namespace with many connections is emptied in few writes: each changes the index once', async () => {
-  const { store } = platform
-  await ada('PUT /namespaces/lab-one')
-  for (let i = 0; i < 150; i += 1)
-    await ada(`PUT /connect/lab-one/c${i}`, {
-      server: 'northwind/weather',
-      mock: { enabled: true },
-      metadata: { i: `${i}` },
-    })
-  let commits = 0
-  const counting = {
-    ...store,
-    commit(write: Parameters<Store['commit']>[0]) {
-      commits += 1
-      return store.commit(write)
-    },
-  } as Store
-  await store.commit({ puts: [newVersion(deletingKey('lab-one'))] })
-  await removeDeleted(counting, 'lab-one')
-  // One that ends what was being made, two for the connections, one for their version, and the mark.
-  expect(commits).toBe(5)
-  expect((await ada('GET /connect/lab-one')).body.connections).toEqual([])
-  expect(await problemsOf(platform)).toEqual([])
+describe('a namespace with many connections', () => {
+  /** The numbers of keys that each write changes. */
+  async function emptied(count: number, metadata?: object): Promise<number[]> {
+    const { store } = platform
+    await ada('PUT /namespaces/lab-one')
+    const body = { server: 'northwind/weather', mock: { enabled: true }, ...(metadata && { metadata }) }
+    for (let i = 0; i < count; i += 1) expect((await ada(`PUT /connect/lab-one/c${i}`, body)).status).toBe(201)
+    const keys: number[] = []
+    const counting = {
+      ...store,
+      commit(write: Write) {
+        keys.push([...(write.puts ?? []), ...(write.deletes ?? [])].length)
+        return store.commit(write)
+      },
+    } as Store
+    await store.commit({ puts: [newVersion(deletingKey('lab-one'))] })
+    await removeDeleted(counting, 'lab-one')
+    expect((await ada('GET /connect/lab-one')).body.connections).toEqual([])
+    expect(await problemsOf(platform)).toEqual([])
+    return keys
+  }
+
+  test('is emptied in few writes: each changes the index once', async () => {
+    // One that ends what was being made, two for the connections, one for their version, and the mark.
+    expect(await emptied(150)).toHaveLength(5)
+  })
+
+  test('is emptied in writes that PostgreSQL locks key by key, however much metadata they have', async () => {
+    const keys = await emptied(40, Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`k${i}`, 'v'])))
+    expect(Math.max(...keys)).toBeLessThanOrEqual(postgresCommitKeysMax)
+    // Seven connections in each.
+    expect(keys).toHaveLength(3 + Math.ceil(40 / 7))
+  })
 })
 
 test('a deletion that goes on elsewhere takes nothing of a namespace that is made again under the name', async () => {
