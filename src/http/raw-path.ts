@@ -7,7 +7,7 @@
 import { type Operation, operations } from '../operations.ts'
 import type { Handler } from './router.ts'
 
-/** Ours: parts of a name with slashes whose raw path is checked. Past it: 404, whatever the path. */
+/** Ours: parts of a name with slashes in the path of a request. Past it: 404. */
 const wildcardPartsMax = 5
 
 const originals = new WeakMap<Request, Request>()

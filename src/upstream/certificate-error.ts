@@ -13,7 +13,7 @@ const certificateProblems: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT: privateAuthority,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: privateAuthority,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: privateAuthority,
-  TOO_MANY_BYTES: `it sends more than ${handshakeBytesMax} bytes of certificates`,
+  TOO_MANY_BYTES: `it sends more than ${handshakeBytesMax} bytes of certificates: shorten its chain`,
 }
 
 export class CertificateError extends Error {

@@ -41,7 +41,6 @@ class SocketConnection implements HttpConnection {
   #receiver: ResponseHandler | undefined
   /** Bytes of the request that the socket has not accepted yet. */
   #unsent: Buffer | undefined
-  readonly #encrypted = new EncryptedBytes()
   /** Received bytes that wait for the owner's share of time; until then the socket is paused. */
   #waiting: Buffer | undefined
   /** Nothing follows the piece that is being read: more bytes after a response would be those of the next one. */
@@ -104,18 +103,22 @@ class SocketConnection implements HttpConnection {
 
   /** Begins TLS on a connection that is open, so that the bytes of the handshake are counted before they are read. */
   #secure(socket: Bun.Socket, tls: Bun.TLSOptions): void {
-    // With TLS nothing is sent before this: the certificate has been verified for the name.
+    const bytes = new EncryptedBytes()
+    const received = (_: Bun.Socket, { length }: Buffer) => {
+      if (!bytes.receive(length, this.#receiver?.pace)) this.#fail(new Error('it sends too much that carries nothing'))
+    }
+    const data = (_: Bun.Socket, chunk: Buffer) => {
+      bytes.carry(chunk.length)
+      this.#receive(chunk)
+    }
+    // Nothing is sent before this: the certificate has been verified for the name.
     const handshake = (_: Bun.Socket, isDone: boolean, problem: Error | null) => {
       this.#handshake.end(this.#receiver)
-      const data = (_: Bun.Socket, { length }: Buffer) => {
-        if (!this.#encrypted.receive(length, this.#receiver?.pace))
-          this.#fail(new Error('it sends too much that carries nothing'))
-      }
-      encrypted.reload({ socket: { data } })
+      encrypted.reload({ socket: { data: received } })
       if (isDone && problem === null) this.#begin()
       else this.#fail(new CertificateError(problem))
     }
-    const [encrypted, secured] = socket.upgradeTLS({ tls, socket: { ...this.#handlers(), handshake } })
+    const [encrypted, secured] = socket.upgradeTLS({ tls, socket: { ...this.#handlers(), data, handshake } })
     this.#socket = secured
     if (this.#receiver === undefined) this.close()
     else this.#handshake.takeTurns(secured, this.#receiver).catch((error) => this.#fail(error))
@@ -123,10 +126,7 @@ class SocketConnection implements HttpConnection {
 
   #handlers(): Bun.SocketHandler<undefined> {
     return {
-      data: (_, chunk) => {
-        this.#encrypted.carry(chunk.length)
-        this.#receive(chunk)
-      },
+      data: (_, chunk) => this.#receive(chunk),
       drain: () => {
         // With TLS it is called at the end of the handshake too, whatever the certificate was.
         if (this.#isReady && this.#unsent !== undefined) this.#write(this.#unsent)

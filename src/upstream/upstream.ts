@@ -310,9 +310,9 @@ function receiveResponse(
       if (!body.expect(length)) stop(tooManyBytes())
     },
     onData(chunk) {
-      pace.spend((chunk.length / 2 ** 20) * receiveMsPerMegabyte)
-      // Its lines are looked at one by one when they are passed on.
-      if (stream !== undefined) pace.spend(lineEndsIn(chunk) * streamLineMs)
+      // The lines of a stream are looked at one by one when they are passed on.
+      const lines = stream === undefined ? 0 : lineEndsIn(chunk)
+      pace.spend((chunk.length / 2 ** 20) * receiveMsPerMegabyte + lines * streamLineMs)
       if (stream?.give(chunk) === true) return
       if (!body.add(chunk)) return stop(tooManyBytes())
       if (body.length() <= bytesMax) return

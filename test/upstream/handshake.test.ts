@@ -41,7 +41,7 @@ async function askedWith(count: number, fairness = createFairness()) {
 test('a server sends a few kilobytes of certificates, and with more it is sent nothing', async () => {
   const most = Math.floor(handshakeBytesMax / certificateBytes) - 5
   expect(await askedWith(most)).toEqual({ answer: 200, requests: 1 })
-  const tooMany = `it sends more than ${handshakeBytesMax} bytes of certificates`
+  const tooMany = `it sends more than ${handshakeBytesMax} bytes of certificates: shorten its chain`
   expect(await askedWith(most + 10)).toEqual({ answer: tooMany, requests: 0 })
 })
 

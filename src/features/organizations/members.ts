@@ -74,14 +74,14 @@ export function memberHandlers(deps: OrganizationDeps): Pick<Handlers, 'putMembe
       requireApiKey(first) // 403
       const [organizationId, userId] = [organizationIn(request), userIn(request)] // 404
       // Members are added without being asked, so each may leave.
-      const isOwn = first.caller.userId === userId
-      await requireRole(store, first, organizationId, isOwn ? everyRole : ['owner', 'admin']) // 404, 403
+      const rolesFor = (touched?: Role) => (first.caller.userId === userId ? everyRole : rolesThatMayChange(touched))
+      await requireRole(store, first, organizationId, rolesFor()) // 404, 403
       refuseQuery(request.url) // 400
       await change(
         request,
         async (context) => {
           const before = await roleOf(store, organizationId, userId)
-          await requireRole(store, context, organizationId, isOwn ? everyRole : rolesThatMayChange(before)) // 404, 403
+          await requireRole(store, context, organizationId, rolesFor(before)) // 404, 403
           if (before === undefined) throw notFound('Member not found')
           await refuseFixture(store, memberKey(organizationId, userId)) // 409
           if (before === 'owner') await requireAnotherOwner(store, organizationId, userId) // 409
